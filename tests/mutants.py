@@ -7,7 +7,7 @@ usage: tests/mutants.py [WORD ...]      only the faults whose name or room begin
 The faults stand in tests/data/mutants/<room>.txt:
 
     name: what it breaks              one line, unique
-    file: src/store/attach.c          or a folder
+    file: src/store/files.c           or a folder
     - code that is there once         white space does not matter
     + what stands there instead       may be missing: nothing
     tests: unit/store_files_test system/disk_test:a_case
@@ -176,6 +176,9 @@ def run(words, seconds=900):
 
 def main():
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
+    if set(sys.argv[1:]) - set(words) - {"--find"}:
+        print(__doc__.strip())
+        return 0 if "--help" in sys.argv else 2
     faults = read_faults(words)
     begin = time.monotonic()
     bad = []

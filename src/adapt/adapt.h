@@ -115,8 +115,11 @@ const json_t *adapted_schema(const struct adapted *adapted); /* borrowed */
 size_t adapted_change_count(const struct adapted *adapted);
 const struct adapt_change *adapted_change_at(const struct adapted *adapted, size_t index);
 
-/* On ADAPT_OK *value is a new reference. An answer without the adapted shape is turned back as far
- * as possible and otherwise left alone; the canonical schema then says what is wrong. */
+/* On ADAPT_OK *value is a new reference. Where pairs give one name twice, the second member is
+ * called by that name and U+0000, which no answer may have (structured/reply_check.h), so that
+ * nothing is lost unseen; a text of JSON that gives a name twice becomes a member called U+0000. An
+ * answer without the adapted shape is turned back as far as possible and otherwise left alone; the
+ * canonical schema then says what is wrong. */
 enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *answer, json_t **value)
     __attribute__((warn_unused_result));
 

@@ -1,10 +1,712 @@
 /* Builds the schema of a place in the dialect, and the plan of its values. */
 #include "adapt/internal.h"
-
+#include "base/utf8.h"
 #include "format/json_value.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* --- constraints in words, for what a dialect does not enforce --- */
+
+__attribute__((format(printf, 2, 3))) static void adapt_words_add(struct adapt_words *words,
+                                                                  const char *format, ...) {
+  char one[ADAPT_VALUE_BYTES + 128];
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(one, sizeof one, format, args);
+  va_end(args);
+  if (n <= 0 || words->text.n + (size_t)n > ADAPT_WORDS_BYTES)
+    return;
+  if ((size_t)n >= sizeof one)
+    n = (int)utf8_floor(one, sizeof one - 1);
+  buf_puts(&words->text, words->count++ ? "; " : "");
+  buf_append(&words->text, one, (size_t)n);
+}
+
+/* Returns the value as a text to be freed, NULL if it is too long to put into words. */
+static char *words_value(const json_t *value) {
+  size_t length;
+  if (adapt_size(value, ADAPT_VALUE_BYTES) > ADAPT_VALUE_BYTES)
+    return NULL;
+  char *text = adapt_json_text(value, &length);
+  if (length > ADAPT_VALUE_BYTES || memchr(text, '\0', length)) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+/* Lists the words before and after the value; without `after` the value is not shown. */
+static const struct {
+  enum keyword_id id;
+  const char *before, *after;
+  const char *after_one; /* after the value 1; NULL: the same */
+} sentences[] = {
+    {K_MINIMUM, "at least ", "", NULL},
+    {K_MAXIMUM, "at most ", "", NULL},
+    {K_EXCLUSIVE_MINIMUM, "greater than ", "", NULL},
+    {K_EXCLUSIVE_MAXIMUM, "less than ", "", NULL},
+    {K_MULTIPLE_OF, "a multiple of ", "", NULL},
+    {K_MIN_LENGTH, "at least ", " characters", " character"},
+    {K_MAX_LENGTH, "at most ", " characters", " character"},
+    {K_PATTERN, "matches the regular expression ", "", NULL},
+    {K_FORMAT, "format ", "", NULL},
+    {K_MIN_ITEMS, "at least ", " items", " item"},
+    {K_MAX_ITEMS, "at most ", " items", " item"},
+    {K_UNIQUE_ITEMS, "no two items are equal", NULL, NULL},
+    {K_CONTAINS, "has an item that matches the JSON Schema ", "", NULL},
+    {K_MIN_CONTAINS, "at least ", " such items", " such item"},
+    {K_MAX_CONTAINS, "at most ", " such items", " such item"},
+    {K_MIN_PROPERTIES, "at least ", " properties", " property"},
+    {K_MAX_PROPERTIES, "at most ", " properties", " property"},
+    {K_PROPERTY_NAMES, "each property name matches the JSON Schema ", "", NULL},
+    {K_DEPENDENT_REQUIRED, "properties that need others: ", "", NULL},
+    {K_DEPENDENCIES, "properties that need others: ", "", NULL},
+    {K_NOT, "does not match the JSON Schema ", "", NULL},
+    {K_CONTENT_ENCODING, "encoded as ", "", NULL},
+    {K_CONTENT_MEDIA_TYPE, "holds ", "", NULL},
+    {K_CONTENT_SCHEMA, "holds JSON that matches the JSON Schema ", "", NULL},
+    {K_ONE_OF, "exactly one alternative applies", NULL, NULL},
+    {K_IF, "which alternative applies depends on the JSON Schema ", "", NULL},
+};
+
+/* Says the keyword in words and reports it. */
+static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
+                                const struct view_word *word, const char *why) {
+  const char *name = word->keyword->name;
+  if (word->id == K_UNIQUE_ITEMS && !json_is_true(word->value))
+    return;
+  for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+    if (sentences[i].id != word->id)
+      continue;
+    char *value = sentences[i].after ? words_value(word->value) : NULL;
+    size_t before = words->count;
+    if (!sentences[i].after)
+      adapt_words_add(words, "%s", sentences[i].before);
+    else if (value && (word->id == K_PATTERN || word->id == K_FORMAT) &&
+             !strpbrk(json_string_value(word->value), "\n\r\t"))
+      adapt_words_add(words, "%s%s", sentences[i].before, json_string_value(word->value));
+    else if (value && sentences[i].after_one && !strcmp(value, "1"))
+      adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after_one);
+    else if (value)
+      adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after);
+    free(value);
+    adapt_changed(a, word->entry, name, NULL,
+                  words->count > before ? ADAPT_DESCRIBED : ADAPT_DROPPED, why);
+    return;
+  }
+  adapt_changed(a, word->entry, name, NULL, ADAPT_DROPPED, why);
+}
+
+/* Sets title and description where there are any. Deinits `words`. */
+static void adapt_words_put(json_t *schema, const struct adapt_view *view,
+                            struct adapt_words *words) {
+  struct buf text = {0};
+  if (schema && view->default_value) {
+    char *value = words_value(view->default_value);
+    if (value)
+      adapt_words_add(words, "default: %s", value);
+    free(value);
+  }
+  if (schema && json_array_size(view->examples)) {
+    char *value = words_value(view->examples);
+    if (value)
+      adapt_words_add(words, "examples: %s", value);
+    free(value);
+  }
+  if (schema && view->title)
+    adapt_put(schema, "title", json_string_nocheck(view->title));
+  if (view->description)
+    buf_puts(&text, view->description);
+  if (words->count) {
+    buf_puts(&text, view->description && *view->description ? " (" : "(");
+    buf_append(&text, words->text.p, words->text.n);
+    buf_puts(&text, ")");
+  }
+  if (schema && text.n)
+    adapt_put(schema, "description", json_string_nocheck(text.p));
+  buf_deinit(&text);
+  buf_deinit(&words->text);
+  *words = (struct adapt_words){0};
+}
+
+/* --- one value: null, its keywords, enum and const --- */
+
+/* {"type":type} */
+static json_t *adapt_typed(const char *type) {
+  json_t *schema = json_object();
+  adapt_put(schema, "type", json_string_nocheck(type));
+  return schema;
+}
+
+/* --- null --- */
+
+static bool has_null(const json_t *list, bool types) {
+  const json_t *one;
+  size_t i;
+  json_array_foreach((json_t *)list, i, one) {
+    const char *name = json_string_value(types ? one : json_object_get(one, "type"));
+    if (name && !strcmp(name, "null"))
+      return true;
+  }
+  return false;
+}
+
+/* Turns {"type":"string"} into {"type":["string","null"]}, with null among the enum's values. */
+static json_t *null_listed(json_t *schema) {
+  json_t *type = json_object_get(schema, "type"), *values = json_object_get(schema, "enum");
+  json_t *only = json_object_get(schema, "const");
+  json_t *types = json_is_array(type) ? json_clone_top(type) : json_array();
+  bool listed = json_is_array(type) && has_null(type, true);
+  if (!json_is_array(type))
+    json_array_append_new(types, json_incref(type));
+  if (!listed)
+    json_array_append_new(types, json_string_nocheck("null"));
+  json_t *copy = json_clone_top(schema);
+  if (values || only) {
+    json_t *wider = values ? json_clone_top(values) : json_array();
+    if (only)
+      json_array_append_new(wider, json_incref(only));
+    size_t i, nulls = 0;
+    const json_t *one;
+    json_array_foreach(wider, i, one) {
+      nulls += json_is_null(one);
+    }
+    if (!nulls)
+      json_array_append_new(wider, json_null());
+    adapt_put(copy, "enum", wider);
+    json_object_del(copy, "const");
+  }
+  adapt_put(copy, "type", types);
+  json_decref(schema);
+  return copy;
+}
+
+/* `schema` or null; takes it. */
+static json_t *adapt_nullable(struct adapter *a, json_t *schema) {
+  json_t *type = json_object_get(schema, "type"), *branches = json_object_get(schema, "anyOf");
+  const char *name = json_string_value(type);
+  if (!schema)
+    return adapter_stopped(a) ? NULL : adapt_typed("null");
+  if (name && !strcmp(name, "null"))
+    return schema;
+  bool deep = name && (!strcmp(name, "object") || !strcmp(name, "array"));
+  if (type && !deep && adapt_has(a, ADAPT_TYPE_LIST))
+    return null_listed(schema);
+  if (branches && !type && has_null(branches, false))
+    return schema;
+  json_t *wider = branches && !type ? json_clone_top(schema) : json_object();
+  json_t *list = branches && !type ? json_clone_top(branches) : json_array();
+  if (!branches || type)
+    json_array_append_new(list, json_incref(schema));
+  json_array_append_new(list, adapt_typed("null"));
+  adapt_put(wider, "anyOf", list);
+  json_decref(schema);
+  return wider;
+}
+
+/* --- one keyword --- */
+
+/* Returns true if llama.cpp's converter takes the pattern and gets it right. */
+static bool pattern_plain(const char *pattern) {
+  size_t n = strlen(pattern);
+  if (n < 2 || pattern[0] != '^' || pattern[n - 1] != '$' || pattern[n - 2] == '\\')
+    return false;
+  for (const char *p = pattern + 1; p < pattern + n - 1; p++) {
+    if (*p == '\\') {
+      if (!strchr(".-+*?^$(){}[]|/\\", p[1]))
+        return false;
+      p++;
+    } else if (*p == '^' && p[-1] != '[') {
+      return false;
+    } else if (*p == '$' || (*p == '(' && p[1] == '?') || (unsigned char)*p < ' ') {
+      return false;
+    } else if (*p == '{' && strspn(p + 1, "0123456789,") > 4) {
+      return false; /* repetitions that may be over the limit */
+    }
+  }
+  return true;
+}
+
+static bool keeps(const struct adapter *a, const struct view_word *word, unsigned types) {
+  uint32_t repetitions = a->dialect->limits.repetitions;
+  if (!(a->dialect->keeps & KEEP(word->id)))
+    return false;
+  if (a->opts->words_only)
+    return false;
+  switch ((int)word->id) {
+  case K_FORMAT: {
+    const char *format = json_string_value(word->value);
+    for (const char *const *p = a->dialect->formats; *p; p++)
+      if (!strcmp(*p, format))
+        return true;
+    return false;
+  }
+  case K_PATTERN:
+    return !adapt_has(a, ADAPT_GRAMMAR) || pattern_plain(json_string_value(word->value));
+  case K_MINIMUM:
+  case K_MAXIMUM:
+  case K_EXCLUSIVE_MINIMUM:
+  case K_EXCLUSIVE_MAXIMUM:
+    return !adapt_has(a, ADAPT_GRAMMAR) ||
+           ((types & T_NUMBER) == T_INTEGER && json_is_integer(word->value));
+  case K_MIN_ITEMS:
+    if (adapt_has(a, ADAPT_ITEMS_0_1) && json_number_value(word->value) > 1)
+      return false;
+    return !repetitions || json_number_value(word->value) <= repetitions;
+  case K_MIN_LENGTH:
+  case K_MAX_LENGTH:
+  case K_MAX_ITEMS:
+    return !repetitions || json_number_value(word->value) <= repetitions;
+  }
+  return true;
+}
+
+/* Puts bounds of integers that do not include themselves as ones that do. */
+static bool inclusive(struct adapter *a, json_t *schema, const struct view_word *word,
+                      unsigned types) {
+  bool lower = word->id == K_EXCLUSIVE_MINIMUM;
+  const struct keyword *keyword = schema_keyword_find(lower ? "minimum" : "maximum", DIALECT_2020);
+  json_int_t bound = json_integer_value(word->value);
+  struct view_word other = {lower ? K_MINIMUM : K_MAXIMUM, keyword, word->value, word->entry};
+  if ((!lower && word->id != K_EXCLUSIVE_MAXIMUM) || !json_is_integer(word->value) ||
+      (types & T_NUMBER) != T_INTEGER || !keeps(a, &other, types) ||
+      bound == (lower ? INT64_MAX : INT64_MIN))
+    return false;
+  bound += lower ? 1 : -1;
+  const json_t *known = json_object_get(schema, keyword->name);
+  json_t *value = json_integer(bound);
+  int order = known && value ? schema_value_compare(value, known) : 0;
+  if (!known || (lower ? order > 0 : order < 0))
+    adapt_put(schema, keyword->name, value);
+  else
+    json_decref(value);
+  adapt_changed(a, word->entry, word->keyword->name, NULL, ADAPT_REWRITTEN,
+                "the bound of an integer, moved by one");
+  return true;
+}
+
+static const char *why_not(const struct adapter *a, enum keyword_id id) {
+  if (a->opts->words_only)
+    return "only in words, as asked";
+  if (a->dialect->keeps & KEEP(id))
+    return "this value of the keyword is not supported";
+  return "the keyword is not supported";
+}
+
+/* Sets a keyword of values of these types, or says it in words. */
+static void adapt_keyword(struct adapter *a, json_t *schema, struct adapt_words *words,
+                          const struct view_word *word, unsigned types) {
+  unsigned about = adapt_keyword_types(word->id);
+  if (!schema || (about && !(about & types)))
+    return;
+  if (keeps(a, word, types) && !json_object_get(schema, word->keyword->name))
+    adapt_put(schema, word->keyword->name, json_incref((json_t *)word->value));
+  else if (!inclusive(a, schema, word, types))
+    adapt_words_keyword(a, words, word, why_not(a, word->id));
+}
+
+/* --- enum and const --- */
+
+/* A single type name says it all */
+static bool adapt_single(unsigned types) {
+  return types == T_NUMBER || !(types & (types - 1));
+}
+
+static const char *type_name(unsigned types) {
+  static const struct {
+    unsigned types;
+    const char *name;
+  } names[] = {{T_NULL, "null"},      {T_BOOLEAN, "boolean"}, {T_OBJECT, "object"},
+               {T_ARRAY, "array"},    {T_STRING, "string"},   {T_REAL, "number"},
+               {T_INTEGER, "integer"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (types & names[i].types)
+      return names[i].name;
+  return "null";
+}
+
+/* Puts "type" for a mask of scalars: a name, or a list of names. */
+static void adapt_put_type(json_t *schema, unsigned types) {
+  if (adapt_single(types)) {
+    adapt_put(schema, "type", json_string_nocheck(type_name(types)));
+    return;
+  }
+  json_t *list = json_array();
+  for (unsigned bit = T_STRING; bit <= T_REAL; bit <<= 1)
+    if (types & bit && !(bit == T_INTEGER && types & T_REAL))
+      json_array_append_new(list, json_string_nocheck(type_name(bit)));
+  if (types & T_BOOLEAN)
+    json_array_append_new(list, json_string_nocheck("boolean"));
+  if (types & T_NULL)
+    json_array_append_new(list, json_string_nocheck("null"));
+  adapt_put(schema, "type", list);
+}
+
+static json_t *scalar_options(struct adapter *a, const struct adapt_view *view, json_t *values,
+                              struct adapt_words *words) {
+  unsigned types = 0;
+  json_t *schema = json_object();
+  const json_t *one;
+  size_t i;
+  json_array_foreach(values, i, one) {
+    types |= adapt_type_of(one);
+  }
+  adapt_put_type(schema, types);
+  if (types == T_NULL)
+    return schema;
+  if (types == T_BOOLEAN && adapt_has(a, ADAPT_ENUM_TEXTS)) {
+    if (json_array_size(values) == 1) {
+      adapt_words_add(words, "always %s",
+                      json_is_true(json_array_get(values, 0)) ? "true" : "false");
+      adapt_changed(a, view->option_entry, view->option_is_const ? "const" : "enum", NULL,
+                    ADAPT_DESCRIBED, "only strings and numbers can be enumerated");
+    }
+    return schema;
+  }
+  if (view->option_is_const && a->dialect->keeps & KEEP(K_CONST)) {
+    adapt_put(schema, "const", json_incref(json_array_get(values, 0)));
+    return schema;
+  }
+  if (view->option_is_const)
+    adapt_changed(a, view->option_entry, "const", NULL, ADAPT_REWRITTEN, "an enum of one value");
+  adapt_put(schema, "enum", json_incref(values));
+  return schema;
+}
+
+/* Returns the options with arrays and objects as their JSON text; the list of those is the
+ * plan's. */
+static json_t *options_as_text(const struct adapt_view *view, json_t **texts) {
+  json_t *values = json_array(), *one;
+  size_t i, length;
+  json_array_foreach(view->options, i, one) {
+    if (!json_is_array(one) && !json_is_object(one)) {
+      json_array_append_new(values, json_incref(one));
+      continue;
+    }
+    char *text = adapt_json_text(one, &length);
+    if (!*texts)
+      *texts = json_array();
+    json_array_append_new(*texts, json_incref(one));
+    json_array_append_new(values, json_stringn(text, length));
+    free(text);
+  }
+  return values;
+}
+
+static unsigned part_of(unsigned type) {
+  if (type & T_NUMBER)
+    return 1;
+  if (type == T_STRING)
+    return 2;
+  return type == T_BOOLEAN ? 3 : 4;
+}
+
+static struct built adapt_options_of(struct adapter *a, const struct adapt_view *view,
+                                     struct adapt_words *words) {
+  json_t *texts = NULL;
+  json_t *values = options_as_text(view, &texts), *list = json_array(), *one, *schema;
+  json_t *parts[8] = {NULL}; /* by type, where a list of types is not taken */
+  unsigned types = 0;
+  size_t i, part_count = 0;
+  json_array_foreach(values, i, one) {
+    types |= adapt_type_of(one);
+  }
+  bool together = adapt_single(types) || (adapt_has(a, ADAPT_TYPE_LIST) &&
+                                          !(adapt_has(a, ADAPT_ENUM_TEXTS) && types & T_BOOLEAN));
+  json_array_foreach(values, i, one) {
+    unsigned type = adapt_type_of(one);
+    unsigned part = together ? 0 : part_of(type);
+    if (!parts[part]) {
+      parts[part] = json_array();
+      part_count++;
+    }
+    json_array_append_new(parts[part], json_incref(one));
+  }
+  for (size_t part = 0; part < 8; part++)
+    if (parts[part]) {
+      json_array_append_new(list, scalar_options(a, view, parts[part], words));
+      json_decref(parts[part]);
+    }
+  if (part_count == 1) {
+    schema = json_incref(json_array_get(list, 0));
+    json_decref(list);
+  } else {
+    schema = json_object();
+    adapt_put(schema, "anyOf", list);
+  }
+  struct built built = {schema, adapt_plan_new(a, texts ? PLAN_ENUM : PLAN_SAME)};
+  if (texts) {
+    adapt_changed(a, view->option_entry, view->option_is_const ? "const" : "enum", NULL,
+                  ADAPT_REWRITTEN, "arrays and objects as JSON text");
+    adapt_keep(a, texts);
+    a->out->plans[built.plan].texts = texts;
+  }
+  json_decref(texts);
+  json_decref(values);
+  adapt_words_put(schema, view, words);
+  return built;
+}
+
+/* --- arrays and tuples --- */
+
+static struct built item_of(struct adapter *a, const struct sum *sum) {
+  a->descents++;
+  struct built built = adapt_build(a, sum);
+  a->descents--;
+  return built;
+}
+
+static void array_words(struct adapter *a, const struct adapt_view *view, json_t *schema,
+                        struct adapt_words *words, uint64_t except) {
+  for (size_t i = 0; i < view->word_count && !adapter_stopped(a); i++)
+    if (adapt_keyword_types(view->words[i].id) == T_ARRAY && !(except & KEEP(view->words[i].id)))
+      adapt_keyword(a, schema, words, &view->words[i], T_ARRAY);
+}
+
+static json_t *array_schema(void) {
+  json_t *schema = json_object();
+  adapt_put(schema, "type", json_string_nocheck("array"));
+  return schema;
+}
+
+/* Builds a place where only [] is valid. */
+static struct built empty_array(struct adapter *a, const struct adapt_view *view,
+                                struct adapt_words *words) {
+  struct built built = {NULL, PLAN_NONE};
+  uint64_t least = 0;
+  json_t *items = json_object();
+  if (!adapt_view_count(view, K_MIN_ITEMS, &least) || least == 0) {
+    built = (struct built){array_schema(), adapt_plan_new(a, PLAN_SAME)};
+    adapt_put(items, "type", json_string_nocheck("null"));
+    adapt_put(built.schema, "items", json_incref(items));
+    uint32_t entry = view->flat.count ? view->flat.items[0].entry : 0;
+    if (a->dialect->keeps & KEEP(K_MAX_ITEMS)) {
+      adapt_put(built.schema, "maxItems", json_integer(0));
+      adapt_changed(a, entry, "items", NULL, ADAPT_REWRITTEN, "no items: at most 0");
+    } else {
+      adapt_words_add(words, "always empty");
+      adapt_changed(a, entry, "items", NULL, ADAPT_DESCRIBED, "the keyword is not supported");
+    }
+  }
+  json_decref(items);
+  return built;
+}
+
+static struct built array_list(struct adapter *a, const struct adapt_view *view,
+                               struct adapt_words *words) {
+  uint64_t most = 1;
+  if (view->items_closed || (adapt_view_count(view, K_MAX_ITEMS, &most) && most == 0))
+    return empty_array(a, view, words);
+  struct built item = item_of(a, &view->items);
+  if (!item.schema)
+    return adapter_stopped(a) ? item : empty_array(a, view, words);
+  bool same = adapt_plan_same(a, item.plan);
+  struct built built = {array_schema(), adapt_plan_new(a, same ? PLAN_SAME : PLAN_ARRAY)};
+  adapt_put(built.schema, "items", item.schema);
+  if (built.plan != PLAN_NONE)
+    a->out->plans[built.plan].rest = item.plan;
+  array_words(a, view, built.schema, words, 0);
+  return built;
+}
+
+struct adapt_tuple {
+  uint32_t count; /* positions that can be there */
+  uint64_t least; /* how many of them must be */
+  bool closed;    /* nothing beyond */
+};
+
+/* Returns false if no array has enough items. */
+static bool tuple_measure(const struct adapt_view *view, struct built *items,
+                          struct adapt_tuple *tuple) {
+  uint64_t most;
+  tuple->count = view->prefix_count;
+  tuple->least = 0;
+  adapt_view_count(view, K_MIN_ITEMS, &tuple->least);
+  tuple->closed = view->items_closed || (view->items_open && tuple->least <= tuple->count);
+  for (uint32_t i = 0; i < tuple->count; i++)
+    if (!items[i].schema) {
+      tuple->count = i;
+      tuple->closed = true;
+    }
+  if (adapt_view_count(view, K_MAX_ITEMS, &most) && most <= tuple->count) {
+    tuple->count = (uint32_t)most;
+    tuple->closed = true;
+  }
+  return tuple->least <= tuple->count || !tuple->closed;
+}
+
+/* Builds {"type":"array","prefixItems":[...]}, if it means the same in the dialect. */
+static struct built tuple_native(struct adapter *a, const struct adapt_view *view,
+                                 struct built *items, const struct adapt_tuple *tuple,
+                                 struct adapt_words *words) {
+  struct built built = {array_schema(), PLAN_NONE};
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < tuple->count; i++)
+    json_array_append_new(list, json_incref(items[i].schema));
+  adapt_put(built.schema, "prefixItems", list);
+  if (adapt_has(a, ADAPT_GRAMMAR)) { /* its tuples have one length, but it takes no `false` */
+    adapt_put(built.schema, "minItems", json_integer(tuple->count));
+    adapt_put(built.schema, "maxItems", json_integer(tuple->count));
+  } else if (view->items_closed || tuple->count < view->prefix_count) {
+    adapt_put(built.schema, "items", json_false());
+  }
+  built.plan = adapt_plan_new(a, PLAN_SAME);
+  array_words(a, view, built.schema, words,
+              adapt_has(a, ADAPT_GRAMMAR) ? KEEP(K_MIN_ITEMS) | KEEP(K_MAX_ITEMS) : 0);
+  return built;
+}
+
+static void tuple_rest(struct adapter *a, const struct adapt_view *view,
+                       const struct adapt_tuple *tuple, json_t *properties, json_t *required,
+                       struct adapt_plan *plan) {
+  struct built item = item_of(a, &view->items);
+  if (!item.schema)
+    return;
+  json_t *rest = array_schema();
+  adapt_put(rest, "items", item.schema);
+  uint64_t most;
+  if (adapt_view_count(view, K_MAX_ITEMS, &most) && a->dialect->keeps & KEEP(K_MAX_ITEMS) &&
+      !a->opts->words_only)
+    adapt_put(rest, "maxItems", json_integer((json_int_t)(most - tuple->count)));
+  adapt_put(properties, "rest", rest);
+  json_array_append_new(required, json_string_nocheck("rest"));
+  plan->extra = "rest";
+  plan->rest = item.plan;
+}
+
+static struct built tuple_object(struct adapter *a, const struct adapt_view *view,
+                                 struct built *items, const struct adapt_tuple *tuple,
+                                 struct adapt_words *words) {
+  struct built built = {json_object(), adapt_plan_new(a, PLAN_TUPLE)};
+  json_t *properties = json_object(), *required = json_array();
+  struct adapt_plan plan = {.kind = PLAN_TUPLE, .count = tuple->count, .rest = PLAN_NONE};
+  bool loose = false;
+  plan.members = arena_array(&a->out->arena, tuple->count + 1, sizeof *plan.members);
+  for (uint32_t i = 0; i < tuple->count; i++) {
+    char name[32];
+    int n = snprintf(name, sizeof name, "item_%u", (unsigned)i);
+    struct plan_member *member = &plan.members[i];
+    member->name = arena_strndup(&a->out->arena, name, (size_t)n);
+    member->plan = items[i].plan;
+    member->optional = i >= tuple->least;
+    member->null_absent = member->optional && !adapt_sum_accepts(a, &view->prefix[i], json_null());
+    loose = loose || member->optional;
+    json_t *schema = json_incref(items[i].schema);
+    adapt_put(properties, name, member->optional ? adapt_nullable(a, schema) : schema);
+    json_array_append_new(required, json_string_nocheck(name));
+  }
+  if (!tuple->closed)
+    tuple_rest(a, view, tuple, properties, required, &plan);
+  adapt_put(built.schema, "type", json_string_nocheck("object"));
+  adapt_put(built.schema, "properties", properties);
+  adapt_put(built.schema, "required", required);
+  adapt_put(built.schema, "additionalProperties", json_false());
+  if (adapt_has(a, ADAPT_ORDERING))
+    adapt_put(built.schema, "propertyOrdering", json_clone_top(required));
+  a->out->plans[built.plan] = plan;
+  adapt_changed(a, view->prefix_entry, "prefixItems", NULL, ADAPT_REWRITTEN,
+                "positions are properties");
+  if (loose)
+    adapt_changed(a, view->prefix_entry, "prefixItems", NULL, ADAPT_DROPPED,
+                  "that only the last positions can be left out is not enforced");
+  for (size_t i = 0; i < view->word_count && !adapter_stopped(a); i++) {
+    const struct view_word *word = &view->words[i];
+    bool met =
+        (word->id == K_MIN_ITEMS && tuple->least <= tuple->count) ||
+        (word->id == K_MAX_ITEMS && (tuple->closed || a->dialect->keeps & KEEP(K_MAX_ITEMS)));
+    if (adapt_keyword_types(word->id) == T_ARRAY && !met)
+      adapt_words_keyword(a, words, word, "positions are properties");
+  }
+  return built;
+}
+
+static struct built adapt_array_of(struct adapter *a, const struct adapt_view *view,
+                                   struct adapt_words *words) {
+  struct built built = {NULL, PLAN_NONE};
+  if (!view->prefix_count)
+    return array_list(a, view, words);
+  struct built *items = arena_array(&a->out->arena, view->prefix_count, sizeof *items);
+  bool same = true;
+  for (uint32_t i = 0; i < view->prefix_count && !adapter_stopped(a); i++) {
+    items[i] = item_of(a, &view->prefix[i]);
+    same = same && (!items[i].schema || adapt_plan_same(a, items[i].plan));
+  }
+  struct adapt_tuple tuple;
+  if (!adapter_stopped(a) && tuple_measure(view, items, &tuple)) {
+    bool exact = tuple.count == view->prefix_count && tuple.closed && tuple.least >= tuple.count &&
+                 view->items_closed;
+    if (tuple.count == 0)
+      built = empty_array(a, view, words);
+    else if (same && a->dialect->keeps & KEEP(K_PREFIX_ITEMS) && tuple.closed &&
+             (!adapt_has(a, ADAPT_GRAMMAR) || exact))
+      built = tuple_native(a, view, items, &tuple, words);
+    else
+      built = tuple_object(a, view, items, &tuple, words);
+    if (built.schema && view->items_open && tuple.count == view->prefix_count)
+      adapt_changed(a, view->prefix_entry, "items", NULL, ADAPT_NARROWED,
+                    "items beyond the named positions cannot be given");
+  }
+  for (uint32_t i = 0; i < view->prefix_count; i++)
+    json_decref(items[i].schema);
+  return built;
+}
+
+/* --- objects: named properties, and those that have no name in the schema --- */
+
+struct object_build {
+  struct adapter *a;
+  const struct adapt_view *view;
+  struct adapt_words *words;
+  json_t *schema, *properties, *required, *ordering; /* owned */
+  json_t *additional;                                /* owned; additionalProperties, or NULL */
+  struct plan_member *members;
+  uint32_t member_count;
+  bool changed; /* a value of the object is not the same in both shapes */
+};
+
+static void put_property(struct object_build *o, const char *name, json_t *schema, bool required) {
+  adapt_put(o->properties, name, schema);
+  json_array_append_new(o->ordering, json_string_nocheck(name));
+  if (required)
+    json_array_append_new(o->required, json_string_nocheck(name));
+}
+
+/* Returns false if there can be no such object. */
+static bool property_of(struct object_build *o, const struct view_property *property) {
+  struct adapter *a = o->a;
+  size_t recursions = a->recursions;
+  a->descents++;
+  struct built built = adapt_build(a, &property->sum);
+  a->descents--;
+  if (!built.schema)
+    return !property->required;
+  struct plan_member *member = &o->members[o->member_count++];
+  *member = (struct plan_member){
+      .name = property->name, .plan = built.plan, .optional = !property->required};
+  bool required = property->required;
+  if (!required && adapt_has(a, ADAPT_ALL_REQUIRED)) {
+    bool value = adapt_sum_accepts(a, &property->sum, json_null());
+    member->null_absent = !value;
+    required = true;
+    built.schema = adapt_nullable(a, built.schema);
+    if (value)
+      adapt_changed(a, property->entry, "required", property->name, ADAPT_NARROWED,
+                    "null is a value here, so the property cannot be left out");
+    else
+      adapt_changed(a, property->entry, "required", property->name, ADAPT_REWRITTEN,
+                    "null stands for left out");
+  } else if (required && a->dialect->recursion == RECURSION_OPTIONAL &&
+             a->recursions > recursions) {
+    required = false;
+    adapt_changed(a, property->entry, "required", NULL, ADAPT_DROPPED,
+                  "recursion is taken only below properties that are not required");
+  }
+  o->changed = o->changed || member->null_absent || !adapt_plan_same(a, built.plan);
+  put_property(o, property->name, built.schema, required);
+  return true;
+}
 
 enum {
   COMPARED_MAX = 1000, /* JSON values of an alternative that is looked for among the others */
@@ -12,25 +714,6 @@ enum {
   NAME_BYTES_MAX = 56, /* the most of a definition's name */
   PRODUCT_MAX = 64     /* alternatives of one place, multiplied out */
 };
-
-uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind) {
-  struct adapted *out = a->out;
-  out->plans = xgrow(out->plans, &out->plan_capacity, out->plan_count + 1, sizeof *out->plans);
-  out->plans[out->plan_count] = (struct adapt_plan){.kind = kind, .rest = PLAN_NONE};
-  return (uint32_t)out->plan_count++;
-}
-
-/* --- alternatives --- */
-
-static void plan_branches(struct adapter *a, uint32_t plan, const struct plan_branch *branches,
-                          size_t count) {
-  struct plan_branch *copy = arena_array(&a->out->arena, count, sizeof *copy);
-  memcpy(copy, branches, count * sizeof *copy);
-  for (size_t i = 0; i < count; i++)
-    adapt_keep(a, copy[i].shape);
-  a->out->plans[plan].branches = copy;
-  a->out->plans[plan].count = (uint32_t)count;
-}
 
 /* Joins a list of schemas, which it takes. A single one stands for itself, and gets title and
  * description if it has none. */
@@ -49,8 +732,14 @@ static struct built sums_join(struct adapter *a, json_t *list, const struct plan
       same = same && adapt_plan_same(a, branches[i].plan);
     built = (struct built){json_object(), adapt_plan_new(a, same ? PLAN_SAME : PLAN_UNION)};
     adapt_put(built.schema, "anyOf", json_incref(list));
-    if (!same)
-      plan_branches(a, built.plan, branches, count);
+    if (!same) {
+      struct plan_branch *copy = arena_array(&a->out->arena, count, sizeof *copy);
+      memcpy(copy, branches, count * sizeof *copy);
+      for (size_t i = 0; i < count; i++)
+        adapt_keep(a, copy[i].shape);
+      a->out->plans[built.plan].branches = copy;
+      a->out->plans[built.plan].count = (uint32_t)count;
+    }
     adapt_words_put(built.schema, view, words);
   }
   buf_deinit(&words->text);
@@ -58,8 +747,10 @@ static struct built sums_join(struct adapter *a, json_t *list, const struct plan
   return built;
 }
 
-struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count,
-                         const struct adapt_view *view, struct adapt_words *words) {
+/* A choice between several sums; `branches` gives each its place in the mapping. Writes the words
+ * too. */
+static struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count,
+                                const struct adapt_view *view, struct adapt_words *words) {
   struct plan_branch branches[ADAPT_BRANCHES_MAX + 1];
   json_t *list = json_array();
   for (size_t i = 0; i < count && !adapter_stopped(a); i++) {
@@ -80,11 +771,249 @@ struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count
   return sums_join(a, list, branches, view, words);
 }
 
-static bool asks_for_nothing(const struct adapt_view *view) {
-  return !view->typed && !view->word_count && !view->property_count && !view->pattern_count &&
-         view->extra_open && view->items_open && !view->items_closed && !view->prefix_count &&
-         !view->extra.count;
+/* Builds the schema of values whose properties have no name of their own. */
+static struct built extra_value(struct object_build *o) {
+  struct adapter *a = o->a;
+  const struct adapt_view *view = o->view, silent = {0};
+  struct built built = {NULL, PLAN_NONE};
+  struct adapt_words words = {0};
+  bool rest = view->extra.count > 0 && !view->extra.never && !view->extra_closed;
+  a->descents++;
+  if (view->pattern_count) {
+    struct sum sums[ADAPT_BRANCHES_MAX + 1];
+    uint32_t count = view->pattern_count;
+    memcpy(sums, view->patterns, count * sizeof *sums);
+    if (rest)
+      sums[count++] = view->extra;
+    built = adapt_union(a, sums, count, &silent, &words);
+  } else {
+    built = adapt_build(a, &view->extra);
+  }
+  a->descents--;
+  buf_deinit(&words.text);
+  return built;
 }
+
+/* Returns the only pattern that names must match, if the dialect takes patterns; else NULL. */
+static const char *key_pattern(const struct object_build *o) {
+  const struct adapter *a = o->a;
+  if (o->view->pattern_count != 1 || !o->view->extra_closed ||
+      !(a->dialect->keeps & KEEP(K_PATTERN)) || a->opts->words_only)
+    return NULL;
+  for (uint32_t i = 0; i < o->view->flat.count; i++) {
+    const json_t *schema = a->out->canonical->entries[o->view->flat.items[i].entry].schema;
+    json_t *list = json_object_get(schema, "patternProperties");
+    if (json_object_size(list) == 1)
+      return json_object_iter_key(json_object_iter(list));
+  }
+  return NULL;
+}
+
+/* Builds a list of {"key","value"} objects; takes `value`. */
+static json_t *pairs_of(struct object_build *o, json_t *value) {
+  json_t *pairs = json_object(), *pair = json_object(), *key = json_object();
+  json_t *properties = json_object(), *required = json_array();
+  const char *pattern = key_pattern(o);
+  adapt_put(key, "type", json_string_nocheck("string"));
+  if (pattern)
+    adapt_put(key, "pattern", json_string_nocheck(pattern));
+  adapt_put(properties, "key", key);
+  adapt_put(properties, "value", value);
+  json_array_append_new(required, json_string_nocheck("key"));
+  json_array_append_new(required, json_string_nocheck("value"));
+  adapt_put(pair, "type", json_string_nocheck("object"));
+  adapt_put(pair, "properties", properties);
+  adapt_put(pair, "required", required);
+  adapt_put(pair, "additionalProperties", json_false());
+  adapt_put(pairs, "type", json_string_nocheck("array"));
+  adapt_put(pairs, "items", pair);
+  return pairs;
+}
+
+static void pattern_words(struct object_build *o) {
+  for (uint32_t i = 0; i < o->view->flat.count; i++) {
+    uint32_t entry = o->view->flat.items[i].entry;
+    const json_t *list =
+        json_object_get(o->a->out->canonical->entries[entry].schema, "patternProperties");
+    for (void *at = json_object_iter((json_t *)list); at;
+         at = json_object_iter_next((json_t *)list, at))
+      adapt_words_add(o->words, "names match the regular expression %s", json_object_iter_key(at));
+    static const char *const concerned[] = {"patternProperties", "additionalProperties",
+                                            "unevaluatedProperties"};
+    for (size_t k = 0; k < 3; k++)
+      if (json_object_get(o->a->out->canonical->entries[entry].schema, concerned[k]))
+        adapt_changed(o->a, entry, concerned[k], NULL, ADAPT_DESCRIBED,
+                      "which names there may be is not enforced");
+  }
+}
+
+enum extra { EXTRA_NONE, EXTRA_NATIVE, EXTRA_PAIRS, EXTRA_ONLY_PAIRS };
+
+static enum extra extra_kind(const struct object_build *o) {
+  const struct adapt_view *view = o->view;
+  bool some = view->pattern_count || (!view->extra_closed && view->extra.count);
+  if (!some && !(view->extra_open && !view->property_count))
+    return EXTRA_NONE;
+  if (o->a->dialect->keeps & KEEP(K_ADDITIONAL_PROPERTIES))
+    return EXTRA_NATIVE;
+  /* beside an array, a bare list of pairs could not be told from one */
+  return view->property_count || view->types & T_ARRAY ? EXTRA_PAIRS : EXTRA_ONLY_PAIRS;
+}
+
+/* Turns counts of properties into counts of pairs, where pairs are all there is. */
+static void count_pairs(struct object_build *o, json_t *pairs) {
+  for (size_t i = 0; i < o->view->word_count; i++) {
+    struct view_word word = o->view->words[i];
+    if (word.id != K_MIN_PROPERTIES && word.id != K_MAX_PROPERTIES)
+      continue;
+    bool least = word.id == K_MIN_PROPERTIES;
+    struct view_word items = {least ? K_MIN_ITEMS : K_MAX_ITEMS,
+                              schema_keyword_find(least ? "minItems" : "maxItems", DIALECT_2020),
+                              word.value, word.entry};
+    size_t before = json_object_size(pairs);
+    struct adapt_words none = {0};
+    adapt_keyword(o->a, pairs, &none, &items, T_ARRAY);
+    buf_deinit(&none.text);
+    if (json_object_size(pairs) == before)
+      adapt_words_keyword(o->a, o->words, &word, "the keyword is not supported");
+    else
+      adapt_changed(o->a, word.entry, word.keyword->name, NULL, ADAPT_DESCRIBED,
+                    "counts the pairs: a name that stands twice counts twice");
+  }
+}
+
+static struct built only_pairs(struct object_build *o, struct built value) {
+  struct adapter *a = o->a;
+  json_t *pairs = pairs_of(o, value.schema);
+  struct built built = {pairs, adapt_plan_new(a, PLAN_PAIRS)};
+  if (built.plan != PLAN_NONE)
+    a->out->plans[built.plan].rest = value.plan;
+  count_pairs(o, pairs);
+  adapt_words_add(o->words, "a list of the names and values of an object");
+  adapt_changed(a, o->view->extra_entry, "additionalProperties", NULL, ADAPT_REWRITTEN,
+                "names and values as a list of pairs");
+  return built;
+}
+
+/* Adds unnamed members to an object that has named ones. */
+static void extras(struct object_build *o, enum extra kind, struct adapt_plan *plan) {
+  struct adapter *a = o->a;
+  const struct adapt_view *view = o->view;
+  if (kind == EXTRA_NONE) {
+    if (adapt_has(a, ADAPT_CLOSED) || view->extra_closed)
+      o->additional = json_false();
+    if (adapt_has(a, ADAPT_CLOSED) && view->extra_open)
+      adapt_changed(a, view->flat.count ? view->flat.items[0].entry : 0, "additionalProperties",
+                    NULL, ADAPT_NARROWED, "properties that are not named cannot be given");
+    return;
+  }
+  bool any = kind == EXTRA_NATIVE && !view->pattern_count && !view->extra.count;
+  struct built value = any ? (struct built){json_true(), PLAN_NONE} : extra_value(o);
+  if (!value.schema) {
+    o->additional = json_false();
+  } else if (kind == EXTRA_NATIVE) {
+    o->additional = value.schema;
+    plan->rest = value.plan;
+    o->changed = o->changed || (value.plan != PLAN_NONE && !adapt_plan_same(a, value.plan));
+  } else {
+    char name[64] = "additional_properties";
+    for (unsigned i = 2; json_object_get(o->properties, name); i++)
+      print_into(name, sizeof name, "additional_properties_%u", i);
+    plan->extra = arena_strdup(&o->a->out->arena, name);
+    plan->rest = value.plan;
+    o->changed = true;
+    if (plan->extra)
+      put_property(o, plan->extra, pairs_of(o, value.schema), true);
+    else
+      json_decref(value.schema);
+    o->additional = json_false();
+    adapt_changed(a, view->extra_entry, "additionalProperties", NULL, ADAPT_REWRITTEN,
+                  "names and values as a list of pairs, in one more property");
+  }
+}
+
+/* Finishes the object. Consumes `o`. */
+static struct built object_finish(struct object_build *o, const struct adapt_plan *plan) {
+  struct adapter *a = o->a;
+  bool required = adapt_has(a, ADAPT_ALL_REQUIRED) || json_array_size(o->required) > 0;
+  bool same = !o->changed && !adapt_has(a, ADAPT_CLOSED);
+  struct built built = {o->schema, adapt_plan_new(a, same ? PLAN_SAME : PLAN_OBJECT)};
+  if (json_object_size(o->properties) || adapt_has(a, ADAPT_CLOSED))
+    adapt_put(o->schema, "properties", json_incref(o->properties));
+  if (required)
+    adapt_put(o->schema, "required", json_incref(o->required));
+  if (o->additional)
+    adapt_put(o->schema, "additionalProperties", o->additional);
+  if (adapt_has(a, ADAPT_ORDERING) && json_object_size(o->properties))
+    adapt_put(o->schema, "propertyOrdering", json_incref(o->ordering));
+  if (built.plan != PLAN_NONE && !same) {
+    struct adapt_plan *to = &a->out->plans[built.plan];
+    *to = *plan;
+    to->members = o->members;
+    to->count = o->member_count;
+  }
+  json_decref(o->properties);
+  json_decref(o->required);
+  json_decref(o->ordering);
+  return built;
+}
+
+/* Leaves title and description to the caller. */
+static struct built adapt_object_of(struct adapter *a, const struct adapt_view *view,
+                                    struct adapt_words *words) {
+  struct built none = {NULL, PLAN_NONE};
+  struct object_build o = {.a = a, .view = view, .words = words};
+  enum extra kind = extra_kind(&o);
+  if (view->pattern_count && view->extra_open)
+    adapt_changed(a, view->extra_entry, "additionalProperties", NULL, ADAPT_NARROWED,
+                  "values whose names match no pattern are of the same kind as the others");
+  if (view->pattern_count && (kind == EXTRA_NATIVE || !key_pattern(&o)))
+    pattern_words(&o);
+  if (kind == EXTRA_ONLY_PAIRS) {
+    struct built value = extra_value(&o);
+    for (size_t i = 0; i < view->word_count; i++)
+      if (adapt_keyword_types(view->words[i].id) == T_OBJECT &&
+          view->words[i].id != K_MIN_PROPERTIES && view->words[i].id != K_MAX_PROPERTIES)
+        adapt_words_keyword(a, words, &view->words[i], "the keyword is not supported");
+    if (value.schema)
+      return only_pairs(&o, value);
+    if (adapter_stopped(a))
+      return none;
+    kind = EXTRA_NONE; /* no member is possible */
+  }
+  o.members = arena_array(&a->out->arena, view->property_count + 1, sizeof *o.members);
+  struct adapt_plan plan = {.kind = PLAN_OBJECT, .rest = PLAN_NONE};
+  o.schema = json_object();
+  o.properties = json_object();
+  o.required = json_array();
+  o.ordering = json_array();
+  adapt_put(o.schema, "type", json_string_nocheck("object"));
+  bool possible = true;
+  for (size_t i = 0; i < view->property_count && possible && !adapter_stopped(a); i++)
+    possible = property_of(&o, &view->properties[i]);
+  if (possible && !adapter_stopped(a))
+    extras(&o, kind, &plan);
+  for (size_t i = 0; i < view->word_count && possible && !adapter_stopped(a); i++)
+    if (adapt_keyword_types(view->words[i].id) == T_OBJECT)
+      adapt_keyword(a, o.schema, words, &view->words[i], T_OBJECT);
+  struct built built = object_finish(&o, &plan);
+  if (!possible) {
+    json_decref(built.schema);
+    built = none;
+  }
+  return built;
+}
+
+/* --- places --- */
+
+uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind) {
+  struct adapted *out = a->out;
+  out->plans = xgrow(out->plans, &out->plan_capacity, out->plan_count + 1, sizeof *out->plans);
+  out->plans[out->plan_count] = (struct adapt_plan){.kind = kind, .rest = PLAN_NONE};
+  return (uint32_t)out->plan_count++;
+}
+
+/* --- alternatives --- */
 
 static void group_words(struct adapter *a, const struct view_group *group,
                         struct adapt_words *words) {
@@ -105,7 +1034,9 @@ static struct built build_groups(struct adapter *a, const struct adapt_view *vie
   struct built none = {NULL, PLAN_NONE};
   struct sum sums[PRODUCT_MAX];
   size_t product = 1, groups = view->group_count;
-  bool bare = asks_for_nothing(view);
+  bool bare = !view->typed && !view->word_count && !view->property_count && !view->pattern_count &&
+              view->extra_open && view->items_open && !view->items_closed && !view->prefix_count &&
+              !view->extra.count;
   for (size_t g = 0; g < groups; g++) {
     const struct view_group *group = &view->groups[g];
     if (product * group->count > PRODUCT_MAX) {
@@ -153,18 +1084,13 @@ static struct built any_value(struct adapter *a, uint32_t entry, bool own,
   return (struct built){schema, adapt_plan_new(a, PLAN_SAME)};
 }
 
-static void words_about(struct adapter *a, const struct adapt_view *view, unsigned types,
-                        json_t *schema, struct adapt_words *words) {
-  for (size_t i = 0; i < view->word_count && !adapter_stopped(a); i++)
-    if (adapt_keyword_types(view->words[i].id) & types)
-      adapt_keyword(a, schema, words, &view->words[i], types);
-}
-
 static struct built scalar_of(struct adapter *a, const struct adapt_view *view, unsigned types,
                               struct adapt_words *words) {
   json_t *schema = json_object();
   adapt_put_type(schema, types);
-  words_about(a, view, types, schema, words);
+  for (size_t i = 0; i < view->word_count && !adapter_stopped(a); i++)
+    if (adapt_keyword_types(view->words[i].id) & types)
+      adapt_keyword(a, schema, words, &view->words[i], types);
   return (struct built){schema, adapt_plan_new(a, PLAN_SAME)};
 }
 

@@ -1,11 +1,11 @@
 /* internal.h - declarations that the files of adapt share.
  *
  * DESIGN. A place of the canonical schema is a set of subschemas that all apply to the same value
- * (struct sum, made of entries of the compiled schema). adapt/view.c and adapt/gather.c merge such
- * a set into one struct adapt_view: references and allOf are followed, properties of the same name
- * become sums of their own. adapt/build.c, with adapt/scalar.c, adapt/object.c and adapt/array.c,
- * turns a view into a schema of the dialect and a struct adapt_plan, the map for values of that
- * place. A sum is built once: reached through a $ref it goes into $defs, otherwise it is shared.
+ * (struct sum, made of entries of the compiled schema). adapt/merged.c merges such a set into one
+ * struct adapt_view: references and allOf are followed, properties of the same name become sums of
+ * their own. adapt/build.c turns a view into a schema of the dialect and a struct adapt_plan, the
+ * map for values of that place. A sum is built once: reached through a $ref it goes into $defs,
+ * otherwise it is shared.
  * Alternatives (anyOf, oneOf, if, dependentSchemas) are multiplied out, so that each branch is a
  * sum without alternatives.
  *
@@ -19,7 +19,7 @@
 #define SEGUE_ADAPT_INTERNAL_H
 
 #include "adapt/adapt.h"
-#include "schema/program.h"
+#include "schema/compiled.h"
 
 #define KEEP(id) ((uint64_t)1 << (id))
 
@@ -36,7 +36,7 @@ enum {
   T_ALL = 127
 };
 
-/* --- dialects (adapt/dialect.c) --- */
+/* --- dialects (adapt/adapt.c) --- */
 
 enum dialect_flag {
   ADAPT_ALL_REQUIRED = 1, /* every property in `required` */
@@ -76,7 +76,7 @@ struct adapt_dialect {
   struct dialect_limits limits;
 };
 
-/* --- plans: from shape to shape (adapt/plan.c) --- */
+/* --- plans: from shape to shape (adapt/transform.c) --- */
 
 enum plan_kind {
   PLAN_OPEN, /* being made */
@@ -199,7 +199,7 @@ char *adapt_json_text(const json_t *value, size_t *length);
 size_t adapt_size(const json_t *value, size_t most);
 void adapt_keep(struct adapter *a, json_t *value); /* into out->kept; borrows */
 
-/* --- views (adapt/view.c) --- */
+/* --- views (adapt/merged.c) --- */
 
 bool adapt_sum_add(struct adapter *a, struct sum *sum, uint32_t entry, uint32_t flags);
 /* Adds a subschema as it stands below a keyword: true, false or an object. */
@@ -268,73 +268,26 @@ bool adapt_view(struct adapter *a, const struct sum *sum, struct adapt_view *vie
 /* Finds the tightest count of a keyword such as minItems in all parts. False: there is none. */
 bool adapt_view_count(const struct adapt_view *view, enum keyword_id id, uint64_t *count);
 
-/* The keywords of an entry under its draft and vocabularies; NULL: none. */
-unsigned adapt_draft_of(const struct adapter *a, uint32_t entry);
-const struct keyword *adapt_keyword_of(const struct adapter *a, uint32_t entry, const char *name);
-const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry);
-const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char *name);
-/* Makes room for one more of `size` bytes, in the arena. */
-void adapt_grow(struct adapter *a, void **items, size_t *capacity, size_t count, size_t size);
-
-/* adapt/gather.c: from view->flat into the rest of the view, in this order */
-void adapt_gather_words(struct adapter *a, struct adapt_view *view);
-bool adapt_gather_options(struct adapter *a, const struct sum *sum, struct adapt_view *view);
-bool adapt_gather_properties(struct adapter *a, struct adapt_view *view);
-bool adapt_gather_extra(struct adapter *a, struct adapt_view *view);
-bool adapt_gather_items(struct adapter *a, struct adapt_view *view);
-
-/* --- words (adapt/words.c) --- */
+/* --- words (adapt/build.c) --- */
 
 /* The description: the schema's own words, then the constraints. */
 struct adapt_words {
   struct buf text;
   size_t count;
 };
-void adapt_words_add(struct adapt_words *words, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* Says the keyword in words and reports it. */
-void adapt_words_keyword(struct adapter *a, struct adapt_words *words, const struct view_word *word,
-                         const char *why);
-/* Sets title and description where there are any. Deinits `words`. */
-void adapt_words_put(json_t *schema, const struct adapt_view *view, struct adapt_words *words);
 
 /* --- the rest --- */
 
 /* adapt/build.c */
 struct built adapt_build(struct adapter *a, const struct sum *sum);
-/* A choice between several sums; `branches` gives each its place in the mapping. Writes the words
- * too. */
-struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count,
-                         const struct adapt_view *view, struct adapt_words *words);
 uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind);
 static inline bool adapt_plan_same(const struct adapter *a, uint32_t plan) {
   return plan != PLAN_NONE && a->out->plans[plan].kind == PLAN_SAME;
 }
-/* adapt/scalar.c */
 static inline bool adapt_has(const struct adapter *a, enum dialect_flag flag) {
   return a->dialect->flags & flag;
 }
-json_t *adapt_typed(const char *type); /* {"type":type} */
-bool adapt_single(unsigned types);     /* a single type name says it all */
-/* Puts "type" for a mask of scalars: a name, or a list of names. */
-void adapt_put_type(json_t *schema, unsigned types);
-struct built adapt_options_of(struct adapter *a, const struct adapt_view *view,
-                              struct adapt_words *words);
-/* `schema` or null; takes it. */
-json_t *adapt_nullable(struct adapter *a, json_t *schema);
-/* Sets a keyword of values of these types, or says it in words. */
-void adapt_keyword(struct adapter *a, json_t *schema, struct adapt_words *words,
-                   const struct view_word *word, unsigned types);
-/* adapt/object.c, adapt/array.c; they leave title and description to the caller. */
-struct built adapt_object_of(struct adapter *a, const struct adapt_view *view,
-                             struct adapt_words *words);
-struct built adapt_array_of(struct adapter *a, const struct adapt_view *view,
-                            struct adapt_words *words);
-/* adapt/whole.c: the schema as it is. */
-struct built adapt_whole(struct adapter *a);
-/* adapt/limits.c */
-bool adapt_limits_check(struct adapter *a);
-/* adapt/plan.c */
+/* adapt/transform.c */
 bool adapt_shapes_compile(struct adapter *a);
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "format/json_write.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +40,7 @@ static void label_add(void *ctx, const struct label *label) {
     a->left_out++;
     return;
   }
-  if (a->label_count == a->label_room) {
-    a->label_room = a->label_room ? a->label_room * 2 : 64;
-    a->labels = xrealloc(a->labels, a->label_room * sizeof *a->labels);
-  }
+  a->labels = xgrow(a->labels, &a->label_room, a->label_count + 1, sizeof *a->labels);
   a->labels[a->label_count++] = *label;
 }
 
@@ -85,12 +81,12 @@ static bool rate_label(const struct agree *a, const struct label *l, struct rati
     out->weight = (double)a->strata[at - 1].population / (double)a->strata[at - 1].labels;
   if (out->weight < 1) /* the store shrank, or a person labelled more than it had */
     out->weight = 1;
-  (void)snprintf(out->rater, sizeof out->rater, "label %s", l->by);
+  print_into(out->rater, sizeof out->rater, "label %s", l->by);
   return true;
 }
 
 /* Keeps only the last label that a person gave to a turn. */
-bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
+bool agree_beside(struct agree *a, const struct store *store, struct err *err) {
   size_t kept = 0;
   if (!labels_read(store, label_add, a, err))
     return false;
@@ -109,6 +105,12 @@ bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
     count_stratum(a, &a->labels[i]);
   for (size_t i = 0; i < kept; i++)
     a->undrawn += a->labels[i].population == 0 && stratum_of(a, &a->labels[i], NULL) > 0;
+  struct store beside;
+  if (store_is_address(store->where)) /* nothing is judged again there */
+    return true;
+  if (!rejudged_store(store, &beside, err) || !rejudged_read(&a->again, &beside, err))
+    return false;
+  a->left_out += a->again.left_out;
   return true;
 }
 
@@ -130,7 +132,7 @@ static size_t label_find(const struct agree *a, const char *session, long turn) 
 /* --- ratings of one turn --- */
 
 static struct str agree_name(const struct agree *a, uint32_t number) {
-  struct str s = names_text(&a->census->names, number);
+  struct str s = dictionary_text(&a->aggregate->names, number);
   return s.p != NULL ? s : STR("-");
 }
 
@@ -141,13 +143,13 @@ static void rate_stage(const struct agree *a, const struct row *row, const struc
   if (stage->machine || !stage->readable || decides || *n == RATERS_MAX)
     return;
   struct str name = agree_name(a, stage->stage), provider = agree_name(a, stage->provider);
-  struct str model = names_text(&a->census->names, stage->model);
+  struct str model = dictionary_text(&a->aggregate->names, stage->model);
   *r = (struct rating){.rule = (long)stage->rule};
   if (stage->vote)
-    (void)snprintf(r->rater, sizeof r->rater, "vote %d " STR_FMT "%s" STR_FMT, stage->vote,
-                   STR_ARG(provider), model.n > 0 ? "/" : "", STR_ARG(model));
+    print_into(r->rater, sizeof r->rater, "vote %d " STR_FMT "%s" STR_FMT, stage->vote,
+               STR_ARG(provider), model.n > 0 ? "/" : "", STR_ARG(model));
   else
-    (void)snprintf(r->rater, sizeof r->rater, "stage " STR_FMT, STR_ARG(name));
+    print_into(r->rater, sizeof r->rater, "stage " STR_FMT, STR_ARG(name));
   (*n)++;
 }
 
@@ -164,7 +166,7 @@ static void rate_again(const struct agree *a, const struct row *row, struct rati
     *r = (struct rating){.rule = v->rule};
     used = snprintf(r->rater, sizeof r->rater, "rejudge " STR_FMT, STR_ARG(agree_name(a, v->name)));
     if (v->repeat > 1 && used > 0 && (size_t)used < sizeof r->rater)
-      (void)snprintf(r->rater + used, sizeof r->rater - (size_t)used, " #%ld", v->repeat);
+      print_into(r->rater + used, sizeof r->rater - (size_t)used, " #%ld", v->repeat);
   }
 }
 
@@ -175,7 +177,7 @@ static void rate_verdict(struct agree *a, const struct row *row, struct rating *
     return;
   }
   out[*n] = (struct rating){.rule = (long)row->rule};
-  (void)snprintf(out[*n].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
+  print_into(out[*n].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
   (*n)++;
 }
 
@@ -282,8 +284,10 @@ static bool is_asked_for(const struct agree *a, const char *rater) {
   }
 }
 
+/* A stage rates only where it did not decide, so with the verdict it could but disagree. */
 static bool is_pair(const struct agree *a, const struct rating *x, const struct rating *y) {
-  if (strcmp(x->rater, y->rater) == 0)
+  bool own = strcmp(x->rater, "verdict") == 0 && strncmp(y->rater, "stage ", 6) == 0;
+  if (own || strcmp(x->rater, y->rater) == 0)
     return false;
   return a->raters == NULL || is_asked_for(a, x->rater) || is_asked_for(a, y->rater);
 }
@@ -291,7 +295,7 @@ static bool is_pair(const struct agree *a, const struct rating *x, const struct 
 static void agree_judged(void *ctx, const struct row *row) {
   struct agree *a = ctx;
   struct rating ratings[RATERS_MAX + 1];
-  if (row->kind != ROW_JUDGMENT || !census_wants_row(a->census, row))
+  if (row->kind != ROW_JUDGMENT || !aggregate_wants_row(a->aggregate, row))
     return;
   size_t n = rate_turn(a, row, ratings);
   for (size_t i = 0; i < n; i++)
@@ -300,22 +304,12 @@ static void agree_judged(void *ctx, const struct row *row) {
         pair_ratings(a, row, &ratings[i], &ratings[k]);
 }
 
-struct agree *agree_new(struct census *census) {
+struct agree *agree_new(struct aggregate *aggregate) {
   struct agree *a = xcalloc(1, sizeof *a);
-  a->census = census;
-  a->again.names = &census->names;
-  a->rows = (struct rows){.names = &census->names, .sink = {agree_judged, NULL}, .ctx = a};
+  a->aggregate = aggregate;
+  a->again.names = &aggregate->names;
+  a->rows = (struct rows){.names = &aggregate->names, .sink = {agree_judged, NULL}, .ctx = a};
   return a;
-}
-
-bool agree_rejudged(struct agree *a, const struct store *store, struct err *err) {
-  struct store beside;
-  if (store_is_address(store->where)) /* nothing is judged again there */
-    return true;
-  if (!rejudged_store(store, &beside, err) || !rejudged_read(&a->again, &beside, err))
-    return false;
-  a->left_out += a->again.left_out;
-  return true;
 }
 
 void agree_read(struct agree *a, const struct store_ref *ref) {
@@ -374,7 +368,7 @@ void agree_advice(const struct agree_pair *pair, struct buf *out) {
   if (k.n < FEW)
     buf_printf(out, "too few to say: %lu turn%s of %d", k.n, k.n == 1 ? "" : "s", FEW);
   else if (!k.known)
-    buf_printf(out, "both always agree: label turns with other outcomes");
+    return;
   else if (k.low >= 0.8)
     buf_printf(out, "%s is as good as %s for %s: %.1f %% of %lu the same, kappa %.2f", x, y, m,
                100 * k.agreement, k.n, k.kappa);
@@ -407,10 +401,12 @@ json_t *agree_pair_json(const struct agree_pair *pair) {
       k.agreement_low, k.agreement_high);
   json_object_set_new(out, "kappa",
                       k.known ? json_pack("[fff]", k.kappa, k.low, k.high) : json_null());
+  if (!k.known)
+    json_object_set_new(out, "undefined", json_string(KAPPA_UNKNOWN));
   json_object_set_new(out, "matrix", matrix_json(&pair->table));
   if (pair->stratum_count > 0)
     json_object_set_new(out, "strata", json_integer((json_int_t)pair->stratum_count));
-  json_object_set_new(out, "advice", json_text(buf_view(&advice)));
+  json_object_set_new(out, "advice", advice.n > 0 ? json_text(buf_view(&advice)) : json_null());
   buf_deinit(&advice);
   return out;
 }

@@ -2,17 +2,17 @@
  * verdicts, stages that read something without deciding, votes of panels, later judgings, and
  * people's labels.
  *
- *   agree = agree_new(census);                 whose filters and names count; borrowed
- *   agree_labels(agree, &store, &err)          call it before that store's logs are read
- *   agree_rejudged(agree, &store, &err)        the same for what segue rejudge found
+ *   agree = agree_new(aggregate);                 whose filters and names count; borrowed
+ *   agree_beside(agree, &store, &err)   labels and later judgings, before its logs are read
  *   agree_read(agree, &ref) or agree_read_store(agree, &store, &err)     any number of times
  *   agree->pairs[i] ..., kappa_of(&pair->table), agree_advice(...)
  *   agree_free(agree)
  *
  * Raters: "verdict" (what the session went on with), "human" (a person's verdict in its place),
  * "stage NAME", "vote N PROVIDER/MODEL", "rejudge NAME" (repeats end in " #2" and so on), "label
- * BY". If a person labelled a turn twice, the later label counts. A turn without a rule in which no
- * judge's answer could be used has no verdict, and is counted (`undecided`).
+ * BY". A stage is not paired with the verdict. If a person labelled a turn twice, the later label
+ * counts. A turn without a rule in which no judge's answer could be used has no verdict, and is
+ * counted (`undecided`).
  *
  * In a stratified sample (segue label --sample) a label's weight is the number of judgments in its
  * stratum over the number this person labelled there, so that shares estimate the whole population
@@ -21,7 +21,7 @@
 #ifndef SEGUE_AUDIT_AGREE_H
 #define SEGUE_AUDIT_AGREE_H
 
-#include "audit/census.h"
+#include "audit/aggregate.h"
 #include "audit/kappa.h"
 #include "audit/rejudged.h"
 #include "store/label.h"
@@ -50,12 +50,12 @@ struct agree_turn { /* a turn on which two raters differ; words are valid during
 };
 
 struct agree {
-  const struct census *census;
+  const struct aggregate *aggregate;
   void (*on_differ)(void *ctx, const struct agree_turn *turn); /* may be NULL */
   void *ctx;
   const char *raters; /* comma-separated: only pairs with one of these; NULL: all. Borrowed */
   struct rows rows;
-  struct label *labels; /* sorted by session, turn, by after agree_labels */
+  struct label *labels; /* sorted by session, turn, by after agree_beside */
   size_t label_count, label_room;
   struct rejudged again;
   struct agree_pair **pairs;
@@ -69,15 +69,14 @@ struct agree {
   uint64_t unsound; /* logs that are not intact: they are left out */
 };
 
-struct agree *agree_new(struct census *census);
-bool agree_labels(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
-bool agree_rejudged(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
+struct agree *agree_new(struct aggregate *aggregate);
+bool agree_beside(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
 void agree_read(struct agree *a, const struct store_ref *ref);
 bool agree_read_store(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
 void agree_sort(struct agree *a); /* sorts by workflow, movement, raters */
 void agree_free(struct agree *a);
 
-/* Appends the one sentence that the numbers support, or "too few". */
+/* Appends the one sentence that the numbers support, or "too few"; nothing without a kappa. */
 void agree_advice(const struct agree_pair *pair, struct buf *out);
 json_t *agree_pair_json(const struct agree_pair *pair);
 

@@ -9,7 +9,6 @@
 #include "format/json_value.h"
 #include "format/json_write.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,35 +31,9 @@ static json_t *keep(const json_t *record, const char *key) {
   return json_is_string(value) ? json_incref(value) : NULL;
 }
 
-static void compare_on_turn(struct compare_side *side, const json_t *record) {
-  if (side->count == side->room) {
-    side->room = side->room ? side->room * 2 : 16;
-    side->turns = xrealloc(side->turns, side->room * sizeof *side->turns);
-  }
-  struct compare_turn *turn = &side->turns[side->count++];
-  *turn = (struct compare_turn){.turn = (long)json_integer_value(json_at(record, "turn")),
-                                .movement = keep(record, "movement"),
-                                .unproven = side->book.state == BOOK_DAMAGED,
-                                .files = json_object()};
-}
-
 static int64_t compare_count(const json_t *object, const char *key) {
   json_int_t n = json_integer_value(json_object_get(object, key));
   return n < 0 || n > most ? 0 : n;
-}
-
-static void compare_add_files(struct compare_turn *turn, const json_t *files) {
-  size_t i;
-  json_t *file;
-  json_array_foreach(files, i, file) {
-    const char *path = json_string_value(json_at(file, "path"));
-    json_t *known = path ? json_object_get(turn->files, path) : NULL;
-    json_int_t added = compare_count(file, "added"), removed = compare_count(file, "removed");
-    if (path != NULL)
-      json_object_set_new(turn->files, path,
-                          json_pack("[II]", added + json_integer_value(json_array_get(known, 0)),
-                                    removed + json_integer_value(json_array_get(known, 1))));
-  }
 }
 
 /* `works` has the turn's calls that are not a judge's, with their numbers as keys. */
@@ -80,8 +53,18 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
   side->ms += compare_count(record, "duration_ms");
   side->tokens += tokens;
   side->cost_nano += cost;
-  compare_add_files(turn, json_at(record, "files"));
-  (void)snprintf(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
+  size_t i;
+  json_t *file;
+  json_array_foreach(json_at(record, "files"), i, file) {
+    const char *path = json_string_value(json_at(file, "path"));
+    json_t *known = path ? json_object_get(turn->files, path) : NULL;
+    json_int_t added = compare_count(file, "added"), removed = compare_count(file, "removed");
+    if (path != NULL)
+      json_object_set_new(turn->files, path,
+                          json_pack("[II]", added + json_integer_value(json_array_get(known, 0)),
+                                    removed + json_integer_value(json_array_get(known, 1))));
+  }
+  print_into(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
   struct str text = json_view(json_at(record, "text"));
   const char *blob = json_string_value(json_at(record, "text_blob"));
   if (json_object_get(works, key) == NULL || json_at(record, "error") != NULL)
@@ -98,7 +81,7 @@ static void compare_on_call_start(struct compare_side *side, const json_t *recor
   char key[24];
   if (turn == NULL || json_at(record, "stage") != NULL)
     return;
-  (void)snprintf(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
+  print_into(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
   json_object_set_new(works, key, json_true());
   if (turn->worker == NULL)
     turn->worker = keep(record, "provider");
@@ -120,7 +103,7 @@ static void compare_on_session(struct compare_side *side, const json_t *record, 
     struct str id = json_view(json_at(record, "session"));
     struct str hash = json_view(json_at(record, "workflow_sha256"));
     if (id.n < sizeof side->session)
-      (void)snprintf(side->session, sizeof side->session, STR_FMT, STR_ARG(id));
+      print_into(side->session, sizeof side->session, STR_FMT, STR_ARG(id));
     if (hash.n == SHA256_HEX - 1)
       memcpy(side->workflow_sha256, hash.p, SHA256_HEX);
     json_decref(side->workflow);
@@ -139,20 +122,12 @@ static uint64_t compare_head_of(const char *hash) {
   return hash != NULL && sscanf(hash, "%16" SCNx64, &head) == 1 ? head : 0;
 }
 
-static void compare_keep_head(struct compare_side *side, const json_t *record) {
-  if ((side->head_count & (side->head_count - 1)) == 0) {
-    size_t room = side->head_count ? side->head_count * 2 : 1;
-    side->heads = xrealloc(side->heads, room * sizeof *side->heads);
-  }
-  side->heads[side->head_count++] = compare_head_of(json_string_value(json_at(record, "hash")));
-}
-
 static void compare_on_carried(struct compare_side *side, const json_t *record) {
   const json_t *parent = json_at(record, "parent");
   struct str id = json_view(json_at(parent, "session")), hash = json_view(json_at(parent, "hash"));
   if (id.n >= sizeof side->fork.session || hash.n != SHA256_HEX - 1)
     return;
-  (void)snprintf(side->fork.session, sizeof side->fork.session, STR_FMT, STR_ARG(id));
+  print_into(side->fork.session, sizeof side->fork.session, STR_FMT, STR_ARG(id));
   memcpy(side->fork.hash, hash.p, SHA256_HEX);
   side->fork.seq = (uint64_t)compare_count(parent, "seq");
   side->fork.turns = (long)compare_count(json_at(record, "state"), "turns");
@@ -165,7 +140,12 @@ static void compare_record(struct compare_side *side, const json_t *record, json
   if (strcmp(type, "carried") == 0) {
     compare_on_carried(side, record);
   } else if (strcmp(type, "turn_start") == 0) {
-    compare_on_turn(side, record);
+    side->turns = xgrow(side->turns, &side->room, side->count + 1, sizeof *side->turns);
+    struct compare_turn *turn = &side->turns[side->count++];
+    *turn = (struct compare_turn){.turn = (long)json_integer_value(json_at(record, "turn")),
+                                  .movement = keep(record, "movement"),
+                                  .unproven = side->book.state == VERIFIED_DAMAGED,
+                                  .files = json_object()};
     json_object_clear(works);
   } else if (strcmp(type, "call_start") == 0) {
     compare_on_call_start(side, record, works);
@@ -181,17 +161,19 @@ static void compare_record(struct compare_side *side, const json_t *record, json
 bool compare_log(struct compare_side *side, const struct store_ref *ref, struct err *err) {
   json_t *record, *works = json_object();
   *side = (struct compare_side){0};
-  struct book *book = &side->book;
-  bool ok = book_open(book, ref, true, err);
-  while (ok && (record = book_next(book)) != NULL) {
+  struct verified_reader *book = &side->book;
+  bool ok = verified_open(book, ref, true, err);
+  while (ok && (record = verified_next(book)) != NULL) {
     bool newer = json_integer_value(json_at(record, "v")) > RECORD_VERSION;
     if (newer && side->newer == 0)
       side->newer = book->records;
-    compare_keep_head(side, record); /* only of sound ones: it proves what a fork shares */
+    side->heads = xgrow(side->heads, &side->head_room, side->head_count + 1, sizeof *side->heads);
+    /* only of sound ones: it proves what a fork shares */
+    side->heads[side->head_count++] = compare_head_of(json_string_value(json_at(record, "hash")));
     compare_record(side, record, works);
     json_decref(record);
   }
-  while (ok && (record = book_next_unproven(book)) != NULL) {
+  while (ok && (record = verified_next_unproven(book)) != NULL) {
     compare_record(side, record, works);
     json_decref(record);
   }
@@ -200,12 +182,12 @@ bool compare_log(struct compare_side *side, const struct store_ref *ref, struct 
 }
 
 bool compare_sound(const struct compare_side *side, struct err *err) {
-  const struct book *book = &side->book;
+  const struct verified_reader *book = &side->book;
   if (side->newer > 0)
     return err_set(err, ERR_CORRUPT,
                    "%.200s: record %llu: its version is newer than this program reads",
                    book->ref.name, (unsigned long long)side->newer);
-  return book->state != BOOK_DAMAGED ||
+  return book->state != VERIFIED_DAMAGED ||
          err_set(err, ERR_CORRUPT, "%.200s: record %llu: %.400s", book->ref.name,
                  (unsigned long long)book->records + 1, book->damage.text);
 }
@@ -214,9 +196,9 @@ bool compare_text(const struct compare_side *side, const struct compare_turn *tu
                   struct err *err) {
   if (turn->text_seq == 0)
     return true;
-  const struct recall recall = book_recall(&side->book);
-  json_t *record = book_get(&side->book, turn->text_seq, err);
-  bool ok = record != NULL && recall_text(&recall, record, "text", out, err);
+  const struct resolve recall = verified_recall(&side->book);
+  json_t *record = verified_get(&side->book, turn->text_seq, err);
+  bool ok = record != NULL && resolve_text(&recall, record, "text", out, err);
   json_decref(record);
   return ok;
 }
@@ -234,7 +216,7 @@ void compare_side_deinit(struct compare_side *side) {
   free(side->heads);
   json_decref(side->workflow);
   json_decref(side->outcome);
-  book_close(&side->book);
+  verified_close(&side->book);
   *side = (struct compare_side){0};
 }
 

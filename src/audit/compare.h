@@ -12,7 +12,7 @@
 #ifndef SEGUE_AUDIT_COMPARE_H
 #define SEGUE_AUDIT_COMPARE_H
 
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 
 #include <jansson.h>
 
@@ -37,11 +37,11 @@ struct compare_fork { /* origin of a forked session; session "": it was not fork
 };
 
 struct compare_side {
-  struct book book; /* stays open, for texts */
+  struct verified_reader book; /* stays open, for texts */
   char session[40];
   struct compare_fork fork;
   uint64_t *heads; /* the first 64 bits of each record's hash, by seq from 1 */
-  size_t head_count;
+  size_t head_count, head_room;
   json_t *workflow; /* its name; owned, as is outcome */
   json_t *outcome;  /* NULL: open */
   char workflow_sha256[SHA256_HEX];

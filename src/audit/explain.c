@@ -1,30 +1,121 @@
 /* Explains one turn: its rules, calls, stages and verdict, in the order of the log. */
 #include "audit/explain.h"
 
-#include "audit/explain_internal.h"
+#include "audit/denials.h"
+#include "audit/turn_lines.h"
 #include "base/log.h"
+#include "base/utf8.h"
+#include "core/workflow.h"
+#include "extract/extract.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
+#include "judge/chain.h"
+#include "judge/parse_reply.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Holds everything known while one turn is explained. */
+struct story {
+  const struct verified_reader *book;
+  struct text_writer writer;
+  json_t *records;           /* the turn's, in order, with stops and resumes among them */
+  json_t *start;             /* session_start */
+  struct workflow *workflow; /* NULL if the recorded one cannot be built */
+  const struct movement *movement;
+  struct chain_schemas schemas;
+  long turn, run;
+  json_t *shown;     /* calls already shown, by number */
+  struct buf report; /* text that was judged, once needed */
+  bool has_report;
+};
+
+/* --- words of a record --- */
+
+/* These return a member of a record: a text ("" if there is none), the same as a view, a number (or
+ * 0). */
+static const char *explain_word(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : "";
+}
+
+static struct str explain_view(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return (struct str){explain_word(object, key),
+                      json_is_string(value) ? json_string_length(value) : 0};
+}
+
+static json_int_t explain_number(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
+}
+
+static bool explain_is_type(const json_t *record, const char *type) {
+  return strcmp(explain_word(record, "type"), type) == 0;
+}
+
+/* Gathers the attempts of one call from the turn's records. */
+struct call_view {
+  const json_t *start; /* first attempt's call_start */
+  const json_t *last;  /* the last attempt's call_start */
+  const json_t *end;   /* the last attempt's call_end, or NULL */
+  long attempts;
+  json_int_t duration_ms;
+};
+
+static void explain_call_of(const struct story *s, json_int_t call, struct call_view *out) {
+  size_t i;
+  json_t *record;
+  *out = (struct call_view){0};
+  json_array_foreach(s->records, i, record) {
+    if (explain_number(record, "call") != call)
+      continue;
+    if (explain_is_type(record, "call_start")) {
+      if (out->start == NULL)
+        out->start = record;
+      out->last = record;
+      out->end = NULL;
+      out->attempts++;
+    } else if (explain_is_type(record, "call_end")) {
+      json_int_t ms = explain_number(record, "duration_ms");
+      out->end = record;
+      if (ms > 0 && ms < INT64_MAX - out->duration_ms) /* the log may come from anybody */
+        out->duration_ms += ms;
+    }
+  }
+}
 
 /* --- finding --- */
 
-/* Counts the runs of a movement and finds the N-th (0: the last). `names`, if given, gathers the
- * movements that ran. */
-static void count_runs(const struct book *book, struct str name, long nth,
+struct run_word { /* a run as people write it: NAME, NAME ITEM, NAME#N, NAME ITEM#N */
+  struct str name;
+  long item, nth; /* 0: any; the last */
+};
+
+static bool run_was_judged(const struct verified_reader *book, size_t start) {
+  for (size_t i = start + 1; i < book->place_count; i++)
+    if (book->places[i].kind == VERIFIED_JUDGMENT &&
+        book->places[i].turn == book->places[start].turn)
+      return true;
+  return false;
+}
+
+/* Counts the runs and finds the one that is meant; gathers what ran. */
+static void count_runs(const struct verified_reader *book, const struct run_word *word, bool judged,
                        struct explain_found *found, json_t *names) {
   for (size_t i = 0; i < book->place_count; i++) {
     struct err err;
-    if (book->places[i].kind != BOOK_TURN_START)
+    if (book->places[i].kind != VERIFIED_TURN_START)
       continue;
-    json_t *record = book_get(book, book->places[i].seq, &err);
+    json_t *record = verified_get(book, book->places[i].seq, &err);
     struct str movement = explain_view(record, "movement");
-    if (names != NULL && movement.n > 0)
+    json_int_t item = json_integer_value(json_object_get(record, "item"));
+    if (movement.n > 0)
       json_object_setn_new(names, movement.p, movement.n, json_true());
-    if (record != NULL && str_eq(movement, name)) {
+    if (record != NULL && str_eq(movement, word->name) && (word->item == 0 || word->item == item)) {
       found->runs++;
-      if (nth == 0 || nth == found->runs) {
+      if (word->nth ? word->nth == found->runs : !judged || run_was_judged(book, i)) {
         found->turn = book->places[i].turn;
         found->run = found->runs;
       }
@@ -33,8 +124,21 @@ static void count_runs(const struct book *book, struct str name, long nth,
   }
 }
 
-static bool not_found(const char *what, const struct explain_found *found, const json_t *names,
-                      struct err *err) {
+/* Takes the last of a word's numbers off its name. False: it has none. */
+static bool cut_number(struct run_word *word) {
+  size_t at = word->name.n;
+  while (at > 0 && word->name.p[at - 1] >= '0' && word->name.p[at - 1] <= '9')
+    at--;
+  if (at == 0 || at == word->name.n || (word->name.p[at - 1] != '#' && word->name.p[at - 1] != ' '))
+    return false;
+  long *number = word->name.p[at - 1] == '#' ? &word->nth : &word->item;
+  struct str digits = {word->name.p + at, word->name.n - at};
+  word->name.n = at - 1;
+  return *number == 0 && str_to_long(digits, number) && *number > 0;
+}
+
+static bool not_found(const char *what, bool judged, const struct explain_found *found,
+                      const json_t *names, struct err *err) {
   struct buf list = {.max = 300};
   const char *name;
   json_t *value;
@@ -42,27 +146,1108 @@ static bool not_found(const char *what, const struct explain_found *found, const
     buf_printf(&list, "%s%s", list.n > 0 ? ", " : "", name);
   }
   if (found->runs > 0)
-    (void)err_set(err, ERR_NOT_FOUND, "there is no %.160s: that movement ran %ld time%s", what,
-                  found->runs, found->runs == 1 ? "" : "s");
+    err_set(err, ERR_NOT_FOUND, "there is no %.160s%s: that movement ran %ld time%s", what,
+            judged ? " that was judged" : "", found->runs, found->runs == 1 ? "" : "s");
   else
-    (void)err_set(err, ERR_NOT_FOUND, "no movement \"%.160s\" ran in this session; what ran: %s",
-                  what, list.n > 0 ? list.p : "nothing yet");
+    err_set(err, ERR_NOT_FOUND, "no movement \"%.160s\" ran in this session; what ran: %s", what,
+            list.n > 0 ? list.p : "nothing yet");
   buf_deinit(&list);
   return false;
 }
 
-bool explain_find(const struct book *book, const char *what, struct explain_found *found,
-                  struct err *err) {
-  const char *hash = strrchr(what, '#');
+bool explain_find(const struct verified_reader *book, const char *what, bool judged,
+                  struct explain_found *found, struct err *err) {
+  struct run_word word = {.name = str_from(what)};
   json_t *names = json_object();
-  long nth = 0;
   *found = (struct explain_found){0};
-  count_runs(book, str_from(what), 0, found, names); /* a name may contain a # itself */
-  if (found->turn == 0 && hash != NULL && str_to_long(str_from(hash + 1), &nth) && nth > 0)
-    count_runs(book, (struct str){what, (size_t)(hash - what)}, nth, found, NULL);
-  bool ok = found->turn != 0 || not_found(what, found, names, err);
+  do /* a name may end like this itself */
+    count_runs(book, &word, judged, found, names);
+  while (found->runs == 0 && cut_number(&word));
+  bool ok = found->turn != 0 || not_found(what, judged, found, names, err);
   json_decref(names);
   return ok;
+}
+
+/* --- what a sandbox denied --- */
+
+enum { DENIED_SHOWN = 20 };
+
+struct denial_story {
+  struct story *s;
+  const json_t *sandbox; /* of the call_start */
+  const char *cwd;
+  json_t *seen; /* what was reported, by its own words */
+  size_t more;
+};
+
+static bool is_below(struct str path, const char *folder) {
+  size_t n = strlen(folder);
+  return n > 0 && path.n >= n && memcmp(path.p, folder, n) == 0 &&
+         (path.n == n || path.p[n] == '/');
+}
+
+static void tell_one(struct denial_story *t, struct str path, enum denial_kind kind) {
+  struct buf line = {0};
+  if (kind == DENIAL_NETWORK && explain_word(t->sandbox, "network")[0] == '\0')
+    return; /* its sandbox allows it */
+  /* Only these hide files; others refuse access to files that are visible. */
+  const char *mechanism = explain_word(t->sandbox, "mechanism");
+  bool hides = strcmp(mechanism, "bwrap") == 0 || strcmp(mechanism, "podman") == 0 ||
+               strcmp(mechanism, "docker") == 0;
+  if (kind == DENIAL_HIDDEN && (!hides || is_below(path, t->cwd)))
+    return;
+  if (kind == DENIAL_NETWORK)
+    buf_puts(&line, "the network");
+  else
+    buf_str(&line, path);
+  bool seen = json_object_get(t->seen, buf_c(&line)) != NULL;
+  if (!seen && json_object_size(t->seen) < DENIED_SHOWN) {
+    json_object_set_new(t->seen, buf_c(&line), json_true());
+    buf_puts(&line, kind == DENIAL_HIDDEN ? ": hidden or missing: " : ": ");
+    /* Writes "write: [PATH] in sandbox of config.yaml". */
+    const char *key = kind == DENIAL_WRITE ? "write" : "read";
+    if (kind == DENIAL_NETWORK)
+      buf_puts(&line, "network: api or open in the movement lets it");
+    else if (str_has(path, "/.git/hooks") || str_has(path, "/.git/config"))
+      buf_puts(&line, "nobody may write git's hooks and settings: no setting allows it");
+    else if (is_below(path, t->cwd))
+      buf_puts(&line, "permission: edit in the movement lets it write there");
+    else if (str_starts(path, "../"))
+      buf_printf(&line, "sandbox: {%s: [its absolute path]} in config.yaml allows it", key);
+    else
+      buf_printf(&line, "sandbox: {%s: [" STR_FMT "]} in config.yaml allows it%s", key,
+                 STR_ARG(path), kind == DENIAL_ACCESS ? "; write: to write it" : "");
+    if (json_object_size(t->seen) == 1)
+      writer_line(&t->s->writer, 2, "denied, as it says, perhaps by its sandbox (%s by %s):",
+                  explain_word(t->sandbox, "level"), explain_word(t->sandbox, "mechanism"));
+    writer_line(&t->s->writer, 3, "%s", buf_c(&line));
+  } else if (!seen) {
+    t->more++;
+  }
+  buf_deinit(&line);
+}
+
+/* Reports a host that our own proxy refused: this is no guess. */
+static void tell_host(struct denial_story *t, const char *where) {
+  if (json_object_get(t->seen, where) != NULL)
+    return;
+  json_object_set_new(t->seen, where, json_true());
+  if (json_object_size(t->seen) == 1)
+    writer_line(&t->s->writer, 2, "denied by its sandbox (network: api):");
+  writer_line(&t->s->writer, 3, "%s: sandbox: {hosts: [%s]} in config.yaml allows it", where,
+              where);
+}
+
+static void tell_text(struct denial_story *t, struct str text) {
+  struct str path;
+  enum denial_kind kind;
+  while (denial_next(&text, &path, &kind))
+    tell_one(t, path, kind);
+}
+
+/* Lists the paths that a sandboxed call was denied, according to its own output. */
+static void explain_denied(struct story *s, json_int_t call, const struct call_view *c) {
+  struct denial_story t = {.s = s,
+                           .sandbox = json_object_get(c->last, "sandbox"),
+                           .cwd = explain_word(json_object_get(s->start, "config"), "cwd")};
+  size_t i;
+  json_t *record;
+  if (explain_word(t.sandbox, "mechanism")[0] == '\0')
+    return; /* nothing restricted it */
+  t.seen = json_object();
+  json_array_foreach(s->records, i, record) {
+    const char *host = explain_word(json_object_get(record, "data"), "denied");
+    if (explain_number(record, "call") == call && host[0] != '\0')
+      tell_host(&t, host);
+  }
+  json_object_clear(t.seen);
+  json_array_foreach(s->records, i, record) {
+    const json_t *data = json_object_get(record, "data");
+    if (explain_number(record, "call") == call && explain_word(data, "output")[0] != '\0')
+      tell_text(&t, explain_view(data, "output"));
+  }
+  tell_text(&t, explain_view(c->end, "stderr"));
+  if (strcmp(explain_word(c->last, "provider"), "command") == 0)
+    tell_text(&t, explain_view(c->end, "text"));
+  if (t.more > 0)
+    writer_line(&s->writer, 3, "and %zu more", t.more);
+  json_decref(t.seen);
+}
+
+/* --- a reply, read again --- */
+
+/* Reads a judge's reply once more and shows how: every place where the extractor saw JSON and what
+ * became of it, and every tag the tag reader counts. It uses the raw reply, the reader and the
+ * schema that judged; the stage's record remains what counts. */
+
+enum { SNIPPET_BYTES = 80 };
+
+struct check_ctx {
+  const struct schema *schema;
+  const char *key;
+};
+
+static bool check_valid(void *ctx, const json_t *value) {
+  const struct check_ctx *check = ctx;
+  return schema_valid(check->schema, value);
+}
+
+/* Checks as judge/parse_reply.c does, so that the same candidate is the nearest. */
+static int check_nearness(void *ctx, const json_t *value) {
+  const struct check_ctx *check = ctx;
+  return (json_object_get(value, check->key) != NULL) + (json_object_get(value, "reason") != NULL);
+}
+
+static bool reread_check_key(void *ctx, const char *key, size_t n) {
+  const struct check_ctx *c = ctx;
+  struct str name = {key, n};
+  return str_eq_c(name, c->key) || str_eq_c(name, "reason");
+}
+
+static bool check_echo(void *ctx, const json_t *value) {
+  (void)ctx;
+  return json_is_object(json_object_get(value, "properties"));
+}
+
+static const char *reread_outcome_words(const char *outcome) {
+  static const struct {
+    const char *outcome, *words;
+  } table[] = {
+      {"chosen", "accepted"},
+      {"nearest", "refused by the schema, the nearest to it: its errors count"},
+      {"not_valid", "refused by the schema"},
+      {"superseded", "passes, but a later one passes too, and the last counts"},
+      {"wrong_root", "not an object"},
+      {"empty", "empty"},
+      {"broken", "broken JSON"},
+      {"not_json", "not JSON"},
+      {"inside_broken", "inside broken JSON, so it is not a candidate"},
+      {"before_broken", "passes, but a broken piece with the same keys follows: a draft"},
+      {"before_refused", "passes, but a refused piece with the same keys follows: a draft"},
+      {"reasoning", "inside a reasoning section, so it is not an answer"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].outcome, outcome) == 0)
+      return table[i].words;
+  return outcome;
+}
+
+static void put_snippet(struct buf *out, struct str text, const struct extract_note *note) {
+  size_t n = note->length ? note->length : text.n - note->offset;
+  bool cut = n > SNIPPET_BYTES;
+  if (cut)
+    n = utf8_floor(text.p + note->offset, SNIPPET_BYTES);
+  buf_append(out, text.p + note->offset, n);
+  if (cut)
+    buf_puts(out, "...");
+}
+
+/* Says why the schema rejects a candidate that is JSON by itself. */
+static void put_refusal(struct buf *out, const struct schema *schema, struct str text,
+                        const struct extract_note *note) {
+  struct schema_errors errors = {0};
+  json_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
+  if (value != NULL && schema_check(schema, value, &errors) == SCHEMA_INVALID && errors.count > 0)
+    buf_printf(out, " (%s: %s)", errors.items[0].path, errors.items[0].message);
+  schema_errors_deinit(&errors);
+  json_decref(value);
+}
+
+/* Lists the searches that failed before the value was found, or all of them if it was not. */
+static void put_vain(struct text_writer *writer, const struct extract_result *found) {
+  static const char *const words[] = {[EXTRACT_DIRECT] = "the whole text is not JSON",
+                                      [EXTRACT_CODE_BLOCK] = "no code block holds JSON",
+                                      [EXTRACT_BRACE] = "there is no JSON between braces"};
+  size_t end = found->stage == EXTRACT_NONE ? ARRAY_LEN(words) : (size_t)found->stage;
+  for (size_t stage = EXTRACT_DIRECT; stage < end; stage++) {
+    bool noted = false;
+    for (size_t i = 0; i < found->note_count; i++)
+      noted = noted || (size_t)found->notes[i].stage == stage;
+    if (!noted)
+      writer_line(writer, 2, "extractor: %s: %s", extract_stage_name((enum extract_stage)stage),
+                  words[stage]);
+  }
+}
+
+static void put_candidates(struct text_writer *writer, const struct schema *schema, const char *key,
+                           struct str text) {
+  struct check_ctx ctx = {schema, key};
+  struct extract_check check = {&ctx, check_valid, check_nearness, check_echo, reread_check_key};
+  struct extract_opts opts = {
+      .want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true, .whole = true};
+  struct extract_result found;
+  (void)extract(text.p ? text.p : "", text.n, &opts, &found);
+  if (found.note_count == 0)
+    writer_line(writer, 2, "extractor: nothing in it looks like JSON");
+  else if (found.notes_dropped == 0)
+    put_vain(writer, &found);
+  for (size_t i = 0; i < found.note_count; i++) {
+    const struct extract_note *note = &found.notes[i];
+    struct buf line = {0};
+    buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
+               note->offset, reread_outcome_words(note->outcome));
+    if (strcmp(note->outcome, "not_valid") == 0)
+      put_refusal(&line, schema, text, note);
+    else if (note->error_offset > 0)
+      buf_printf(&line, " (at byte %zu)", note->error_offset);
+    buf_puts(&line, ": ");
+    put_snippet(&line, text, note);
+    if (strcmp(note->outcome, "chosen") == 0)
+      writer_mark_piece(writer, text, note->offset, note->length, TEXT_WRITER_PIECE);
+    else
+      writer_mark_piece(writer, text, note->offset, note->length, TEXT_WRITER_REFUSED);
+    writer_line(writer, 2, "%s", line.p);
+    buf_deinit(&line);
+  }
+  if (found.notes_dropped > 0)
+    writer_line(writer, 2, "extractor: and %zu more", found.notes_dropped);
+  extract_result_deinit(&found);
+}
+
+/* Writes the value that the judging code takes, and what its schema says about it. */
+static void put_reading(struct text_writer *writer, const struct schema *schema, const char *key,
+                        const json_t *structured, struct str text, struct str report) {
+  struct parsed_reply reading;
+  if (structured == NULL)
+    put_candidates(writer, schema, key, text);
+  parsed_reply_init(&reading, schema, key, structured, text, report);
+  if (reading.value == NULL) {
+    writer_line(writer, 2, "read as: no value (%s)", reading.missing);
+  } else {
+    char *dump = json_dump_text(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
+    writer_line(writer, 2, "read as (%s): %s", reading.where, dump ? dump : "");
+    free(dump);
+    writer_line(writer, 2, "schema: %s", reading.valid ? "fits" : "does not fit");
+    for (size_t i = 0; i < reading.errors.count; i++)
+      writer_line(writer, 3, "%s: %s", reading.errors.items[i].path,
+                  reading.errors.items[i].message);
+  }
+  parsed_reply_deinit(&reading);
+}
+
+static void put_tag(struct text_writer *writer, const struct chain_spec *spec,
+                    enum judge_stage stage, struct str text) {
+  struct tag_result tag;
+  bool found = chain_find_tag(spec, text, stage, &tag);
+  if (found)
+    writer_mark_piece(writer, text, tag.tag.offset, tag.tag.length, TEXT_WRITER_TAG);
+  if (tag.ambiguous)
+    writer_mark_piece(writer, text, tag.other.offset, tag.other.length, TEXT_WRITER_TAG);
+  for (size_t i = 0; i < tag.mention_count; i++)
+    writer_mark_piece(writer, text, tag.mentions[i].offset, tag.mentions[i].length,
+                      TEXT_WRITER_MENTION);
+  if (found)
+    writer_line(writer, 2, "tag: " STR_FMT " on line %zu%s", (int)tag.tag.length,
+                text.p + tag.tag.offset, tag.tag.line,
+                tag.ambiguous ? "; another line of this form names another rule" : "");
+  if (tag.ambiguous)
+    writer_line(writer, 2, "tag: " STR_FMT " on line %zu", (int)tag.other.length,
+                text.p + tag.other.offset, tag.other.line);
+  for (size_t i = 0; i < tag.mention_count; i++)
+    writer_line(writer, 2, "tag: " STR_FMT " on line %zu is a mention: not evidence",
+                (int)tag.mentions[i].length, text.p + tag.mentions[i].offset, tag.mentions[i].line);
+  if (!found && tag.mention_count == 0)
+    writer_line(writer, 2, "tag: none");
+}
+
+static void reread_reply(struct text_writer *writer, const struct chain_schemas *schemas,
+                         enum judge_stage stage, const struct chain_spec *spec,
+                         const json_t *structured, struct str text) {
+  if (stage == STAGE_STRUCTURED_OUTPUT)
+    put_reading(writer, schemas->judgment, "step", structured, text, spec->agent_text);
+  else if (stage == STAGE_AI_JUDGE)
+    put_reading(writer, schemas->evaluation, "matched_index", structured, text, spec->agent_text);
+  if (stage == STAGE_STRUCTURED_OUTPUT || stage == STAGE_AI_JUDGE || stage == STAGE_PHASE3_TAG ||
+      stage == STAGE_PHASE1_TAG)
+    put_tag(writer, spec, stage, text);
+}
+
+/* --- calls --- */
+
+/* Writes a part of a prompt. A reference to a piece of another prompt only repeats the template's
+ * words: its origin is shown only in full. The origin of a task, an answer or a facet is always
+ * shown. */
+static void put_part(struct story *s, const json_t *part) {
+  const char *ref = json_string_value(json_object_get(part, "ref"));
+  if (ref == NULL) {
+    writer_text_more(&s->writer, (struct str){json_string_value(part), json_string_length(part)});
+    return;
+  }
+  struct buf text = {0}, head = {0};
+  struct err err = {0};
+  const struct resolve recall = verified_recall(s->book);
+  json_t *parts = json_pack("[O]", part);
+  bool found = resolve_parts(&recall, parts, &text, &err);
+  buf_printf(&head, "record %s%s", ref, found ? ", " : ": ");
+  if (found)
+    buf_put_size(&head, text.n);
+  else
+    buf_puts(&head, err.text);
+  if (found && !s->writer.full && strstr(ref, "#/prompt/") != NULL)
+    writer_text_more(&s->writer, buf_view(&text));
+  else
+    writer_text_from(&s->writer, buf_view(&head), buf_view(&text));
+  json_decref(parts);
+  buf_deinit(&text);
+  buf_deinit(&head);
+}
+
+/* Writes "asked: 1.2 KiB in 7 parts, with a schema for the reply". The prompt follows, or `hint`
+ * says how to see it. */
+static void put_asked(struct story *s, const json_t *start, const char *hint) {
+  const json_t *parts = json_object_get(start, "prompt");
+  size_t count = json_array_size(parts);
+  struct buf whole = {0}, line = {0};
+  struct err err = {0};
+  const struct resolve recall = verified_recall(s->book);
+  bool found = resolve_parts(&recall, parts, &whole, &err);
+  if (found) {
+    buf_put_size(&line, whole.n);
+    buf_puts(&line, " in ");
+  }
+  buf_printf(&line, "%zu part%s", count, count == 1 ? "" : "s");
+  if (!found)
+    buf_printf(&line, ", some of which are missing (%s)", err.text);
+  if (json_object_get(start, "schema") != NULL)
+    buf_puts(&line, ", with a schema for the reply");
+  writer_line(&s->writer, 2, "asked: %s%s", buf_c(&line), hint);
+  buf_deinit(&whole);
+  buf_deinit(&line);
+}
+
+/* Writes the prompt. `start` is the call's first record that holds it. */
+static void put_prompt(struct story *s, const json_t *start) {
+  size_t i;
+  json_t *part;
+  put_asked(s, start, "");
+  writer_text_begin(&s->writer);
+  json_array_foreach(json_object_get(start, "prompt"), i, part) {
+    put_part(s, part);
+  }
+  writer_text_end(&s->writer);
+}
+
+/* Gets the exact bytes of an answer, from the record or from its blob. */
+static void explain_answer_of(struct story *s, const json_t *end, struct buf *out) {
+  struct err err = {0};
+  const struct resolve recall = verified_recall(s->book);
+  if (json_object_get(end, "text") == NULL || resolve_text(&recall, end, "text", out, &err))
+    return;
+  writer_line(&s->writer, 2, "%s: this is the rendering in the log", err.text);
+  buf_clear(out);
+  buf_str(out, explain_view(end, "text"));
+}
+
+/* Writes how much there was of a text, and where it is. */
+static void put_size_line(struct story *s, const char *title, json_int_t bytes, const char *blob,
+                          json_int_t dropped) {
+  struct buf size = {0};
+  buf_put_size(&size, (size_t)bytes);
+  if (blob[0] != '\0')
+    buf_printf(&size, ", kept in blobs/%.12s...", blob);
+  if (dropped > 0)
+    buf_printf(&size,
+               ", %" JSON_INTEGER_FORMAT " more were cut at the limit: a line in it says where",
+               dropped);
+  writer_line(&s->writer, 2, "%s: %s", title, buf_c(&size));
+  buf_deinit(&size);
+}
+
+/* Lists the requests of a call that needed several. */
+static void put_requests(struct story *s, const json_t *requests) {
+  size_t i;
+  const json_t *r;
+  json_array_foreach((json_t *)requests, i, r) {
+    static const char *const texts[] = {"appended", "reasoning", "text", "error"};
+    writer_line(&s->writer, 2, "request %zu asked to %s", i + 1, explain_word(r, "asked"));
+    for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+      if (explain_view(r, texts[k]).n > 0) {
+        writer_line(&s->writer, 3, "%s:", texts[k]);
+        writer_text(&s->writer, explain_view(r, texts[k]));
+      }
+  }
+}
+
+static void put_answer(struct story *s, const char *title, const json_t *end, struct str text) {
+  const json_t *structured = json_object_get(end, "structured");
+  put_size_line(s, title, (json_int_t)text.n, explain_word(end, "text_blob"),
+                explain_number(end, "dropped_bytes"));
+  writer_text(&s->writer, text);
+  put_requests(s, json_object_get(end, "requests"));
+  if (structured != NULL) {
+    char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
+    const char *enforced = explain_word(end, "enforced");
+    writer_line(&s->writer, 2, "as a value (%s): %s", enforced[0] ? enforced : "not enforced",
+                dump ? dump : "");
+    free(dump);
+  }
+  if (json_object_get(end, "stderr") != NULL) {
+    struct str shown = explain_view(end, "stderr");
+    bool blob = json_object_get(end, "stderr_blob") != NULL;
+    put_size_line(s, "stderr", blob ? explain_number(end, "stderr_bytes") : (json_int_t)shown.n,
+                  explain_word(end, "stderr_blob"), explain_number(end, "stderr_dropped_bytes"));
+    writer_text(&s->writer, shown);
+  }
+}
+
+/* Explains a missing answer: the session's state says whether one may still come. */
+static void put_no_answer(struct story *s) {
+  const json_t *last = NULL;
+  size_t i;
+  json_t *record;
+  json_array_foreach(s->records, i, record) {
+    if (strncmp(explain_word(record, "type"), LIT("session_")) == 0)
+      last = record;
+  }
+  const char *why = " yet";
+  if (explain_is_type(last, "session_end"))
+    why = ": the session ended";
+  else if (explain_is_type(last, "session_stop"))
+    why = ": the session stopped";
+  writer_line(&s->writer, 2, "no answer%s", why);
+}
+
+/* Says whether the attempt continues a conversation of the provider. */
+static void put_session(struct story *s, const json_t *start) {
+  const json_t *session = json_object_get(start, "session");
+  if (json_is_true(json_object_get(session, "resumed")))
+    writer_line(&s->writer, 2, "attempt %" JSON_INTEGER_FORMAT " goes on with %sconversation %s",
+                explain_number(start, "attempt"),
+                json_is_true(json_object_get(session, "forked")) ? "a copy of " : "",
+                explain_word(session, "id"));
+  else if (session != NULL)
+    writer_line(&s->writer, 2, "attempt %" JSON_INTEGER_FORMAT " begins a new conversation: %s",
+                explain_number(start, "attempt"), explain_word(session, "reason"));
+}
+
+static void put_admission(struct story *s, const json_t *record) {
+  struct buf line = {0};
+  buf_printf(&line, "%s: %s", explain_word(record, "provider"), explain_word(record, "answer"));
+  if (explain_word(record, "reason")[0])
+    buf_printf(&line, " (%s)", explain_word(record, "reason"));
+  if (explain_word(record, "message")[0])
+    buf_printf(&line, ": %s", explain_word(record, "message"));
+  if (explain_word(record, "until")[0])
+    buf_printf(&line, " until %s", explain_word(record, "until"));
+  if (explain_word(record, "fallback")[0])
+    buf_printf(&line, ": %s", explain_word(record, "fallback"));
+  writer_line(&s->writer, 2, "%s", line.p);
+  buf_deinit(&line);
+}
+
+/* Finds a tool's name: the end of its use often gives only its id. */
+static const char *tool_name_of(const struct story *s, const json_t *data) {
+  const char *id = explain_word(data, "id"), *name = explain_word(data, "name");
+  size_t i;
+  json_t *record;
+  json_array_foreach(s->records, i, record) {
+    const json_t *other = json_object_get(record, "data");
+    if (name[0] == '\0' && id[0] != '\0' && strcmp(explain_word(other, "id"), id) == 0)
+      name = explain_word(other, "name");
+  }
+  return name;
+}
+
+/* Writes "tool Bash: make test", or "tool Bash ended, exit 2" with the first and last lines
+ * below. */
+static void put_tool(struct story *s, const json_t *data) {
+  struct buf line = {0};
+  const char *argument = explain_word(data, "argument");
+  bool ends = strcmp(explain_word(data, "state"), "end") == 0;
+  buf_printf(&line, "tool %s%s", tool_name_of(s, data), ends ? " ended" : "");
+  if (json_is_true(json_object_get(data, "failed")))
+    buf_puts(&line, ", failed");
+  if (json_object_get(data, "exit") != NULL)
+    buf_printf(&line, ", exit %" JSON_INTEGER_FORMAT, explain_number(data, "exit"));
+  if (argument[0] != '\0')
+    buf_printf(&line, ": %s", argument);
+  writer_line(&s->writer, 2, "%s", buf_c(&line));
+  if (explain_word(data, "output")[0] != '\0')
+    writer_text(&s->writer, str_from(explain_word(data, "output")));
+  buf_deinit(&line);
+}
+
+static void put_event(struct story *s, const json_t *record) {
+  const char *text = explain_word(json_object_get(record, "data"), "text");
+  if (strcmp(explain_word(record, "event"), "tool") == 0) {
+    put_tool(s, json_object_get(record, "data"));
+    return;
+  }
+  if (strcmp(explain_word(record, "event"), "note") == 0 && text[0] != '\0') {
+    writer_line(&s->writer, 2, "note: %s", text);
+    return;
+  }
+  char *data = json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
+  writer_line(&s->writer, 2, "%s %s", explain_word(record, "event"), data ? data : "");
+  free(data);
+}
+
+static void put_failures(struct story *s, json_int_t call) {
+  size_t i;
+  json_t *record;
+  json_array_foreach(s->records, i, record) {
+    const json_t *error = json_object_get(record, "error");
+    struct buf line = {0};
+    if (explain_number(record, "call") != call)
+      continue;
+    if (explain_is_type(record, "call_start") && explain_number(record, "repeats") > 0)
+      writer_line(&s->writer, 2,
+                  "attempt %" JSON_INTEGER_FORMAT " repeats attempt %" JSON_INTEGER_FORMAT
+                  ": it is not known whether that one was answered",
+                  explain_number(record, "attempt"), explain_number(record, "repeats"));
+    if (explain_is_type(record, "call_start"))
+      put_session(s, record);
+    else if (explain_is_type(record, "admission"))
+      put_admission(s, record);
+    else if (explain_is_type(record, "call_event"))
+      put_event(s, record);
+    if (error == NULL)
+      continue;
+    buf_printf(&line, "attempt %" JSON_INTEGER_FORMAT " failed: %s: %s",
+               explain_number(record, "attempt"), explain_word(error, "class"),
+               explain_word(error, "message"));
+    if (json_object_get(record, "retry_in_ms") != NULL)
+      buf_printf(&line, "; again in %" JSON_INTEGER_FORMAT " ms",
+                 explain_number(record, "retry_in_ms"));
+    const json_t *outage = json_object_get(record, "outage");
+    if (outage != NULL)
+      buf_printf(&line, " (away since %s, waited for until %s)", explain_word(outage, "since"),
+                 explain_word(outage, "until"));
+    if (explain_word(record, "fallback")[0])
+      buf_printf(&line, "; %s takes over", explain_word(record, "fallback"));
+    writer_line(&s->writer, 2, "%s", line.p);
+    buf_deinit(&line);
+  }
+}
+
+static void put_usage(struct buf *out, const json_t *usage) {
+  static const char *const keys[] = {"input", "output", "cached", "reasoning"};
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    if (json_object_get(usage, keys[i]) != NULL)
+      buf_printf(out, ", %" JSON_INTEGER_FORMAT " tokens %s", explain_number(usage, keys[i]),
+                 keys[i]);
+  const char *told = explain_word(usage, "told");
+  if (told[0] != '\0')
+    buf_printf(out, ", tokens told: %s", told);
+  const json_t *cost = json_object_get(usage, "cost_usd");
+  if (json_is_number(cost))
+    buf_printf(out, ", cost $%.4f", json_number_value(cost));
+  else if (json_is_object(usage))
+    buf_puts(out, ", cost unknown");
+}
+
+/* Writes "call 7  script  model  2 attempts, 12 ms, 100 tokens input". */
+static void put_call_head(struct story *s, json_int_t call, const struct call_view *c) {
+  struct buf line = {0};
+  buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, explain_word(c->last, "provider"));
+  if (explain_word(c->last, "model")[0])
+    buf_printf(&line, "  %s", explain_word(c->last, "model"));
+  if (strcmp(explain_word(c->start, "purpose"), "reask") == 0)
+    buf_puts(&line, "  asked to correct the earlier reply");
+  buf_printf(&line, "  %ld attempt%s, %" JSON_INTEGER_FORMAT " ms", c->attempts,
+             c->attempts == 1 ? "" : "s", c->duration_ms);
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)json_object_get(c->last, "options"), key, value) {
+    char *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    buf_printf(&line, ", %s %s", key, text ? text : "");
+    free(text);
+  }
+  put_usage(&line, json_object_get(c->end, "usage"));
+  if (explain_word(c->end, "provider_session")[0])
+    buf_printf(&line, ", conversation %s", explain_word(c->end, "provider_session"));
+  writer_line(&s->writer, 1, "%s", line.p);
+  if (explain_word(c->end, "note")[0])
+    writer_line(&s->writer, 2, "note: %s", explain_word(c->end, "note"));
+  buf_deinit(&line);
+}
+
+/* Finds the agent's own last message, which its judges were shown and phase1_tag reads. */
+static void learn_report(struct story *s) {
+  size_t i;
+  json_t *record;
+  s->has_report = true;
+  json_array_foreach(s->records, i, record) {
+    struct call_view c;
+    if (!explain_is_type(record, "call_start") || explain_word(record, "stage")[0] != '\0' ||
+        strcmp(explain_word(record, "purpose"), "check") == 0)
+      continue;
+    explain_call_of(s, explain_number(record, "call"), &c);
+    if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
+      buf_clear(&s->report);
+      explain_answer_of(s, c.end, &s->report);
+    }
+  }
+}
+
+/* Returns the movement's rules as its judges were offered them. */
+static struct chain_spec explain_spec(struct story *s) {
+  struct chain_spec spec = {.schemas = &s->schemas, .movement = STR("")};
+  if (!s->has_report)
+    learn_report(s);
+  spec.agent_text = buf_view(&s->report);
+  if (s->movement != NULL) {
+    spec.rules = s->movement->rules;
+    spec.rule_count = s->movement->rule_count;
+    spec.interactive = json_is_true(json_at(json_at(s->start, "config"), "interactive"));
+    spec.movement = s->movement->own_name;
+  }
+  return spec;
+}
+
+/* Explains one judge call of a stage, and how its reply was read. */
+static void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage) {
+  struct call_view c;
+  struct buf text = {0};
+  char key[32];
+  print_into(key, sizeof key, "%" JSON_INTEGER_FORMAT, call);
+  explain_call_of(s, call, &c);
+  if (c.start == NULL) {
+    writer_line(&s->writer, 1, "call %" JSON_INTEGER_FORMAT " is not in the log", call);
+    return;
+  }
+  bool again = json_object_get(s->shown, key) != NULL;
+  if (again) {
+    writer_line(&s->writer, 1, "call %" JSON_INTEGER_FORMAT ", shown above", call);
+  } else {
+    json_object_set_new(s->shown, key, json_true());
+    put_call_head(s, call, &c);
+    put_prompt(s, c.start);
+    put_failures(s, call);
+  }
+  if (c.end == NULL) {
+    put_no_answer(s);
+  } else if (json_object_get(c.end, "text") != NULL) {
+    bool failed = json_object_get(c.end, "error") != NULL;
+    explain_answer_of(s, c.end, &text);
+    if (!again)
+      put_answer(s, failed ? "said before it failed" : "answered", c.end, buf_view(&text));
+    const struct chain_spec spec = explain_spec(s);
+    if (!failed)
+      reread_reply(&s->writer, &s->schemas, stage, &spec, json_object_get(c.end, "structured"),
+                   buf_view(&text));
+  }
+  buf_deinit(&text);
+}
+
+/* Writes a call's title: what it is, and its program if it runs one. */
+static void put_own_head(struct story *s, const json_t *start, json_int_t call,
+                         const struct call_view *c) {
+  bool command = strcmp(explain_word(start, "provider"), "command") == 0;
+  bool checks = strcmp(explain_word(start, "purpose"), "check") == 0;
+  const struct structured_config *so = s->movement ? s->movement->structured : NULL;
+  json_int_t index = explain_number(start, "invariant");
+  bool known = checks && so && index >= 1 && (size_t)index <= invariants_count(so->invariants);
+  const struct invariant *invariant =
+      known ? invariants_get(so->invariants, (size_t)index - 1) : NULL;
+  const char *const *argv = s->movement ? s->movement->argv : NULL;
+  if (invariant != NULL)
+    argv = invariant->argv;
+  if (checks)
+    writer_title(&s->writer, "invariant %" JSON_INTEGER_FORMAT "  %s", index,
+                 invariant ? invariant->text : "");
+  else if (strcmp(explain_word(start, "purpose"), "reask") == 0)
+    writer_title(&s->writer, "correction");
+  else
+    writer_title(&s->writer, "%s", command ? "command" : "agent");
+  put_call_head(s, call, c);
+  if (command && argv != NULL) {
+    struct buf line = {0};
+    for (; *argv != NULL; argv++)
+      buf_printf(&line, " %s", *argv);
+    writer_line(&s->writer, 2, "runs:%s", buf_c(&line));
+    buf_deinit(&line);
+  }
+}
+
+static void put_changed(struct story *s, const json_t *end) {
+  size_t i;
+  json_t *file;
+  if (json_object_get(end, "files_shared") != NULL)
+    writer_line(&s->writer, 2,
+                "others worked in the tree at the same time; some of this may be theirs:");
+  json_array_foreach(json_object_get(end, "files"), i, file) {
+    if (json_object_get(file, "added") == NULL)
+      writer_line(&s->writer, 2, "changed %s", explain_word(file, "path"));
+    else
+      writer_line(&s->writer, 2, "changed %s +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
+                  explain_word(file, "path"), explain_number(file, "added"),
+                  explain_number(file, "removed"));
+  }
+  if (json_object_get(end, "files_more") != NULL)
+    writer_line(&s->writer, 2, "changed %" JSON_INTEGER_FORMAT " more files",
+                explain_number(end, "files_more"));
+}
+
+/* Explains a call of the movement's own: its work, a correction of its value, the check of an
+ * invariant. */
+static void explain_own_call(struct story *s, const json_t *start) {
+  struct call_view c;
+  struct buf text = {0};
+  json_int_t call = explain_number(start, "call");
+  explain_call_of(s, call, &c);
+  size_t parts = json_array_size(json_object_get(c.start, "prompt"));
+  put_own_head(s, start, call, &c);
+  if (parts > 0 && (s->writer.full || c.end == NULL))
+    put_prompt(s, c.start);
+  else if (parts > 0)
+    put_asked(s, c.start, parts == 1 ? " (--full shows it)" : " (--full shows them)");
+  put_failures(s, call);
+  if (c.end == NULL) {
+    put_no_answer(s);
+    return;
+  }
+  if (json_object_get(c.end, "exit") != NULL) {
+    struct buf how = {0};
+    turn_lines_exit((int)json_integer_value(json_object_get(c.end, "exit")),
+                    (int)json_integer_value(json_object_get(c.end, "signal")), &how);
+    writer_line(&s->writer, 2, "%s", buf_c(&how));
+    buf_deinit(&how);
+  }
+  put_changed(s, c.end);
+  if (json_object_get(c.end, "text") != NULL) {
+    explain_answer_of(s, c.end, &text);
+    put_answer(s, json_object_get(c.end, "error") ? "said before it failed" : "answered", c.end,
+               buf_view(&text));
+  }
+  explain_denied(s, call, &c);
+  buf_deinit(&text);
+}
+
+/* --- stages --- */
+
+static const char *stage_outcome_words(const json_t *stage) {
+  bool no_match = strcmp(explain_word(stage, "outcome"), "no_match") == 0;
+  if (no_match && strcmp(explain_word(stage, "stage"), "phase1_tag") == 0)
+    return "No tag in the agent's own message counts";
+  if (no_match && strcmp(explain_word(stage, "stage"), "phase3_tag") == 0)
+    return "The reply named no rule by a tag";
+
+  static const struct {
+    const char *outcome, *words;
+  } table[] = {
+      {"no_match", "Its answer was readable and named no rule"},
+      {"unreadable", "Nothing in the reply could be read as an answer"},
+      {"invalid", "The value in the reply does not fit its schema"},
+      {"out_of_range", "It named a rule that does not exist"},
+      {"hidden", "It named a rule that was not offered"},
+      {"error", "No answer came"},
+      {"ambiguous", "Its evidence names two rules and decides nothing"},
+      {"skipped", "It would have met the same error at the provider"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].outcome, explain_word(stage, "outcome")) == 0)
+      return table[i].words;
+  return "It named a rule";
+}
+
+/* Writes one sentence: why the next stage was tried, or why none was. */
+static void put_why(struct story *s, const json_t *stage, const json_t *next) {
+  struct buf line = {0};
+  bool matched = strcmp(explain_word(stage, "outcome"), "matched") == 0;
+  bool failed = strcmp(explain_word(stage, "outcome"), "error") == 0;
+  if ((matched && next == NULL) || json_object_get(stage, "vote") != NULL)
+    return;      /* a single vote leads nowhere */
+  if (matched) { /* by a when() rule before the label it named */
+    writer_line(&s->writer, 1,
+                "A when() rule that stands before that label is true, so it decides.");
+    return;
+  }
+  if (strcmp(explain_word(stage, "stage"), "when") == 0)
+    buf_puts(&line, failed ? "An expression cannot be evaluated" : "No when() rule is true");
+  else
+    buf_puts(&line, stage_outcome_words(stage));
+  if (failed && explain_word(stage, "class")[0])
+    buf_printf(&line, " (%s)", explain_word(stage, "class"));
+  if (next == NULL)
+    buf_puts(&line, ", and no stage was left.");
+  else if (strcmp(explain_word(next, "outcome"), "skipped") == 0)
+    buf_printf(&line, "; %s was skipped after the provider's %s error.",
+               explain_word(next, "stage"), explain_word(next, "class"));
+  else if (strcmp(explain_word(next, "stage"), "auto_select") == 0)
+    buf_puts(&line, ", so the only label left was selected.");
+  else
+    buf_printf(&line, ", so %s was tried.", explain_word(next, "stage"));
+  writer_line(&s->writer, 1, "%s", line.p);
+  buf_deinit(&line);
+}
+
+static void put_stage_head(struct story *s, int index, const json_t *stage) {
+  struct buf line = {0};
+  size_t calls = json_array_size(json_object_get(stage, "calls"));
+  buf_printf(&line, "stage %d  %s  %s", index, explain_word(stage, "stage"),
+             explain_word(stage, "outcome"));
+  if (explain_word(stage, "class")[0])
+    buf_printf(&line, " (%s)", explain_word(stage, "class"));
+  if (json_object_get(stage, "vote") != NULL)
+    buf_printf(&line, "  vote %" JSON_INTEGER_FORMAT, explain_number(stage, "vote"));
+  if (json_object_get(stage, "rule") != NULL)
+    buf_printf(&line, "  rule %" JSON_INTEGER_FORMAT, explain_number(stage, "rule"));
+  if (explain_word(stage, "tag")[0])
+    buf_printf(&line, "  %s", explain_word(stage, "tag"));
+  if (json_is_true(json_object_get(stage, "ambiguous")))
+    buf_puts(&line, "  ambiguous");
+  if (strcmp(explain_word(stage, "outcome"), "skipped") == 0)
+    buf_puts(&line, "  not tried");
+  else if (calls > 0)
+    buf_printf(&line, "  %zu call%s, %" JSON_INTEGER_FORMAT " ms", calls, calls == 1 ? "" : "s",
+               explain_number(stage, "duration_ms"));
+  else
+    buf_puts(&line, "  no call");
+  writer_title(&s->writer, "%s", line.p);
+  buf_deinit(&line);
+}
+
+/* Says who a person is, from {uid, name}; NULL: nobody. */
+static void explain_person(struct story *s, const json_t *by) {
+  struct buf where = {0};
+  if (!json_is_object(by))
+    return;
+  if (explain_number(by, "window") > 0)
+    buf_printf(&where, ", in the window, browser %" JSON_INTEGER_FORMAT,
+               explain_number(by, "window"));
+  writer_line(&s->writer, 1, "by: %s%s (uid %" JSON_INTEGER_FORMAT ")%s",
+              json_object_get(by, "user") ? "says " : "", explain_word(by, "name"),
+              explain_number(by, "uid"), where.n > 0 ? where.p : "");
+  buf_deinit(&where);
+}
+
+/* Names the rule that a candidate is for, with its condition: two numbers alone say little. */
+static void put_rule_named(struct story *s, json_int_t number, struct buf *line) {
+  const struct movement *m = s->movement;
+  if (number == 0)
+    buf_puts(line, "no rule");
+  else
+    buf_printf(line, "rule %" JSON_INTEGER_FORMAT, number);
+  if (m == NULL || number < 1 || (size_t)number > m->rule_count)
+    return;
+  buf_puts(line, " (");
+  buf_str(line, m->rules[number - 1].condition);
+  buf_puts(line, ")");
+}
+
+/* Says what an ambiguous stage is torn between, and where each alternative is. */
+static void put_doubt(struct story *s, const json_t *stage) {
+  size_t i;
+  json_t *candidate;
+  json_array_foreach(json_object_get(stage, "candidates"), i, candidate) {
+    struct buf line = {0};
+    if (json_object_get(candidate, "rule") != NULL)
+      put_rule_named(s, explain_number(candidate, "rule"), &line);
+    else
+      buf_puts(&line, "a value without a rule");
+    if (json_object_get(candidate, "vote") != NULL)
+      buf_printf(&line, ", vote %" JSON_INTEGER_FORMAT, explain_number(candidate, "vote"));
+    if (explain_word(candidate, "provider")[0])
+      buf_printf(&line, " of %s", explain_word(candidate, "provider"));
+    if (explain_word(candidate, "stage")[0])
+      buf_printf(&line, ", by %s", explain_word(candidate, "stage"));
+    if (explain_word(candidate, "text")[0]) {
+      buf_puts(&line, ": ");
+      buf_str(&line, explain_view(candidate, "text"));
+    }
+    if (json_object_get(candidate, "line") != NULL)
+      buf_printf(&line, " on line %" JSON_INTEGER_FORMAT, explain_number(candidate, "line"));
+    writer_line(&s->writer, 1, "candidate %zu: " STR_FMT, i + 1, STR_ARG(buf_view(&line)));
+    buf_deinit(&line);
+  }
+}
+
+static void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
+  enum judge_stage which = STAGE_COUNT;
+  const json_t *errors = json_object_get(stage, "errors");
+  size_t i;
+  json_t *value;
+  (void)judge_stage_from_name(explain_view(stage, "stage"), &which);
+  put_stage_head(s, index, stage);
+  json_array_foreach(json_object_get(stage, "calls"), i, value) {
+    explain_judge_call(s, json_integer_value(value), which);
+  }
+  if (which == STAGE_PHASE1_TAG) {
+    const struct chain_spec spec = explain_spec(s);
+    reread_reply(&s->writer, &s->schemas, which, &spec, NULL, spec.agent_text);
+  }
+  if (explain_word(stage, "extract_stage")[0])
+    writer_line(&s->writer, 1, "extract_stage: %s", explain_word(stage, "extract_stage"));
+  json_array_foreach(errors, i, value) {
+    bool last = i + 1 == json_array_size(errors);
+    bool failed = last && strcmp(explain_word(stage, "outcome"), "error") == 0;
+    writer_line(&s->writer, 1, "%s: %s", which == STAGE_WHEN && !failed ? "evaluated" : "error",
+                json_string_value(value));
+  }
+  put_doubt(s, stage);
+  if (explain_word(stage, "reason")[0])
+    writer_line(&s->writer, 1, "reason: %s", explain_word(stage, "reason"));
+  explain_person(s, json_object_get(stage, "by"));
+  put_why(s, stage, next);
+}
+
+/* --- values --- */
+
+static const char *check_words(const char *outcome) {
+  static const struct {
+    const char *outcome, *words;
+  } table[] = {
+      {"valid", "it passes"},
+      {"parse", "no value could be read in it"},
+      {"schema", "the schema refuses the value"},
+      {"invariant", "an invariant does not hold"},
+      {"refused", "the model refused to answer"},
+      {"length", "it was cut at its length limit"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (strcmp(table[i].outcome, outcome) == 0)
+      return table[i].words;
+  return "";
+}
+
+static void put_errors(struct story *s, const json_t *errors) {
+  size_t i;
+  json_t *error;
+  json_array_foreach(errors, i, error) {
+    writer_line(&s->writer, 1, "error: %s%s%s",
+                json_object_get(error, "offset") ? "" : explain_word(error, "path"),
+                json_object_get(error, "offset") ? "" : ": ", explain_word(error, "message"));
+  }
+}
+
+static void explain_check(struct story *s, const json_t *check) {
+  size_t i;
+  json_t *name;
+  writer_title(&s->writer, "check %" JSON_INTEGER_FORMAT "  %s  call %" JSON_INTEGER_FORMAT "  %s",
+               explain_number(check, "number"), explain_word(check, "outcome"),
+               explain_number(check, "call"), check_words(explain_word(check, "outcome")));
+  if (explain_word(check, "extract_stage")[0])
+    writer_line(&s->writer, 1, "extract_stage: %s", explain_word(check, "extract_stage"));
+  json_array_foreach(json_object_get(check, "repairs"), i, name) {
+    writer_line(&s->writer, 1, "repaired: %s", json_string_value(name));
+  }
+  put_errors(s, json_object_get(check, "errors"));
+  if (explain_number(check, "errors_dropped") > 0)
+    writer_line(&s->writer, 1, "and %" JSON_INTEGER_FORMAT " more",
+                explain_number(check, "errors_dropped"));
+}
+
+static void explain_value(struct story *s, const json_t *record) {
+  const json_t *value = json_object_get(record, "value");
+  const char *kind;
+  json_t *count;
+  struct buf line = {0};
+  bool found = strcmp(explain_word(record, "outcome"), "value") == 0;
+  buf_printf(&line, "%s%s  %" JSON_INTEGER_FORMAT " attempt%s",
+             found ? "value" : "no value: ", found ? "" : explain_word(record, "outcome"),
+             explain_number(record, "attempts"),
+             explain_number(record, "attempts") == 1 ? "" : "s");
+  if (json_is_true(json_object_get(record, "first_pass")))
+    buf_puts(&line, "  first pass");
+  const char *before = "  failed: ";
+  json_object_foreach(json_object_get(record, "failures"), kind, count) {
+    buf_printf(&line, "%s%s %" JSON_INTEGER_FORMAT, before, kind, json_integer_value(count));
+    before = ", ";
+  }
+  writer_title(&s->writer, "%s", line.p);
+  buf_deinit(&line);
+  if (explain_word(record, "message")[0])
+    writer_line(&s->writer, 1, "%s: %s", explain_word(record, "reason"),
+                explain_word(record, "message"));
+  if (value != NULL) {
+    struct buf text = {0};
+    json_write(value, &text);
+    writer_text(&s->writer, buf_view(&text));
+    buf_deinit(&text);
+  }
+}
+
+/* --- the children of a group --- */
+
+enum { SHOWN_CHILDREN = 40 }; /* without --full */
+
+struct told_child {
+  long turn;
+  uint64_t start, judged, last; /* places of records; judged: 0, none */
+};
+
+struct told_children {
+  struct told_child *items;
+  size_t count;
+};
+
+static bool is_child_of(const struct story *s, uint64_t seq) {
+  struct err err;
+  json_t *start = verified_get(s->book, seq, &err);
+  bool is_child = start != NULL && explain_number(start, "parent_turn") == s->turn;
+  json_decref(start);
+  return is_child;
+}
+
+static struct told_child *child_of_turn(const struct told_children *c, long turn) {
+  size_t low = 0, high = c->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (c->items[middle].turn < turn)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < c->count && c->items[low].turn == turn ? &c->items[low] : NULL;
+}
+
+/* Finds the children. Turns are numbered as they begin, so the list is in order. */
+static void find_children(const struct story *s, struct told_children *c) {
+  for (size_t i = 0; i < s->book->place_count; i++) {
+    const struct verified_reader_place *place = &s->book->places[i];
+    struct told_child *child = child_of_turn(c, place->turn);
+    bool starts = place->kind == VERIFIED_TURN_START && place->turn > s->turn;
+    if (starts && child == NULL && is_child_of(s, place->seq)) {
+      if (c->count % 64 == 0)
+        c->items = xrealloc(c->items, (c->count + 64) * sizeof *c->items);
+      child = &c->items[c->count++];
+      *child = (struct told_child){.turn = place->turn, .start = place->seq};
+    }
+    if (child != NULL)
+      child->last = place->seq;
+    if (child != NULL && place->kind == VERIFIED_JUDGMENT)
+      child->judged = place->seq;
+  }
+}
+
+static void put_child(struct story *s, const struct told_child *child) {
+  struct err err;
+  json_t *start = verified_get(s->book, child->start, &err);
+  json_t *judged = child->judged > 0 ? verified_get(s->book, child->judged, &err) : NULL;
+  json_t *last = verified_get(s->book, child->last, &err);
+  struct buf name = {0};
+  buf_puts(&name, explain_word(start, "movement"));
+  if (explain_number(start, "item") > 0)
+    buf_printf(&name, " %" JSON_INTEGER_FORMAT, explain_number(start, "item"));
+  if (explain_word(last, "outcome")[0] != '\0')
+    writer_line(&s->writer, 1, "turn %ld  %s  %s: %s", child->turn, buf_c(&name),
+                explain_word(last, "outcome"), explain_word(last, "message"));
+  else if (judged != NULL)
+    writer_line(&s->writer, 1, "turn %ld  %s  %s  (%s)", child->turn, buf_c(&name),
+                explain_word(judged, "condition"), explain_word(judged, "match_method"));
+  else
+    writer_line(&s->writer, 1, "turn %ld  %s  is at work", child->turn, buf_c(&name));
+  buf_deinit(&name);
+  json_decref(start);
+  json_decref(judged);
+  json_decref(last);
+}
+
+/* Explains what the children of a group's turn found; nothing for other turns. */
+static void explain_children(struct story *s) {
+  struct told_children c = {0};
+  if (s->movement == NULL || s->movement->child_count == 0)
+    return;
+  find_children(s, &c);
+  writer_title(&s->writer, "children");
+  for (size_t i = 0; i < c.count && (s->writer.full || i < SHOWN_CHILDREN); i++)
+    put_child(s, &c.items[i]);
+  if (!s->writer.full && c.count > SHOWN_CHILDREN)
+    writer_line(&s->writer, 1, "and %zu more (--full shows them)", c.count - SHOWN_CHILDREN);
+  if (c.count == 0)
+    writer_line(&s->writer, 1, "none began");
+  free(c.items);
 }
 
 /* --- the turn --- */
@@ -88,16 +1273,17 @@ static void put_rules(struct story *s) {
   struct buf stages = {0};
   if (m == NULL)
     return;
-  pen_title(&s->pen, "rules");
+  writer_title(&s->writer, "rules");
   for (size_t i = 0; i < m->rule_count; i++) {
     const struct rule *rule = &m->rules[i];
-    pen_line(&s->pen, 1, "%d  " STR_FMT "%s" STR_FMT "%s", rule->number, STR_ARG(rule->condition),
-             rule->next.n > 0 ? "  > " : "", STR_ARG(rule->next), rule_remark(rule));
+    writer_line(&s->writer, 1, "%d  " STR_FMT "%s" STR_FMT "%s", rule->number,
+                STR_ARG(rule->condition), rule->next.n > 0 ? "  > " : "", STR_ARG(rule->next),
+                rule_remark(rule));
   }
   for (size_t i = 0; i < m->judge.stage_count && has_label(m); i++)
     buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));
   if (stages.n > 0)
-    pen_line(&s->pen, 1, "stages: %s", stages.p);
+    writer_line(&s->writer, 1, "stages: %s", stages.p);
   buf_deinit(&stages);
 }
 
@@ -117,30 +1303,31 @@ static void put_untried(struct story *s, const json_t *stages) {
       buf_printf(&names, "%s%s", names.n ? ", " : "", name);
   }
   if (names.n > 0)
-    pen_line(&s->pen, 1, "not needed: %s", names.p);
+    writer_line(&s->writer, 1, "not needed: %s", names.p);
   buf_deinit(&names);
 }
 
 static void put_verdict(struct story *s, const json_t *judgment) {
   const json_t *stages = json_object_get(judgment, "stages");
   const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
-  pen_title(&s->pen, "verdict");
+  writer_title(&s->writer, "verdict");
   if (!json_is_integer(json_object_get(judgment, "rule"))) {
-    pen_line(&s->pen, 1, "no rule: %s: %s", explain_word(judgment, "failure"),
-             explain_word(judgment, "reason"));
+    writer_line(&s->writer, 1, "no rule: %s: %s", explain_word(judgment, "failure"),
+                explain_word(judgment, "reason"));
     return;
   }
-  pen_line(&s->pen, 1, "rule %" JSON_INTEGER_FORMAT "  %s  > %s", explain_number(judgment, "rule"),
-           explain_word(judgment, "condition"), explain_word(judgment, "next"));
+  writer_line(&s->writer, 1, "rule %" JSON_INTEGER_FORMAT "  %s  > %s",
+              explain_number(judgment, "rule"), explain_word(judgment, "condition"),
+              explain_word(judgment, "next"));
   if (last != NULL && explain_number(last, "rule") > 0 &&
       explain_number(last, "rule") != explain_number(judgment, "rule"))
-    pen_line(&s->pen, 1,
-             "%s named rule %" JSON_INTEGER_FORMAT
-             "; of the rules with that label this is the first whose guard holds",
-             explain_word(last, "stage"), explain_number(last, "rule"));
-  pen_line(&s->pen, 1, "tag %s  method %s  match_method %s%s", explain_word(judgment, "tag"),
-           explain_word(judgment, "method"), explain_word(judgment, "match_method"),
-           json_is_true(json_object_get(judgment, "ambiguous")) ? "  ambiguous" : "");
+    writer_line(&s->writer, 1,
+                "%s named rule %" JSON_INTEGER_FORMAT
+                "; of the rules with that label this is the first whose guard holds",
+                explain_word(last, "stage"), explain_number(last, "rule"));
+  writer_line(&s->writer, 1, "tag %s  method %s  match_method %s%s", explain_word(judgment, "tag"),
+              explain_word(judgment, "method"), explain_word(judgment, "match_method"),
+              json_is_true(json_object_get(judgment, "ambiguous")) ? "  ambiguous" : "");
   put_untried(s, stages);
 }
 
@@ -155,7 +1342,7 @@ static void put_head(struct story *s, const json_t *judgment, const json_t *star
                explain_word(judgment, "match_method"));
   else
     buf_printf(&line, "  %s", explain_word(judgment, "failure"));
-  pen_title(&s->pen, "%s", line.p);
+  writer_title(&s->writer, "%s", line.p);
   buf_deinit(&line);
 }
 
@@ -185,11 +1372,12 @@ static bool judges_anew(const char *reason) {
 static void put_resume(struct story *s, const json_t *record) {
   const json_t *changed = json_object_get(record, "changed");
   struct buf text = {0};
-  pen_title(&s->pen, "resumed  %s  %s", explain_word(record, "reason"), explain_word(record, "ts"));
+  writer_title(&s->writer, "resumed  %s  %s", explain_word(record, "reason"),
+               explain_word(record, "ts"));
   explain_person(s, json_object_get(record, "by"));
   if (changed != NULL) {
     json_write(changed, &text);
-    pen_line(&s->pen, 1, "changed: %s", buf_c(&text));
+    writer_line(&s->writer, 1, "changed: %s", buf_c(&text));
   }
   buf_deinit(&text);
 }
@@ -223,19 +1411,19 @@ static void put_turn(struct story *s) {
     } else if (explain_is_type(record, "session_stop")) {
       if (judges_anew(explain_word(record, "reason")))
         index = 0; /* the stages of its judgment are counted anew, too */
-      pen_title(&s->pen, "stopped  %s  %s", explain_word(record, "reason"),
-                explain_word(record, "ts"));
+      writer_title(&s->writer, "stopped  %s  %s", explain_word(record, "reason"),
+                   explain_word(record, "ts"));
       if (explain_word(record, "class")[0] || explain_word(record, "message")[0])
-        pen_line(&s->pen, 1, "%s%s%s", explain_word(record, "class"),
-                 explain_word(record, "class")[0] ? ": " : "", explain_word(record, "message"));
+        writer_line(&s->writer, 1, "%s%s%s", explain_word(record, "class"),
+                    explain_word(record, "class")[0] ? ": " : "", explain_word(record, "message"));
       if (json_object_get(record, "question") != NULL)
-        pen_line(&s->pen, 1, "question: %s",
-                 explain_word(json_object_get(record, "question"), "text"));
+        writer_line(&s->writer, 1, "question: %s",
+                    explain_word(json_object_get(record, "question"), "text"));
     } else if (explain_is_type(record, "session_end")) {
-      pen_title(&s->pen, "ended  %s  %s", explain_word(record, "outcome"),
-                explain_word(record, "ts"));
+      writer_title(&s->writer, "ended  %s  %s", explain_word(record, "outcome"),
+                   explain_word(record, "ts"));
       if (explain_word(record, "message")[0])
-        pen_line(&s->pen, 1, "%s", explain_word(record, "message"));
+        writer_line(&s->writer, 1, "%s", explain_word(record, "message"));
     } else if (explain_is_type(record, "session_resume")) {
       put_resume(s, record);
       if (json_object_get(record, "verdict") != NULL)
@@ -246,29 +1434,29 @@ static void put_turn(struct story *s) {
   }
   bool is_group = s->movement != NULL && s->movement->child_count > 0;
   if (last_own == 0 && !is_group)
-    pen_line(&s->pen, 1, "nothing ran yet");
+    writer_line(&s->writer, 1, "nothing ran yet");
 }
 
 /* --- gathering --- */
 
 /* Gathers the turn's records, and the session's stops and resumes while it was open. */
 static bool explain_gather(struct story *s, struct err *err) {
-  const struct book *book = s->book;
+  const struct verified_reader *book = s->book;
   size_t last = 0;
   bool open = false, judged = false;
   for (size_t i = 0; i < book->place_count; i++)
-    if (book->places[i].turn == s->turn && book->places[i].kind != BOOK_SESSION) {
+    if (book->places[i].turn == s->turn && book->places[i].kind != VERIFIED_SESSION) {
       last = i;
-      judged |= book->places[i].kind == BOOK_JUDGMENT;
+      judged |= book->places[i].kind == VERIFIED_JUDGMENT;
     }
   if (!judged)
     last = book->place_count; /* still open: its stops count */
   for (size_t i = 0; i < book->place_count && i <= last; i++) {
-    const struct book_place *place = &book->places[i];
+    const struct verified_reader_place *place = &book->places[i];
     open |= place->turn == s->turn;
-    if (!open || (place->turn != s->turn && place->kind != BOOK_SESSION))
+    if (!open || (place->turn != s->turn && place->kind != VERIFIED_SESSION))
       continue;
-    json_t *record = book_get(book, place->seq, err);
+    json_t *record = verified_get(book, place->seq, err);
     if (record == NULL)
       return false;
     json_array_append_new(s->records, record);
@@ -279,7 +1467,7 @@ static bool explain_gather(struct story *s, struct err *err) {
 
 static void build(struct story *s) {
   struct err err = {0};
-  s->start = book_get(s->book, 1, &err);
+  s->start = verified_get(s->book, 1, &err);
   json_t *doc = json_object_get(s->start, "workflow");
   s->workflow = doc ? workflow_build(doc, &err) : NULL;
   const json_t *first = json_array_get(s->records, 0);
@@ -287,12 +1475,12 @@ static void build(struct story *s) {
   s->movement = index >= 0 ? &s->workflow->movements[index] : NULL;
 }
 
-bool explain_turn(const struct book *book, long turn, const struct explain_opts *opts,
+bool explain_turn(const struct verified_reader *book, long turn, const struct explain_opts *opts,
                   struct buf *out, struct err *err) {
   struct story s = {.book = book, .turn = turn, .records = json_array(), .shown = json_object()};
   assert(book->keeps_places);
-  pen_init(&s.pen, out, opts->full || opts->sink != NULL, opts->columns);
-  s.pen.sink = opts->sink;
+  writer_init(&s.writer, out, opts->full || opts->sink != NULL, opts->columns);
+  s.writer.sink = opts->sink;
   bool ok = chain_schemas_init(&s.schemas, err);
   if (ok) {
     ok = explain_gather(&s, err);

@@ -7,31 +7,32 @@
  * first column, all other lines with a space.
  *
  *   read the whole log into a book with `places`, then
- *   explain_find(&book, "review#2", &found, &err)
+ *   explain_find(&book, "review#2", false, &found, &err)
  *   explain_turn(&book, found.turn, &opts, &out, &err)   appends to out */
 #ifndef SEGUE_AUDIT_EXPLAIN_H
 #define SEGUE_AUDIT_EXPLAIN_H
 
-#include "audit/book.h"
-#include "audit/pen.h"
+#include "audit/text_writer.h"
+#include "audit/verified_reader.h"
 
 struct explain_found {
   long turn;
   long run, runs; /* number of the movement's run, and how many it has */
 };
 
-/* Finds a turn. word: MOVEMENT (its last run) or MOVEMENT#N. ERR_NOT_FOUND names the movements that
- * ran. */
-bool explain_find(const struct book *book, const char *word, struct explain_found *found,
-                  struct err *err) MUST_CHECK;
+/* Finds a turn by the name that segue show prints: MOVEMENT, "MOVEMENT 2" for an item, and its last
+ * run (judged: its last one with a judgment) or #N. ERR_NOT_FOUND names what ran. */
+bool explain_find(const struct verified_reader *book, const char *word, bool judged,
+                  struct explain_found *found, struct err *err) MUST_CHECK;
 
 struct explain_opts {
-  bool full;                   /* no text is cut */
-  size_t columns;              /* longer lines of texts are cut, unless full; 0: never */
-  const struct pen_sink *sink; /* receives everything, uncut and raw, instead of `out`; or NULL */
+  bool full;      /* no text is cut */
+  size_t columns; /* longer lines of texts are cut, unless full; 0: never */
+  const struct text_writer_sink
+      *sink; /* receives everything, uncut and raw, instead of `out`; or NULL */
 };
 
-bool explain_turn(const struct book *book, long turn, const struct explain_opts *opts,
+bool explain_turn(const struct verified_reader *book, long turn, const struct explain_opts *opts,
                   struct buf *out, struct err *err) MUST_CHECK;
 
 #endif

@@ -103,20 +103,16 @@ static struct str name_of(const struct graph *g, int next) {
   return next == NEXT_ABORT ? STR("ABORT") : g->workflow->movements[next].name;
 }
 
-static void put_each(const struct movement *m, struct buf *out) {
-  if (json_is_string(m->for_each))
-    buf_printf(out, "for each of %s", json_string_value(m->for_each));
-  else
-    buf_printf(out, "for each of %zu items", json_array_size(m->for_each));
-  buf_printf(out, ", %ld at once", m->concurrency);
-}
-
 static void put_who(const struct graph *g, size_t at, struct buf *out) {
   const struct movement *m = &g->workflow->movements[at];
   struct str provider = m->provider.n > 0 ? m->provider : g->workflow->provider;
-  if (m->for_each != NULL)
-    put_each(m, out);
-  else if (m->child_count > 0)
+  if (m->for_each != NULL) {
+    if (json_is_string(m->for_each))
+      buf_printf(out, "for each of %s", json_string_value(m->for_each));
+    else
+      buf_printf(out, "for each of %zu items", json_array_size(m->for_each));
+    buf_printf(out, ", %ld at once", m->concurrency);
+  } else if (m->child_count > 0)
     buf_printf(out, "%zu at once", m->child_count);
   else if (m->ask != NULL)
     buf_puts(out, "asks a person");
@@ -274,21 +270,6 @@ static void put_movement(const struct graph *g, size_t at, struct buf *out) {
     buf_printf(out, "  %ld run%s", node->runs, node->runs == 1 ? "" : "s");
 }
 
-static void put_rule(const struct graph *g, const struct graph_row *row, struct buf *out) {
-  const struct movement *m = &g->workflow->movements[row->movement];
-  const struct graph_edge *edge = &g->nodes[row->movement].edges[row->rule];
-  buf_printf(out, "%s  %zu " STR_FMT, m->group != NO_GROUP ? "  " : "", row->rule + 1,
-             STR_ARG(m->rules[row->rule].condition));
-  if (m->group == NO_GROUP)
-    buf_printf(out, " -> " STR_FMT, STR_ARG(name_of(g, row->next)));
-  if (m->rules[row->rule].interactive_only)
-    buf_puts(out, "  (interactive only)");
-  if (edge->taken > 0) {
-    buf_puts(out, "  ");
-    put_taken(edge, out);
-  }
-}
-
 void graph_ascii(const struct graph *g, struct buf *out) {
   struct drawing d = {.graph = g};
   add_rows(&d);
@@ -297,9 +278,20 @@ void graph_ascii(const struct graph *g, struct buf *out) {
     const struct graph_row *row = &d.rows[i];
     struct buf words = {0};
     draw_rails(&d, i, out);
-    if (row->is_rule)
-      put_rule(g, row, &words);
-    else if (row->movement < g->workflow->movement_count)
+    if (row->is_rule) {
+      const struct movement *m = &g->workflow->movements[row->movement];
+      const struct graph_edge *edge = &g->nodes[row->movement].edges[row->rule];
+      buf_printf(&words, "%s  %zu " STR_FMT, m->group != NO_GROUP ? "  " : "", row->rule + 1,
+                 STR_ARG(m->rules[row->rule].condition));
+      if (m->group == NO_GROUP)
+        buf_printf(&words, " -> " STR_FMT, STR_ARG(name_of(g, row->next)));
+      if (m->rules[row->rule].interactive_only)
+        buf_puts(&words, "  (interactive only)");
+      if (edge->taken > 0) {
+        buf_puts(&words, "  ");
+        put_taken(edge, &words);
+      }
+    } else if (row->movement < g->workflow->movement_count)
       put_movement(g, row->movement, &words);
     else
       buf_puts(&words, row->movement == g->workflow->movement_count ? "COMPLETE" : "ABORT");
@@ -353,24 +345,21 @@ static void put_edge(const struct graph *g, const struct graph_edge *edge, struc
   buf_putc(out, '\n');
 }
 
-static void put_node(const struct graph *g, size_t at, struct buf *out) {
-  struct buf who = {0};
-  put_who(g, at, &who);
-  buf_printf(out, "  m%zu[\"", at);
-  put_quoted(g->workflow->movements[at].name, out);
-  buf_puts(out, "<br/>");
-  put_quoted(buf_view(&who), out);
-  if (g->nodes[at].runs > 0)
-    buf_printf(out, "<br/>%ld run%s", g->nodes[at].runs, g->nodes[at].runs == 1 ? "" : "s");
-  buf_puts(out, "\"]\n");
-  buf_deinit(&who);
-}
-
 void graph_mermaid(const struct graph *g, struct buf *out) {
   const struct workflow *wf = g->workflow;
   buf_printf(out, "flowchart TD\n  start((\" \")) --> m%zu\n", wf->initial);
-  for (size_t i = 0; i < wf->movement_count; i++)
-    put_node(g, i, out);
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    struct buf who = {0};
+    put_who(g, i, &who);
+    buf_printf(out, "  m%zu[\"", i);
+    put_quoted(g->workflow->movements[i].name, out);
+    buf_puts(out, "<br/>");
+    put_quoted(buf_view(&who), out);
+    if (g->nodes[i].runs > 0)
+      buf_printf(out, "<br/>%ld run%s", g->nodes[i].runs, g->nodes[i].runs == 1 ? "" : "s");
+    buf_puts(out, "\"]\n");
+    buf_deinit(&who);
+  }
   buf_puts(out, "  complete([COMPLETE])\n  abort([ABORT])\n");
   for (size_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
@@ -389,19 +378,16 @@ static json_t *json_must(json_t *value) {
   return value;
 }
 
-static json_t *graph_next_json(const struct graph *g, const struct movement *m, size_t rule) {
-  return m->group == NO_GROUP ? json_text(name_of(g, m->rule_next[rule])) : json_null();
-}
-
 static json_t *graph_rules_json(const struct graph *g, size_t at) {
   const struct movement *m = &g->workflow->movements[at];
   json_t *list = json_array();
   for (size_t k = 0; k < m->rule_count; k++) {
     const struct graph_edge *edge = &g->nodes[at].edges[k];
     (void)json_array_append_new(
-        list, json_must(json_pack("{so so sI sO}", "condition", json_text(m->rules[k].condition),
-                                  "next", graph_next_json(g, m, k), "taken",
-                                  (json_int_t)edge->taken, "methods", edge->methods)));
+        list, json_must(json_pack(
+                  "{so so sI sO}", "condition", json_text(m->rules[k].condition), "next",
+                  m->group == NO_GROUP ? json_text(name_of(g, m->rule_next[k])) : json_null(),
+                  "taken", (json_int_t)edge->taken, "methods", edge->methods)));
   }
   return list;
 }

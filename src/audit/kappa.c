@@ -45,6 +45,7 @@ double kappa_shown(double number) {
 struct margins {
   double first[KAPPA_CATEGORIES], second[KAPPA_CATEGORIES]; /* shares */
   double sum, agree, chance;
+  double most; /* the largest of either's shares */
 };
 
 static struct margins margins_of(const struct kappa_table *t) {
@@ -59,8 +60,10 @@ static struct margins margins_of(const struct kappa_table *t) {
       m.second[k] += t->cell[i][k] / m.sum;
     }
   }
-  for (size_t i = 0; i < KAPPA_CATEGORIES; i++)
+  for (size_t i = 0; i < KAPPA_CATEGORIES; i++) {
     m.chance += m.first[i] * m.second[i];
+    m.most = larger(m.most, larger(m.first[i], m.second[i]));
+  }
   return m;
 }
 
@@ -90,7 +93,7 @@ struct kappa kappa_of(const struct kappa_table *t) {
     return k;
   double n = m.sum * m.sum / t->squares;
   kappa_wilson(smaller(1, m.agree), n, &k.agreement_low, &k.agreement_high);
-  k.known = m.chance < 1 - 1e-12;
+  k.known = m.most < 1 - share_edge;
   if (!k.known)
     return k;
   k.kappa = (m.agree - m.chance) / (1 - m.chance);

@@ -12,6 +12,8 @@
 
 enum { KAPPA_CATEGORIES = 33 }; /* no rule, rules 1 to 31, any later rule */
 
+#define KAPPA_UNKNOWN "one rater never varied" /* why, in what people and programs read */
+
 struct kappa_table {
   double cell[KAPPA_CATEGORIES][KAPPA_CATEGORIES]; /* weights: first rater's verdict, second's */
   double squares;                                  /* sum of squared weights */
@@ -21,7 +23,8 @@ struct kappa_table {
 struct kappa {
   unsigned long n;
   double agreement, agreement_low, agreement_high; /* shares */
-  bool known; /* false: both raters always give the same single verdict */
+  bool
+      known; /* false: a rater gave only one verdict, which makes kappa 0 whatever the other says */
   double kappa, low, high;
 };
 

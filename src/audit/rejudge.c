@@ -1,11 +1,11 @@
 /* Makes cases of recorded turns, to be judged again. */
 #include "audit/rejudge.h"
 
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 #include "base/log.h"
 #include "core/apply.h"
 #include "core/judging.h"
-#include "core/kept.h"
+#include "core/retained.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -99,27 +99,23 @@ static json_t *rejudge_judge(const struct core *core, const struct turn *turn,
   return out;
 }
 
-/* Adds a movement that only the carried-over state names. */
-static void add_stub(json_t *movements, struct str name) {
-  size_t i;
-  const json_t *known;
-  json_array_foreach(movements, i, known) {
-    if (str_eq(json_view(json_at(known, "name")), name))
-      return;
-  }
-  json_array_append_new(movements,
-                        json_pack("{so s[s] s[{ss ss}]}", "name", json_text(name), "command",
-                                  "given", "rules", "condition", "over", "next", "COMPLETE"));
+/* Writes the command as a judge is told of it; it does not run. */
+static json_t *given_command(const struct movement *m) {
+  json_t *argv = json_array();
+  for (size_t i = 0; m->argv != NULL && m->argv[i] != NULL; i++)
+    json_array_append_new(argv, json_text(str_from(m->argv[i])));
+  if (m->argv == NULL)
+    json_array_append_new(argv, json_string("given"));
+  return argv;
 }
 
-static void add_stubs(const struct core *core, json_t *movements) {
-  const char *name;
-  const json_t *gate;
-  if (core->check.turn > 0)
-    add_stub(movements, core->workflow->movements[core->check.movement].name);
-  json_object_foreach(core->gates, name, gate) {
-    add_stub(movements, str_from(name));
-  }
+/* Adds the last check, which only the carried-over state names. */
+static void add_check(const struct core *core, struct str own, json_t *movements) {
+  const struct movement *m = &core->workflow->movements[core->check.movement];
+  if (core->check.turn > 0 && !str_eq(m->name, own))
+    json_array_append_new(movements, json_pack("{so so s[{ss ss}]}", "name", json_text(m->name),
+                                               "command", given_command(m), "rules", "condition",
+                                               "over", "next", "COMPLETE"));
 }
 
 static struct workflow *rejudge_workflow(const struct core *core, const struct turn *turn,
@@ -130,14 +126,16 @@ static struct workflow *rejudge_workflow(const struct core *core, const struct t
   struct str name = m->group == NO_GROUP ? m->name : m->own_name;
   struct str language = as->language ? str_from(as->language) : wf->language;
   json_t *movement =
-      json_pack("{so s[s] so so}", "name", json_text(name), "command", "given", "rules",
+      json_pack("{so so so so}", "name", json_text(name), "command", given_command(m), "rules",
                 rejudge_rules(m, env), "judge", rejudge_judge(core, turn, as));
+  if (m->edit)
+    json_object_set_new(movement, "edit", json_true());
   if (m->description.n > 0)
     json_object_set_new(movement, "description", json_text(m->description));
   json_t *doc = json_pack("{so so so ss s[o]}", "name", json_text(wf->name), "language",
                           json_text(language), "initial_movement", json_text(name), "max_movements",
                           "infinite", "movements", movement);
-  add_stubs(core, json_object_get(doc, "movements"));
+  add_check(core, name, json_object_get(doc, "movements"));
   struct workflow *out = workflow_build(doc, err);
   json_decref(doc);
   return out;
@@ -156,6 +154,7 @@ static void carry_core(const struct core *from, const struct turn *turn, struct 
   to->movement_counts = xcalloc(to->workflow->movement_count, sizeof *to->movement_counts);
   to->movement_counts[0] = turn->movement_iteration > 0 ? turn->movement_iteration - 1 : 0;
   to->gates = json_clone(from->gates);
+  to->touched = json_clone(from->touched);
   if (from->check.turn == 0)
     return;
   to->check.turn = from->check.turn;
@@ -177,8 +176,10 @@ static void take_work(const struct turn *turn, struct call_result *out) {
   out->has_exit = turn->has_exit;
   out->exit = turn->exit;
   out->tests = json_incref(turn->tests);
-  if (!turn->files_lost)
+  if (!turn->shared)
     out->files = json_incref(turn->files);
+  if (turn->unseen != NULL)
+    print_into(out->files_unknown, sizeof out->files_unknown, "%s", turn->unseen);
   out->files_more = turn->files != NULL && turn->files_more > 0 ? (size_t)turn->files_more : 0;
 }
 
@@ -189,7 +190,7 @@ static struct rejudge_case *case_of(const struct core *core, const struct turn *
   struct rejudge_case *c = xcalloc(1, sizeof *c);
   core_init(&c->core);
   if (!judging_of(&judging, core, turn, schemas)) {
-    (void)err_set(err, ERR_CORRUPT, "a judge's call of turn %ld is not over", turn->id);
+    err_set(err, ERR_CORRUPT, "a judge's call of turn %ld is not over", turn->id);
   } else {
     c->core.workflow = rejudge_workflow(core, turn, judging.env, as, err);
     judging_deinit(&judging);
@@ -214,6 +215,7 @@ void rejudge_answer(const struct rejudge_case *c, struct call_result *out) {
                               .tests = json_incref(c->answer.tests),
                               .files = json_incref(c->answer.files),
                               .files_more = c->answer.files_more};
+  memcpy(out->files_unknown, c->answer.files_unknown, sizeof out->files_unknown);
   buf_str(&out->text.bytes, buf_view(&c->answer.text.bytes));
 }
 
@@ -233,12 +235,12 @@ struct rejudge_reading {
   size_t n, found;
   const struct rejudge_as *as;
   struct chain_schemas schemas;
-  struct book book;
+  struct verified_reader book;
   struct core core;
 };
 
 static bool rejudge_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
-  const struct book *b = ctx;
+  const struct verified_reader *b = ctx;
   return store_blob_get(&b->store, sha256, out, err);
 }
 
@@ -274,7 +276,7 @@ struct rejudge_reading *rejudge_open(const struct store_ref *ref, const long *tu
   assert(n > 0);
   *r = (struct rejudge_reading){.turns = turns, .n = n, .as = as};
   core_init(&r->core);
-  if (!chain_schemas_init(&r->schemas, err) || !book_open(&r->book, ref, false, err)) {
+  if (!chain_schemas_init(&r->schemas, err) || !verified_open(&r->book, ref, false, err)) {
     rejudge_close(r);
     return NULL;
   }
@@ -288,7 +290,7 @@ bool rejudge_next(struct rejudge_reading *r, struct rejudge_case **out, struct e
   bool ok = true;
   *out = NULL;
   memcpy(before, r->book.hash, sizeof before);
-  while (ok && *out == NULL && r->found < r->n && (record = book_next(&r->book)) != NULL) {
+  while (ok && *out == NULL && r->found < r->n && (record = verified_next(&r->book)) != NULL) {
     if (str_eq_c(json_view(json_at(record, "type")), "judgment"))
       ok = take_judged(r, record, before, out, err);
     ok = ok && core_apply_json(&r->core, record, NULL, &source, err);
@@ -301,7 +303,7 @@ bool rejudge_next(struct rejudge_reading *r, struct rejudge_case **out, struct e
   }
   if (!ok || *out != NULL || r->found == r->n)
     return ok;
-  if (r->book.state == BOOK_DAMAGED)
+  if (r->book.state == VERIFIED_DAMAGED)
     return err_set(err, ERR_CORRUPT, "record %llu: %.600s", (unsigned long long)r->book.records + 1,
                    r->book.damage.text);
   return err_set(err, ERR_NOT_FOUND, "not all of its turns are judged");
@@ -311,7 +313,7 @@ void rejudge_close(struct rejudge_reading *r) {
   if (r == NULL)
     return;
   core_deinit(&r->core);
-  book_close(&r->book);
+  verified_close(&r->book);
   chain_schemas_deinit(&r->schemas);
   free(r);
 }

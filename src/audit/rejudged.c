@@ -41,10 +41,7 @@ static void on_rejudged(void *ctx, const struct row *row) {
     r->left_out++;
     return;
   }
-  if (r->count == r->room) {
-    r->room = r->room ? r->room * 2 : 64;
-    r->list = xrealloc(r->list, r->room * sizeof *r->list);
-  }
+  r->list = xgrow(r->list, &r->room, r->count + 1, sizeof *r->list);
   struct rejudged_verdict *v = &r->list[r->count++];
   *v = (struct rejudged_verdict){.name = again->name,
                                  .settings = again->settings,
@@ -58,16 +55,13 @@ static void on_rejudged_end(void *ctx, const struct row_session *session) {
   struct rejudged_log *log = ctx;
   const struct row_again *again = &session->again;
   struct rejudged *r = log->all;
-  struct str outcome = names_text(r->names, session->outcome);
+  struct str outcome = dictionary_text(r->names, session->outcome);
   bool judged = log->judged;
   log->judged = false;
   if ((!str_eq_c(outcome, "open") && !str_eq_c(outcome, "stopped")) || again->session[0] == '\0' ||
       strlen(again->session) >= sizeof r->left->session || r->left_count == LIMIT_AUDIT_LABEL_COUNT)
     return;
-  if (r->left_count == r->left_room) {
-    r->left_room = r->left_room ? r->left_room * 2 : 16;
-    r->left = xrealloc(r->left, r->left_room * sizeof *r->left);
-  }
+  r->left = xgrow(r->left, &r->left_room, r->left_count + 1, sizeof *r->left);
   struct rejudged_left *left = &r->left[r->left_count++];
   *left = (struct rejudged_left){.name = again->name,
                                  .settings = again->settings,

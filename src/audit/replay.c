@@ -1,7 +1,7 @@
 /* Judges recorded turns again, from recorded replies. */
 #include "audit/replay.h"
 
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 #include "base/log.h"
 #include "core/apply.h"
 #include "core/judging.h"
@@ -71,15 +71,6 @@ static bool rerun_reply(struct rerun *run, const struct chain_step *step) {
   return false;
 }
 
-static void rerun_verdict(const struct chain_step *step, struct replay_turn *out, char *why,
-                          size_t why_bytes) {
-  if (step->action == CHAIN_VERDICT) {
-    out->rule_now = step->rule->number;
-    out->method_now = judge_stage_name(step->stage);
-  }
-  (void)snprintf(why, why_bytes, "%s", step->action == CHAIN_VERDICT ? "" : step->reason);
-}
-
 /* Judges a turn again. False: a question has no reply. */
 static bool rerun_turn(const struct judging_turn *judging, struct replay_turn *out, char *why,
                        size_t why_bytes) {
@@ -95,7 +86,11 @@ static bool rerun_turn(const struct judging_turn *judging, struct replay_turn *o
     } else if (step.action == CHAIN_STAGE) {
       json_array_append(run.stages, step.object);
     } else {
-      rerun_verdict(&step, out, why, why_bytes);
+      if (step.action == CHAIN_VERDICT) {
+        out->rule_now = step.rule->number;
+        out->method_now = judge_stage_name(step.stage);
+      }
+      print_into(why, why_bytes, "%s", step.action == CHAIN_VERDICT ? "" : step.reason);
       over = true;
     }
     chain_step_deinit(&step);
@@ -142,21 +137,21 @@ static void replay_judgment(struct replay *r, const struct core *core, const jso
 /* --- logs --- */
 
 static bool replay_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
-  const struct book *b = ctx;
+  const struct verified_reader *b = ctx;
   return store_blob_get(&b->store, sha256, out, err);
 }
 
 bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn, void *ctx,
                 struct err *err) {
-  struct book book;
+  struct verified_reader book;
   struct core core;
   json_t *record;
   bool ok = true;
-  if (!book_open(&book, ref, false, err))
+  if (!verified_open(&book, ref, false, err))
     return false;
   const struct core_source source = {.ctx = &book, .blob = replay_blob};
   core_init(&core);
-  while (ok && (record = book_next(&book)) != NULL) {
+  while (ok && (record = verified_next(&book)) != NULL) {
     const char *type = json_string_value(json_at(record, "type"));
     if (type != NULL && strcmp(type, "judgment") == 0)
       replay_judgment(r, &core, record, on_turn, ctx);
@@ -165,10 +160,10 @@ bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn
       ok = !store_ref_is_copy(ref, core.session, err);
     json_decref(record);
   }
-  if (ok && book.state == BOOK_DAMAGED)
+  if (ok && book.state == VERIFIED_DAMAGED)
     ok = err_set(err, ERR_CORRUPT, "record %llu: %.600s", (unsigned long long)book.records + 1,
                  book.damage.text);
   core_deinit(&core);
-  book_close(&book);
+  verified_close(&book);
   return ok;
 }

@@ -6,16 +6,17 @@
  *   rows_read(&rows, &ref)     any number of logs; calls the sink for each judgment and each end
  *   rows_deinit(&rows)
  *
- * Rows are handed out only after the whole log was found sound (ROWS_SOUND), or sound but for a
- * partial last line (ROWS_TORN); any other log only counts as a log. By then the session's end is
- * known, and each row carries it.
+ * Each call counts once, as in the session's own sums (core/spend.h). Rows are handed out only
+ * after the whole log was found sound (ROWS_SOUND), or sound but for a partial last line
+ * (ROWS_TORN); any other log only counts as a log. By then the session's end is known, and each row
+ * carries it.
  *
  * Memory: bounded. A log with more than LIMIT_AUDIT_ROW_COUNT judgments is read twice, first to
  * prove it; a line over LIMIT_AUDIT_LINE_BYTES makes it ROWS_UNREADABLE. */
 #ifndef SEGUE_AUDIT_ROWS_H
 #define SEGUE_AUDIT_ROWS_H
 
-#include "audit/names.h"
+#include "audit/dictionary.h"
 #include "base/buf.h"
 #include "base/sha256.h"
 #include "judge/stage.h"
@@ -42,7 +43,7 @@ void row_use_add(struct row_use *sum, const struct row_use *one);
 
 /* Describes a stage of a judgment. Words are numbers of rows.names. */
 struct row_stage {
-  uint32_t stage, reason; /* reason: why it did not decide; NAMES_NONE: it did */
+  uint32_t stage, reason; /* reason: why it did not decide; DICTIONARY_NONE: it did */
   uint32_t provider, model;
   uint8_t outcome;    /* enum stage_outcome; OUTCOME_COUNT: unknown */
   uint8_t call_count; /* calls: the first question, and corrections */
@@ -51,12 +52,15 @@ struct row_stage {
   bool asked;         /* it made a call */
   bool readable;      /* it gave a rule, or said that none holds */
   bool machine;       /* it looks only at the rules, not at a model's words */
-  struct row_use use;
+  bool shares;        /* it read a reply that an earlier stage asked for and that counts there */
+  struct row_use use; /* use by its own calls */
+  struct row_use corrections; /* the part of it after the first question */
 };
 
 enum row_kind {
   ROW_JUDGMENT,
-  ROW_VALUE /* a movement that must give a value did, or did not: no rule and no stages */
+  ROW_VALUE, /* a movement that must give a value did, or did not: no rule and no stages */
+  ROW_REST   /* calls of a turn that no judgment came of: no rule and no stages */
 };
 
 struct row {
@@ -74,6 +78,9 @@ struct row {
   struct row_use work;            /* the movement's own calls, not the judges' */
   const struct row_stage *stages;
   size_t stage_first, stage_count;
+  /* behind these, calls of judges that no stage used, because the session stopped before it or
+   * judged anew; they have a name and a use only */
+  size_t rest_count;
 };
 
 /* Names the recorded turn that this session judges again (segue rejudge). */
@@ -100,7 +107,8 @@ struct rows_sink {
 
 struct rows_call { /* a call of a turn not yet judged */
   long turn, call;
-  bool judges; /* it is a judge's call */
+  uint32_t stage; /* of a judge's call */
+  bool counted;   /* a stage that was read before has it */
   uint32_t provider, model, schema;
   struct row_use use;
 };
@@ -120,7 +128,7 @@ struct rows_turn {
 /* Keeps who worked on a turn whose judgment found no rule: a person's verdict on it may follow. */
 struct rows_unruled {
   long turn;
-  uint32_t worker, worker_model, schema;
+  uint32_t movement, worker, worker_model, schema;
 };
 enum { ROWS_UNRULED_COUNT = 16 }; /* the last ones of a log */
 

@@ -1,125 +1,283 @@
 /* Proves a log: chain, schema, order, references. */
 #include "audit/verify.h"
 
-#include "audit/ahead.h"
-#include "audit/book.h"
-#include "audit/links.h"
 #include "audit/report_files.h"
-#include "base/limits.h"
+#include "audit/verified_reader.h"
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/apply.h"
+#include "core/record.h"
+#include "core/state.h"
+#include "core/workflow.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "schema/schema.h"
-#include "schema/text.h"
 #include "store/heads.h"
-#include "store/line.h"
+#include "store/record_line.h"
 #include "store/store.h"
 
-#include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* --- links --- */
+
+/* This checks what a record says about other records and the workflow: places of texts (12#/text),
+ * the record that holds a prompt, numbers of calls, the rule that was chosen and where it leads,
+ * counts. The chain proves that nobody changed a record afterwards; this proves that what a record
+ * points at is there, whoever wrote it. Memory is fixed: a text that is referred to is read from
+ * the file again. */
+
+enum { LINKS_KNOWN_COUNT = 256 }; /* places already checked: prompts share most of theirs */
+
+struct links { /* of one log */
+  char known[LINKS_KNOWN_COUNT][TEXTS_PLACE_BYTES];
+};
+
+struct look {
+  struct links *links;
+  const struct verified_reader *book;
+  const struct core *core;
+  const struct record *record;
+  struct err *err;
+};
+
+static const struct turn *turn_of(const struct look *l) {
+  return core_turn(l->core, (long)record_number(l->record, MEMBER_TURN));
+}
+
+static const struct movement *movement_of(const struct look *l, const struct turn *turn) {
+  return &l->core->workflow->movements[turn->movement];
+}
+
+/* --- links: places of texts --- */
+
+static bool check_place(void *ctx, size_t part, const char *place) {
+  const struct look *l = ctx;
+  uint32_t hash = 2166136261u;
+  /* FNV-1a */
+  for (const char *p = place; *p; p++)
+    hash = (hash ^ (unsigned char)*p) * 16777619u;
+  char *known = l->links->known[hash % LINKS_KNOWN_COUNT];
+  struct err why = {0};
+  if (strcmp(known, place) == 0)
+    return true;
+  if (strtoull(place, NULL, 10) > l->core->seq)
+    return err_set(l->err, ERR_CORRUPT,
+                   "its prompt[%zu] refers to %.80s, which is not an earlier record", part, place);
+  if (!verified_has_text(l->book, place, &why))
+    return err_set(l->err, ERR_CORRUPT, "its prompt[%zu] refers to %.80s: %s", part, place,
+                   why.text);
+  if (strlen(place) < TEXTS_PLACE_BYTES)
+    memcpy(known, place, strlen(place) + 1);
+  return true;
+}
+
+/* --- links: numbers of records, attempts and calls --- */
+
+static bool is_number(const struct look *l, enum member key, json_int_t expected) {
+  json_int_t value = record_number(l->record, key);
+  return record_get(l->record, key) == NULL || value == expected ||
+         err_set(l->err, ERR_CORRUPT,
+                 "its %s is %" JSON_INTEGER_FORMAT
+                 ", but the records before it make it %" JSON_INTEGER_FORMAT,
+                 record_member_name(key), value, expected);
+}
+
+static bool is_call(const struct look *l, const char *key, json_int_t id) {
+  const struct turn *turn = turn_of(l);
+  return turn == NULL ||
+         turn_call(turn, (long)id) != NULL || /* if there is no turn, the fold reports it */
+         err_set(l->err, ERR_CORRUPT,
+                 "its %s names call %" JSON_INTEGER_FORMAT ", which turn %ld has not made", key, id,
+                 turn->id);
+}
+
+static bool are_calls(const struct look *l, const char *key) {
+  size_t i;
+  json_t *id;
+  json_array_foreach(json_object_get(l->record->body, key), i, id) {
+    if (!is_call(l, key, json_integer_value(id)))
+      return false;
+  }
+  return true;
+}
+
+static bool check_call_start(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  const struct call *call =
+      turn ? turn_call(turn, (long)record_number(l->record, MEMBER_CALL)) : NULL;
+  if (call == NULL && record_get(l->record, MEMBER_PROMPT_OF) != NULL)
+    return err_set(l->err, ERR_CORRUPT,
+                   "its prompt_of names record %" JSON_INTEGER_FORMAT
+                   ", which holds no prompt of this call",
+                   (json_int_t)record_number(l->record, MEMBER_PROMPT_OF));
+  return (call == NULL || (is_number(l, MEMBER_PROMPT_OF, (json_int_t)call->prompt_seq) &&
+                           is_number(l, MEMBER_REPEATS, call->attempt))) &&
+         record_each_ref(l->record, MEMBER_PROMPT, check_place, (void *)l);
+}
+
+static bool check_check(const struct look *l) {
+  return is_call(l, "call", json_integer_value(json_object_get(l->record->body, "call"))) &&
+         are_calls(l, "runs");
+}
+
+static bool check_stage(const struct look *l) {
+  return are_calls(l, "calls");
+}
+
+/* --- links: the workflow --- */
+
+/* Checks that two texts are the same. */
+static bool links_is_text(const struct look *l, enum member key, struct str expected,
+                          const char *whose) {
+  struct str value = record_text(l->record, key);
+  return str_eq(value, expected) ||
+         err_set(l->err, ERR_CORRUPT, "its %s is \"%.*s\", but %s \"%.*s\"",
+                 record_member_name(key), (int)(value.n < 80 ? value.n : 80), value.p, whose,
+                 (int)(expected.n < 80 ? expected.n : 80), expected.p);
+}
+
+static bool check_turn_start(const struct look *l) {
+  const struct core *core = l->core;
+  long index =
+      core->workflow ? workflow_find(core->workflow, record_text(l->record, MEMBER_MOVEMENT)) : -1;
+  if (index < 0)
+    return true;
+  const struct turn *group = core_turn(core, (long)record_number(l->record, MEMBER_PARENT_TURN));
+  return is_number(l, MEMBER_ITERATION, group ? group->iteration : core->iteration_count + 1) &&
+         is_number(l, MEMBER_MOVEMENT_ITERATION, core->movement_counts[index] + 1);
+}
+
+static bool check_own_movement(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  return turn == NULL ||
+         links_is_text(l, MEMBER_MOVEMENT, movement_of(l, turn)->name, "its turn runs");
+}
+
+static bool check_structured(const struct look *l) {
+  return check_own_movement(l) && (record_get(l->record, MEMBER_CALL) == NULL ||
+                                   is_call(l, "call", record_number(l->record, MEMBER_CALL)));
+}
+
+static bool check_judgment(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  const struct movement *m = turn ? movement_of(l, turn) : NULL;
+  int64_t rule = record_number(l->record, MEMBER_RULE);
+  enum judge_stage method;
+  if (!check_own_movement(l))
+    return false;
+  if (turn != NULL && !json_same(record_tree(l->record, MEMBER_STAGES), turn->stages))
+    return err_set(l->err, ERR_CORRUPT, "its stages are not those of the stage records before it");
+  if (m == NULL || rule < 1 || (size_t)rule > m->rule_count)
+    return true; /* the fold reports it */
+  const struct rule *chosen = &m->rules[rule - 1];
+  struct buf tag = {0};
+  rule_tag(m->own_name, chosen->number, &tag);
+  bool ok =
+      links_is_text(l, MEMBER_CONDITION, chosen->condition, "that rule's is") &&
+      (m->group != NO_GROUP || links_is_text(l, MEMBER_NEXT, chosen->next, "that rule's is")) &&
+      links_is_text(l, MEMBER_TAG, buf_view(&tag), "that rule's is");
+  buf_deinit(&tag);
+  return ok && (!judge_stage_from_name(record_text(l->record, MEMBER_METHOD), &method) ||
+                links_is_text(l, MEMBER_MATCH_METHOD, str_from(judge_stage_match_method(method)),
+                              "that method's is"));
+}
+
+static bool check_turn_end(const struct look *l) {
+  const struct turn *turn = turn_of(l);
+  const struct movement *m = turn ? movement_of(l, turn) : NULL;
+  return m == NULL || turn->rule < 1 || m->group != NO_GROUP ||
+         links_is_text(l, MEMBER_NEXT, m->rules[turn->rule - 1].next, "that rule's is");
+}
+
+/* --- links: the session --- */
+
+static bool check_stop(const struct look *l) {
+  const json_t *call = json_object_get(record_tree(l->record, MEMBER_QUESTION), "call");
+  if (record_get(l->record, MEMBER_TURN) != NULL && turn_of(l) == NULL)
+    return err_set(l->err, ERR_CORRUPT, "its turn is not open");
+  return call == NULL || is_call(l, "question", json_integer_value(call));
+}
+
+static bool check_end(const struct look *l) {
+  const struct core *core = l->core;
+  const json_t *methods = record_tree(l->record, MEMBER_METHODS);
+  struct str outcome = record_text(l->record, MEMBER_OUTCOME);
+  json_int_t counted = 0, told = 0;
+  const char *key;
+  json_t *value;
+  if (!is_number(l, MEMBER_TURNS, core->turn_count))
+    return false;
+  json_object_foreach((json_t *)methods, key, value) {
+    json_int_t n = 0;
+    for (int i = 0; i < STAGE_COUNT; i++)
+      if (strcmp(judge_stage_match_method((enum judge_stage)i), key) == 0)
+        n += core->method_counts[i];
+    if (json_integer_value(value) != n)
+      return err_set(l->err, ERR_CORRUPT,
+                     "its methods say %s %" JSON_INTEGER_FORMAT
+                     ", but the judgments %" JSON_INTEGER_FORMAT,
+                     key, json_integer_value(value), n);
+    told += n;
+  }
+  for (int i = 0; i < STAGE_COUNT; i++)
+    counted += core->method_counts[i];
+  if (told != counted)
+    return err_set(l->err, ERR_CORRUPT,
+                   "its methods count %" JSON_INTEGER_FORMAT
+                   " judgments, but there are %" JSON_INTEGER_FORMAT,
+                   told, counted);
+  bool complete = str_eq_c(outcome, "complete"), abort = str_eq_c(outcome, "abort");
+  if ((complete || abort) &&
+      !(core->has_next && core->next == (complete ? NEXT_COMPLETE : NEXT_ABORT)))
+    return err_set(l->err, ERR_CORRUPT, "its outcome is %s, but no rule led there",
+                   complete ? "complete" : "abort");
+  return true;
+}
+
+/* Checks a record that passed the schema, before it is applied: `core` is the fold of those before
+ * it. The book must keep `places`. False: err says which member is wrong. */
+static bool links_check(struct links *links, const struct verified_reader *book,
+                        const struct core *core, const struct record *record, struct err *err) {
+  static bool (*const checks[RECORD_TYPE_COUNT + 1])(const struct look *l) = {
+      [RECORD_TURN_START] = check_turn_start, [RECORD_CALL_START] = check_call_start,
+      [RECORD_CHECK] = check_check,           [RECORD_STRUCTURED] = check_structured,
+      [RECORD_REPORT] = check_structured,     [RECORD_STAGE] = check_stage,
+      [RECORD_JUDGMENT] = check_judgment,     [RECORD_TURN_END] = check_turn_end,
+      [RECORD_SESSION_STOP] = check_stop,     [RECORD_SESSION_END] = check_end,
+  };
+  const struct look look = {links, book, core, record, err};
+  return checks[record->type] == NULL || checks[record->type](&look);
+}
+
+/* --- logs --- */
+
 /* An owner may be writing, so a torn end is looked at again before it counts. */
-enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20, IDLE_COUNT = 16 };
-
-enum { LEARNED_WORKFLOWS = 4 }; /* many logs of a folder have one of a few */
-
-/* Holds a workflow as a log had it, and built. */
-struct learned_workflow {
-  struct buf text;
-  struct workflow *built; /* or NULL */
-};
-
-/* Holds what has been learned from some logs and serves the next one. */
-struct learned {
-  struct schema_reader *reader;
-  struct learned_workflow workflows[LEARNED_WORKFLOWS];
-  size_t oldest;    /* the one to forget next */
-  struct buf texts; /* empty, but with the memory that the last log needed */
-  struct book_memory book;
-};
-
-/* Keeps what no thread uses now. */
-struct idle_readers {
-  pthread_mutex_t lock;
-  struct learned *items[IDLE_COUNT];
-  size_t count;
-};
+enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20 };
 
 struct verifier {
   struct schema *schema;
-  uint64_t beside;
-  struct idle_readers *idle;
 };
 
 struct verifier *verifier_new(struct err *err) {
   const struct resource *r = resource_find("schemas/session-log.json");
-  json_t *doc = r ? line_read(str_trim((struct str){r->p, r->n}), NULL) : NULL;
+  json_t *doc = r ? record_line_read(str_trim((struct str){r->p, r->n}), NULL) : NULL;
   struct schema *schema = doc ? schema_compile(doc, NULL, NULL, NULL) : NULL;
   json_decref(doc);
   if (schema == NULL) {
-    (void)err_set(err, ERR_INVALID, "the built-in schemas/session-log.json does not compile");
+    err_set(err, ERR_INVALID, "the built-in schemas/session-log.json does not compile");
     return NULL;
   }
   struct verifier *v = xcalloc(1, sizeof *v);
   v->schema = schema;
-  v->beside = UINT64_MAX;
-  v->idle = xcalloc(1, sizeof *v->idle);
-  (void)pthread_mutex_init(&v->idle->lock, NULL);
   return v;
-}
-
-static void learned_free(struct learned *known) {
-  schema_reader_free(known->reader);
-  for (size_t i = 0; i < LEARNED_WORKFLOWS; i++) {
-    buf_deinit(&known->workflows[i].text);
-    workflow_unref(known->workflows[i].built);
-  }
-  buf_deinit(&known->texts);
-  book_memory_free(&known->book);
-  free(known);
-}
-
-static struct learned *learned_take(const struct verifier *v) {
-  struct idle_readers *idle = v->idle;
-  struct learned *known = NULL;
-  (void)pthread_mutex_lock(&idle->lock);
-  if (idle->count > 0)
-    known = idle->items[--idle->count];
-  (void)pthread_mutex_unlock(&idle->lock);
-  if (known == NULL) {
-    known = xcalloc(1, sizeof *known);
-    known->reader = schema_reader_new(v->schema);
-  }
-  return known;
-}
-
-static void learned_give_back(const struct verifier *v, struct learned *known) {
-  struct idle_readers *idle = v->idle;
-  (void)pthread_mutex_lock(&idle->lock);
-  bool room = idle->count < IDLE_COUNT;
-  if (room)
-    idle->items[idle->count++] = known;
-  (void)pthread_mutex_unlock(&idle->lock);
-  if (!room)
-    learned_free(known);
-}
-
-void verifier_beside(struct verifier *v, uint64_t bytes) {
-  v->beside = bytes;
 }
 
 void verifier_free(struct verifier *v) {
   if (v == NULL)
     return;
-  while (v->idle->count > 0)
-    learned_free(v->idle->items[--v->idle->count]);
-  (void)pthread_mutex_destroy(&v->idle->lock);
-  free(v->idle);
   schema_free(v->schema);
   free(v);
 }
@@ -149,9 +307,9 @@ static bool check_schema(const struct verifier *v, const json_t *record, struct 
     char more[48] = "";
     size_t others = errors.count + errors.dropped;
     if (others > 1)
-      (void)snprintf(more, sizeof more, " (and %zu more)", others - 1);
-    (void)err_set(err, ERR_CORRUPT, "schema: %s: %s%s", errors.count ? errors.items[0].path : "$",
-                  errors.count ? errors.items[0].message : schema_status_name(status), more);
+      print_into(more, sizeof more, " (and %zu more)", others - 1);
+    err_set(err, ERR_CORRUPT, "schema: %s: %s%s", errors.count ? errors.items[0].path : "$",
+            errors.count ? errors.items[0].message : schema_status_name(status), more);
   }
   schema_errors_deinit(&errors);
   return status == SCHEMA_OK;
@@ -161,19 +319,15 @@ enum phase { NEW, RUNNING, STOPPED, ENDED };
 
 /* Holds everything known while one log is read. */
 struct verify_pass {
-  struct book book;
+  struct verified_reader book;
   struct core core;
   struct links links;
   enum phase phase;
   struct report_files reports;
   char blob_name[SHA256_HEX]; /* last blob read; "": none */
   struct buf blob;
-  struct learned *known;     /* NULL with ahead */
-  struct str workflow_text;  /* in the text of session_start, until the next record */
-  struct ahead *ahead;       /* reads the log in several threads, or NULL */
-  struct record_draft draft; /* the record being checked */
-  struct buf texts;          /* its texts, if no tree was built */
-  json_t *json;              /* otherwise its tree */
+  json_t *json;              /* the record being checked */
+  struct record_draft draft; /* the same as members */
 };
 
 /* Reads a blob; one that several records in a row name is read and hashed once. The bytes are
@@ -185,7 +339,7 @@ static bool verify_blob(struct verify_pass *r, const char *name, struct str *byt
     r->blob_name[0] = '\0';
     if (!store_blob_get(&r->book.store, name, &r->blob, err))
       return false;
-    (void)snprintf(r->blob_name, sizeof r->blob_name, "%s", name);
+    print_into(r->blob_name, sizeof r->blob_name, "%s", name);
   }
   *bytes = buf_view(&r->blob);
   return true;
@@ -214,43 +368,14 @@ static bool check_blobs(struct verify_pass *r, struct err *err) {
   return true;
 }
 
-/* Returns the workflow that is built already, if the session begins with one of those. */
-static struct workflow *known_workflow(const struct verify_pass *r) {
-  const json_t *doc = record_tree(&r->draft.record, MEMBER_WORKFLOW);
-  for (size_t i = 0; r->known != NULL && i < LEARNED_WORKFLOWS; i++) {
-    struct workflow *built = r->known->workflows[i].built;
-    if (built != NULL && built->doc == doc)
-      return built;
-  }
-  return NULL;
-}
-
-static void learn_workflow(struct verify_pass *r) {
-  struct learned *known = r->known;
-  if (known == NULL || r->workflow_text.n == 0 || r->workflow_text.n > LIMIT_LENT_BYTES ||
-      known_workflow(r) != NULL)
-    return;
-  struct learned_workflow *learned = &known->workflows[known->oldest++ % LEARNED_WORKFLOWS];
-  workflow_unref(learned->built);
-  learned->built = workflow_ref(r->core.workflow);
-  buf_clear(&learned->text);
-  buf_str(&learned->text, r->workflow_text);
-}
-
 static bool check_workflow(const struct verify_pass *r, struct err *err) {
   const struct record *record = &r->draft.record;
-  struct workflow *known = known_workflow(r);
+  char *text = json_dump_text(record_tree(record, MEMBER_WORKFLOW), JSON_COMPACT | JSON_SORT_KEYS);
   char sha256[SHA256_HEX];
-  if (known != NULL) {
-    workflow_hash(known, sha256);
-  } else {
-    char *text =
-        json_dump_text(record_tree(record, MEMBER_WORKFLOW), JSON_COMPACT | JSON_SORT_KEYS);
-    if (text == NULL)
-      return err_set(err, ERR_CORRUPT, "it has no workflow");
-    sha256_hex(text, strlen(text), NULL, 0, sha256);
-    free(text);
-  }
+  if (text == NULL)
+    return err_set(err, ERR_CORRUPT, "it has no workflow");
+  sha256_hex(text, strlen(text), NULL, 0, sha256);
+  free(text);
   return str_eq_c(record_text(record, MEMBER_WORKFLOW_SHA256), sha256) ||
          err_set(err, ERR_CORRUPT, "its workflow_sha256 does not match its workflow");
 }
@@ -287,67 +412,21 @@ static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *
  * that the workflow does not have. */
 static bool check_fold(struct verify_pass *r, struct err *err) {
   const struct core_source source = {.ctx = r, .blob = blob_of};
-  bool starts = r->draft.record.type == RECORD_SESSION_START;
-  if (core_apply(&r->core, &r->draft.record, starts ? known_workflow(r) : NULL, &source, err)) {
-    if (starts)
-      learn_workflow(r);
+  if (core_apply(&r->core, &r->draft.record, NULL, &source, err))
     return true;
-  }
   struct err raw = *err;
   const char *why =
       strstr(raw.text, "): "); /* "record 7 (stage): why": its number is reported anyway */
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
-static struct str text_of_workflow(const struct schema_member *members, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (str_eq_c(members[i].key, "workflow"))
-      return members[i].value;
-  return STR("");
-}
-
-/* Finds the workflow that has this text and is built already; its tree is NULL if there is none. */
-static struct record_workflow workflow_of_text(const struct learned *known, struct str text) {
-  for (size_t i = 0; known != NULL && text.n > 0 && i < LEARNED_WORKFLOWS; i++)
-    if (str_eq(buf_view(&known->workflows[i].text), text))
-      return (struct record_workflow){text, known->workflows[i].built->doc};
-  return (struct record_workflow){STR(""), NULL};
-}
-
-static bool take_members(struct verify_pass *r, const struct schema_member *members, size_t n) {
-  r->workflow_text = r->phase == NEW ? text_of_workflow(members, n) : STR("");
-  const struct record_workflow known = workflow_of_text(r->known, r->workflow_text);
-  if (record_read_members(&r->draft, members, n, known.tree ? &known : NULL, &r->texts))
-    return true;
-  r->book.state = BOOK_DAMAGED;
-  return err_set(&r->book.damage, ERR_CORRUPT, "it is not JSON");
-}
-
-/* Reads the next record into the draft. Nearly all are valid, and their text is enough to see that.
- * For any other record a tree is built, to say what is wrong. False: the book says why, unless the
- * log was read ahead. */
+/* Reads the next record into the draft. False: the book says why. */
 static bool next_record(struct verify_pass *r) {
-  struct book *b = &r->book;
-  struct ahead_line line = {.members = NULL};
-  buf_clear(&r->texts);
-  if (r->ahead != NULL) {
-    if (!ahead_next(r->ahead, &line))
-      return false;
-    book_accept(b, line.text, line.offset);
-  } else if (!book_line(b)) {
+  r->json = verified_next(&r->book);
+  if (r->json == NULL)
     return false;
-  } else if (schema_reader_takes(r->known->reader, b->line)) {
-    line.members = schema_reader_members(r->known->reader, &line.count);
-  }
-  if (line.members == NULL) {
-    r->json = book_build(b);
-    if (r->json == NULL)
-      return false;
-    record_read(&r->draft, r->json);
-  } else if (!take_members(r, line.members, line.count)) {
-    return false;
-  }
-  return book_keep(b, &r->draft.record);
+  record_read(&r->draft, r->json);
+  return true;
 }
 
 static void drop_record(struct verify_pass *r) {
@@ -360,11 +439,11 @@ static bool check_record(const struct verifier *v, struct verify_pass *r,
                          struct verify_result *out) {
   struct err *err = &out->why;
   const struct record *record = &r->draft.record;
-  if ((r->json != NULL && !check_schema(v, r->json, err)) ||
-      !check_order(&r->phase, record->type, err) || !check_blobs(r, err))
+  if (!check_schema(v, r->json, err) || !check_order(&r->phase, record->type, err) ||
+      !check_blobs(r, err))
     return false;
   if (record->type == RECORD_SESSION_START) {
-    (void)snprintf(out->session, sizeof out->session, "%s", record_text_c(record, MEMBER_SESSION));
+    print_into(out->session, sizeof out->session, "%s", record_text_c(record, MEMBER_SESSION));
     if (!check_workflow(r, err) || !store_ref_suits(&r->book.ref, out->session, err))
       return false;
   }
@@ -372,7 +451,7 @@ static bool check_record(const struct verifier *v, struct verify_pass *r,
 }
 
 /* Checks every known head of the session: its record must be there and be the same. */
-static bool check_heads(const struct heads *const *heads, size_t n, const struct book *b,
+static bool check_heads(const struct heads *const *heads, size_t n, const struct verified_reader *b,
                         struct verify_result *out) {
   for (size_t i = 0; i < n; i++) {
     size_t count;
@@ -407,7 +486,7 @@ static bool check_last_heads(const struct heads *const *heads, size_t n,
 
 /* Compares the log with what the store keeps of it elsewhere, which knows of a record that is
  * missing at the end and of a log that was rewritten as a whole; the chain cannot tell. */
-static bool check_due(const struct book *b, struct verify_result *out) {
+static bool check_due(const struct verified_reader *b, struct verify_result *out) {
   struct reader_due due;
   if (!reader_due(&b->reader, &due) || due.records != b->records)
     return true;
@@ -415,27 +494,12 @@ static bool check_due(const struct book *b, struct verify_result *out) {
          err_set(&out->why, ERR_CORRUPT, "the store's row has another hash: the log was rewritten");
 }
 
-static bool check_last_due(const struct book *b, struct verify_result *out) {
+static bool check_last_due(const struct verified_reader *b, struct verify_result *out) {
   struct reader_due due;
   return !reader_due(&b->reader, &due) || due.records <= out->records ||
          err_set(&out->why, ERR_CORRUPT,
                  "it is missing: the store's row says %llu records, so the end was cut off",
                  (unsigned long long)due.records);
-}
-
-static void look_at_reports(struct verify_pass *r, struct verify_result *out) {
-  struct buf told = {.max = sizeof out->reports - 1};
-  report_files_look(&r->reports, &r->book.store, out->session);
-  out->reports_changed = r->reports.changed;
-  out->reports_missing = r->reports.missing;
-  report_files_told(&r->reports, false, &told);
-  (void)snprintf(out->reports, sizeof out->reports, "%s", buf_c(&told));
-  buf_deinit(&told);
-}
-
-static void wait_ms(long ms) {
-  const struct timespec time = {0, ms * 1000000};
-  (void)nanosleep(&time, NULL);
 }
 
 struct verify_heads {
@@ -446,15 +510,16 @@ struct verify_heads {
 /* Reads records and checks each by those before it. False: one is not sound, and out says why. */
 static bool check_records(const struct verifier *v, struct verify_pass *r,
                           const struct verify_heads *heads, struct verify_result *out) {
-  struct book *b = &r->book;
+  struct verified_reader *b = &r->book;
   int looks = 0;
   for (;;) {
     bool more = next_record(r);
     if (!more)
       drop_record(r);
-    if (!more && b->state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(b)) {
-      wait_ms(TORN_WAIT_MS);
-      if (book_again(b))
+    if (!more && b->state == VERIFIED_TORN && looks++ < TORN_LOOK_COUNT && verified_owned(b)) {
+      const struct timespec time = {0, TORN_WAIT_MS * 1000000};
+      (void)nanosleep(&time, NULL);
+      if (verified_again(b))
         continue;
     }
     if (!more)
@@ -471,18 +536,18 @@ static bool check_records(const struct verifier *v, struct verify_pass *r,
 
 static void conclude(struct verify_pass *r, bool sound, const struct verify_heads *heads,
                      struct verify_result *out) {
-  struct book *b = &r->book;
-  if (sound && b->state == BOOK_DAMAGED)
+  struct verified_reader *b = &r->book;
+  if (sound && b->state == VERIFIED_DAMAGED)
     out->why = b->damage;
-  if (sound && b->state == BOOK_TORN && r->phase == ENDED)
+  if (sound && b->state == VERIFIED_TORN && r->phase == ENDED)
     sound = err_set(&out->why, ERR_CORRUPT, "%llu bytes stand behind session_end",
                     (unsigned long long)b->torn_bytes);
-  if (sound && b->state != BOOK_DAMAGED)
+  if (sound && b->state != VERIFIED_DAMAGED)
     sound = check_last_heads(heads->items, heads->count, out) && check_last_due(b, out);
-  if (!sound || b->state == BOOK_DAMAGED) {
+  if (!sound || b->state == VERIFIED_DAMAGED) {
     out->state = VERIFY_BAD;
     out->bad_record = out->records + 1;
-  } else if (b->state == BOOK_TORN) {
+  } else if (b->state == VERIFIED_TORN) {
     out->state = VERIFY_TORN;
     out->torn_bytes = b->torn_bytes;
   } else {
@@ -490,51 +555,15 @@ static void conclude(struct verify_pass *r, bool sound, const struct verify_head
     if (r->phase == NEW)
       out->state = VERIFY_EMPTY;
   }
-  if (out->state != VERIFY_BAD)
-    look_at_reports(r, out);
-}
-
-/* Lends the pass the memory of the last one: one log would free what the next one needs. */
-static void take_learned(const struct verifier *v, struct verify_pass *r) {
-  r->known = learned_take(v);
-  book_lend(&r->book, &r->known->book);
-  r->texts = r->known->texts;
-  r->known->texts = (struct buf){0};
-}
-
-static void give_learned_back(const struct verifier *v, struct verify_pass *r) {
-  book_take_back(&r->book, &r->known->book);
-  if (r->texts.cap > LIMIT_LENT_BYTES)
-    buf_deinit(&r->texts);
-  buf_clear(&r->texts);
-  r->known->texts = r->texts;
-  r->texts = (struct buf){0};
-  learned_give_back(v, r->known);
-}
-
-/* Makes a pass over the log and closes the book. False: it was read ahead, and something in it is
- * not as it should be. */
-static bool run_pass(const struct verifier *v, struct verify_pass *r,
-                     const struct verify_heads *heads, struct verify_result *out) {
-  *out = (struct verify_result){0};
-  if (r->ahead == NULL)
-    take_learned(v, r);
-  core_init(&r->core);
-  r->core.proves = true;
-  bool sound = check_records(v, r, heads, out);
-  bool whole = r->ahead == NULL || (sound && ahead_is_whole(r->ahead));
-  if (whole)
-    conclude(r, sound, heads, out);
-  whole = whole && (r->ahead == NULL || out->state != VERIFY_BAD);
-  report_files_deinit(&r->reports);
-  if (r->known != NULL)
-    give_learned_back(v, r);
-  buf_deinit(&r->blob);
-  buf_deinit(&r->texts);
-  core_deinit(&r->core);
-  ahead_free(r->ahead);
-  book_close(&r->book);
-  return whole;
+  if (out->state != VERIFY_BAD) {
+    struct buf told = {.max = sizeof out->reports - 1};
+    report_files_look(&r->reports, &r->book.store, out->session);
+    out->reports_changed = r->reports.changed;
+    out->reports_missing = r->reports.missing;
+    report_files_told(&r->reports, false, &told);
+    print_into(out->reports, sizeof out->reports, "%s", buf_c(&told));
+    buf_deinit(&told);
+  }
 }
 
 bool verify_log(const struct verifier *v, const struct store_ref *ref,
@@ -542,17 +571,15 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
                 struct err *err) {
   const struct verify_heads known = {heads, heads_count};
   struct verify_pass r = {.phase = NEW};
-  if (!book_open(&r.book, ref, true, err))
+  if (!verified_open(&r.book, ref, true, err))
     return false;
-  if (v->beside < UINT64_MAX && reader_bytes(&r.book.reader) >= v->beside)
-    r.ahead = ahead_new(v->schema, ref);
-  if (r.ahead != NULL) {
-    if (run_pass(v, &r, &known, out))
-      return true;
-    r = (struct verify_pass){.phase = NEW}; /* finds the first bad record in order */
-    if (!book_open(&r.book, ref, true, err))
-      return false;
-  }
-  (void)run_pass(v, &r, &known, out);
+  *out = (struct verify_result){0};
+  core_init(&r.core);
+  r.core.proves = true;
+  conclude(&r, check_records(v, &r, &known, out), &known, out);
+  report_files_deinit(&r.reports);
+  buf_deinit(&r.blob);
+  core_deinit(&r.core);
+  verified_close(&r.book);
   return true;
 }

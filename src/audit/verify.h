@@ -4,7 +4,6 @@
  *
  *   v = verifier_new(&err)
  *   verify_log(v, &ref, heads, n, &result, &err)   any number of times; false: it cannot be opened
- *   verifier_beside(v, bytes)     for programs with a processor to spare
  *   verifier_free(v)
  *
  * A log is sound up to its first bad record; nothing after that is read. The chain cannot detect a
@@ -53,9 +52,6 @@ struct verify_result {
 struct verifier; /* the compiled schema */
 struct verifier *verifier_new(struct err *err);
 void verifier_free(struct verifier *v);
-/* Logs of at least this many bytes are read ahead in threads of their own (ahead.h); by default
- * none are. The result is the same: a log found to be bad or torn is read again in one thread. */
-void verifier_beside(struct verifier *v, uint64_t bytes);
 
 /* Checks a log. heads: what the ledger, and lists kept elsewhere, say of sessions; read them before
  * the log. */

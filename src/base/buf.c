@@ -99,9 +99,8 @@ char *buf_take(struct buf *b) {
 }
 
 static bool steers_terminal(uint32_t cp) {
-  return cp < 0x20 || (cp >= 0x7F && cp <= 0x9F) || (cp >= 0x202A && cp <= 0x202E) ||
-         (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200E || cp == 0x200F || cp == 0x061C ||
-         cp == 0x2028 || cp == 0x2029;
+  return cp < 0x20 || (cp >= 0x7F && cp <= 0x9F) || utf8_is_bidi(cp) || cp == 0x2028 ||
+         cp == 0x2029;
 }
 
 static bool is_between(char c, char from, char to) {

@@ -35,7 +35,7 @@ bool err_set_at(struct err *err, enum err_code code, const char *file, int line,
   if (err == NULL)
     return false;
   err->code = code;
-  (void)snprintf(err->file, sizeof err->file, "%s", file);
+  print_into(err->file, sizeof err->file, "%s", file);
   err->line = line;
   err->column = column;
   va_start(ap, fmt);
@@ -79,8 +79,8 @@ bool err_set_errno(struct err *err, int number, const char *fmt, ...) {
   err_set_text(err, fmt, ap);
   va_end(ap);
   size_t n = strlen(err->text);
-  (void)snprintf(err->text + n, sizeof err->text - n, ": %s",
-                 strerror_r(number, reason, sizeof reason));
+  print_into(err->text + n, sizeof err->text - n, ": %s",
+             strerror_r(number, reason, sizeof reason));
   return false;
 }
 
@@ -98,7 +98,7 @@ bool err_no_such(struct err *err, const char *what, struct str word, const char 
     const char *before = names[i + 1] == NULL ? " or " : ", ";
     buf_printf(&text, "%s%s", i > 0 ? before : "", names[i]);
   }
-  (void)err_set(err, ERR_USAGE, "%s", buf_c(&text));
+  err_set(err, ERR_USAGE, "%s", buf_c(&text));
   buf_deinit(&text);
   return false;
 }

@@ -8,7 +8,7 @@
  *   fail:NAME:N   the N-th call of that name fails with EIO (fail:NAME:N:ENOSPC for "no space")
  *   fail:NAME:N+  that one and all later ones; fail:NAME:N-M  those from the N-th to the M-th
  * Calls that can fail: create, attach, claim, open, read, list, write, sync, lock, blob, ledger
- *   release and seat (store), spawn (os/process), thread, descriptor (os/loop), watch (http/curl).
+ *   release and slot (store), spawn (os/process), thread, descriptor (os/loop), watch (http/curl).
  * Points: append_before, append_after, sync_before, sync_after, spawn_before, spawn_after,
  *   ledger_before, ledger_after, aside_before, aside_noted, aside_after, arrive_before,
  *   arrive_after. */

@@ -24,7 +24,6 @@
 #define LIMIT_RETURNS_BYTES     (64u * 1024u)
 #define LIMIT_FACET_LIST_COUNT  10000u                /* listed in one go */
 #define LIMIT_INCLUDE_DEPTH     8u                    /* {{include:...}} within each other */
-#define LIMIT_LENT_BYTES        (256u * 1024u)        /* of memory that is kept for the next log */
 #define LIMIT_REPORT_FILE_BYTES (64u * 1024u * 1024u) /* for a report that is read back */
 #define LIMIT_MONITOR_COUNT     100u                  /* loops that a workflow watches */
 #define LIMIT_CYCLE_COUNT       100u                  /* movements of one loop */
@@ -36,11 +35,8 @@
 #define LIMIT_MOVEMENTS         1000000000u /* the highest max_movements that is a number */
 #define LIMIT_DEFAULT_MOVEMENTS 10          /* max_movements when the file names none */
 #define LIMIT_ARGV_COUNT        256u
-/* A daemon looks again for programs and keys after this long. */
-#define LIMIT_PREFLIGHT_FRESH_MS    2000u
-#define LIMIT_PREFLIGHT_KNOWN_COUNT 64u
-#define LIMIT_LS_PROOF_BYTES        (4u * 1024u * 1024u)  /* logs whose chain a list checks */
-#define LIMIT_LS_BAD_BYTES          (64u * 1024u * 1024u) /* the same for ls -s bad */
+#define LIMIT_LS_PROOF_BYTES    (4u * 1024u * 1024u)  /* logs whose chain a list checks */
+#define LIMIT_LS_BAD_BYTES      (64u * 1024u * 1024u) /* the same for ls -s bad */
 /* turns that segue plan walks one by one */
 #define LIMIT_PLAN_TURNS 10000
 #define LIMIT_PLAN_RUNS  20u   /* past sessions whose use it reports */
@@ -48,12 +44,12 @@
 
 /* --- texts --- */
 #define LIMIT_TASK_BYTES         (8u * 1024u * 1024u)
-#define LIMIT_MEMO_COUNT         16u            /* workflows and blobs of recent requests */
 #define LIMIT_CHOICE_COUNT       20u            /* answers that a question offers */
 #define LIMIT_CHOICE_BYTES       200u           /* of one of them */
 #define LIMIT_QUESTION_BYTES     (8u * 1024u)   /* one question to a person */
 #define LIMIT_INPUTS_BYTES       (256u * 1024u) /* answers that a movement's prompt shows */
-#define LIMIT_TOUCHED_COUNT      100u           /* files that an approval lists */
+#define LIMIT_APPROVED_COUNT     100u           /* changed files that an approval lists */
+#define LIMIT_TOUCHED_COUNT      1000u          /* and that a session keeps by name */
 #define LIMIT_ANSWER_BYTES       (64u * 1024u)  /* one answer of a person: inline in the log */
 #define LIMIT_NOTICE_COUNT       1000u          /* notices waiting to be sent */
 #define LIMIT_NOTICE_TRY_COUNT   12u            /* about half an hour with the next two bounds */
@@ -61,6 +57,7 @@
 #define LIMIT_NOTICE_AGAIN_MS    600000u
 #define LIMIT_NOTICE_RUN_MS      30000  /* default of notify's `timeout` */
 #define LIMIT_NOTICE_LONG_MS     60000  /* a wait worth a notice */
+#define LIMIT_NOTICE_OUTAGE      5      /* failed attempts of an outage: a minute, about */
 #define LIMIT_NOTICE_STALL_MS    600000 /* silence; default of notify's `stall` */
 #define LIMIT_DAY_BOOK_KEPT      40     /* days whose use is kept */
 #define LIMIT_NOTICE_LOOK_MS     5000   /* shortest time between two checks for silence */
@@ -119,14 +116,9 @@
 #define LIMIT_SHELF_BYTES      (16u * 1024u * 1024u)
 #define LIMIT_SHELF_TRIM_BYTES 65536u /* a track that grew by more gives back what reading took */
 #define LIMIT_SHELF_IDLE_MS    60000u /* unused for this long, it goes */
-/* logs of a folder that is listed again and again; of more, nothing is kept between two lists */
-#define LIMIT_LISTED_COUNT  100000u
-#define LIMIT_LISTED_KEPT   1500u /* of them, those of which more is kept; then it all goes */
-#define LIMIT_LISTED_MS     60000 /* then they are looked at all the same */
-#define LIMIT_STIRS_BYTES   (4u * 1024u * 1024u) /* of changes; of more, all is read anew */
-#define LIMIT_TROUBLE_COUNT 256u                 /* failed calls of the last hour */
-#define LIMIT_TROUBLE_MS    3600000
-#define LIMIT_CHANGE_COUNT  4096u /* session changes that a stream can resume from */
+#define LIMIT_TROUBLE_COUNT    256u   /* failed calls of the last hour */
+#define LIMIT_TROUBLE_MS       3600000
+#define LIMIT_CHANGE_COUNT     4096u /* session changes that a stream can resume from */
 
 /* --- views and reports --- */
 /* each text of a judgment given to a program */
@@ -180,19 +172,24 @@
 
 /* --- the index of a folder of logs --- */
 #define LIMIT_INDEX_LEAST_COUNT 256u  /* a folder with fewer logs gets none */
-#define LIMIT_INDEX_STEP_COUNT  5000u /* logs read before it is written */
+#define LIMIT_INDEX_STEP_COUNT  5000u /* logs read before their rows are written for good */
 #define LIMIT_INDEX_REST_MS     30000 /* between two updates while sessions end */
-#define LIMIT_INDEX_BYTES       (1024u * 1024u * 1024u)
 
 /* --- judge --- */
 #define LIMIT_REASK_COUNT          5
 #define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */
-#define LIMIT_CALL_ATTEMPT_COUNT   4 /* network, overloaded, rate_limit: first try and three more */
+#define LIMIT_CALL_ATTEMPT_COUNT   4 /* where another provider can take over, or nothing waits */
 #define LIMIT_SILENT_ATTEMPT_COUNT 2 /* silent or garbled: once more, then elsewhere */
 #define LIMIT_RETRY_BASE_MS        500
 #define LIMIT_RETRY_MAX_MS         30000
 #define LIMIT_RETRY_AFTER_MS                                                                       \
   120000 /* after a longer wait another provider is asked, if there is one */
+/* an outage of a provider that has answered before, and of one that never has; pauses in it */
+#define LIMIT_OUTAGE_WAIT_MS     (60l * 60 * 1000)
+#define LIMIT_OUTAGE_NEW_WAIT_MS (60l * 1000)
+#define LIMIT_OUTAGE_PAUSE_MS    5000
+#define LIMIT_OUTAGE_MAX_MS      120000
+#define LIMIT_OUTAGE_LATE_MS     1000 /* an attempt after its time: nobody waited that long */
 #define LIMIT_RESET_WAIT_MS                                                                        \
   (8 * 24ll * 60 * 60 * 1000)               /* weekly limits; a longer wait is an error */
 #define LIMIT_SCHEMA_CACHE_COUNT 256u       /* narrowed judge schemas kept for all sessions */
@@ -239,7 +236,8 @@
 #define LIMIT_STDIN_QUEUE_BYTES (32u * 1024u * 1024u)
 #define LIMIT_TMPDIR_DEPTH                                                                         \
   128u /* levels removed at once below a call's TMPDIR; one descriptor each */
-#define LIMIT_TMPDIR_ROUNDS 10000u /* deeper levels are moved up and removed in another round */
+#define LIMIT_TMPDIR_NOTE_COUNT 8u     /* of what a call's program tried */
+#define LIMIT_TMPDIR_ROUNDS     10000u /* deeper levels are moved up and removed in another round */
 
 /* --- what a call changed in the working tree --- */
 #define LIMIT_TREE_FILES        100000u       /* examined without git, or changed with it */
@@ -265,9 +263,9 @@
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
 /* failures in a row over all sessions: two calls with all their attempts */
 #define LIMIT_CIRCUIT_FAILURES 8u
-#define LIMIT_CIRCUIT_OPEN_MS  30000 /* the first time; doubled each time */
-#define LIMIT_CIRCUIT_MAX_MS   (5 * 60 * 1000)
-#define LIMIT_FALLBACK_COUNT   8u /* providers in one list */
+#define LIMIT_CIRCUIT_OPEN_MS  30000           /* the first time; doubled each time */
+#define LIMIT_CIRCUIT_MAX_MS   (2 * 60 * 1000) /* as in an outage of one session */
+#define LIMIT_FALLBACK_COUNT   8u              /* providers in one list */
 /* times an agent that stops at a refusal is told to go on */
 #define LIMIT_ACP_GO_ONS          20u
 #define LIMIT_RUN_COUNT           32u   /* programs that a movement may run */
@@ -287,8 +285,11 @@
 #define LIMIT_POINTER_STEPS      32u            /* steps of one JSON Pointer; more is a mistake */
 /* one JSON line; longer: class protocol */
 #define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u) /* one argument (Linux allows 128 KiB) */
-#define LIMIT_AGENT_FINAL_GRACE_MS 3000           /* a client may live on after its final event */
+#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)   /* one argument (Linux allows 128 KiB) */
+#define LIMIT_AGENT_FINAL_GRACE_MS 3000             /* a client may live on after its final event */
+#define LIMIT_AGENT_BACKGROUND_MS  (10 * 60 * 1000) /* its own background tasks, after that event */
+#define LIMIT_AGENT_TASK_COUNT     32               /* of them that are followed, and told */
+#define LIMIT_AGENT_TASK_BYTES     120              /* of the words of one, and of its id */
 /* wait for its answer to an interrupt; then its stdin is closed */
 #define LIMIT_AGENT_INTERRUPT_MS 3000
 #define LIMIT_AGENT_TURNS        200     /* tool rounds of one call where a client counts them */

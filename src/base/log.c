@@ -40,7 +40,7 @@ void die(const char *fmt, ...) {
 void bug_at(const char *file, int line, const char *fmt, ...) {
   char place[128];
   va_list ap;
-  (void)snprintf(place, sizeof place, "bug at %s:%d: ", file, line);
+  print_into(place, sizeof place, "bug at %s:%d: ", file, line);
   va_start(ap, fmt);
   say(place, fmt, ap);
   va_end(ap);

@@ -2,6 +2,8 @@
  * names. */
 #include "base/str.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -34,6 +36,15 @@ bool str_ends(struct str s, const char *suffix) {
 bool str_has(struct str s, const char *part) {
   size_t n = strlen(part);
   return n == 0 || (s.n > 0 && memmem(s.p, s.n, part, n) != NULL);
+}
+
+bool str_among(struct str word, const char *words) {
+  for (size_t n; *words != '\0'; words += n + (words[n] == ' ')) {
+    n = strcspn(words, " ");
+    if (n == word.n && memcmp(words, word.p, n) == 0)
+      return true;
+  }
+  return false;
 }
 
 static char str_fold(char c) { /* the case of ASCII letters */
@@ -185,6 +196,13 @@ const char *str_nearest(struct str word, const char *const *names) {
     }
   }
   return best ? best : alike;
+}
+
+void print_into(char *out, size_t size, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  (void)vsnprintf(out, size, fmt, args);
+  va_end(args);
 }
 
 int str_hex_digit(char c) {

@@ -30,9 +30,10 @@ bool str_ends(struct str s, const char *suffix);
 bool str_has(struct str s, const char *part);
 bool str_eq_fold(struct str a, const char *b); /* case of ASCII letters does not count */
 bool str_starts_fold(struct str s, const char *prefix);
-struct str str_trim(struct str s);          /* ASCII white space at both ends */
-bool str_has_control(struct str s);         /* ASCII control characters, DEL */
-bool str_is_variable(struct str s);         /* can be the name of an environment variable */
+bool str_among(struct str word, const char *words); /* which stand one space apart */
+struct str str_trim(struct str s);                  /* ASCII white space at both ends */
+bool str_has_control(struct str s);                 /* ASCII control characters, DEL */
+bool str_is_variable(struct str s);                 /* can be the name of an environment variable */
 struct str str_next_line(struct str *rest); /* without its newline; rest->p = NULL at the end */
 bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white space */
 
@@ -40,6 +41,10 @@ bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white
  * snprintf shows up in profiles. */
 enum { STR_NUMBER_BYTES = 24 };
 size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value);
+
+/* Prints into an array of `size` bytes, like snprintf: what has no room is cut, at whatever byte.
+ * For names and messages whose room is known to do; a buf grows. */
+void print_into(char *out, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The value of a hexadecimal digit; -1: it is none. */
 int str_hex_digit(char c);

@@ -32,6 +32,12 @@ static inline bool utf8_is_tail(char c) {
   return ((unsigned char)c & 0xC0) == 0x80;
 }
 
+/* Does it change the direction of the text around it? */
+static inline bool utf8_is_bidi(uint32_t cp) {
+  return cp == 0x061C || cp == 0x200E || cp == 0x200F || (cp >= 0x202A && cp <= 0x202E) ||
+         (cp >= 0x2066 && cp <= 0x2069);
+}
+
 static inline bool utf8_is_surrogate(uint32_t cp) {
   return cp >= 0xD800 && cp <= 0xDFFF;
 }

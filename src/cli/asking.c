@@ -2,7 +2,6 @@
 #include "cli/asking.h"
 
 #include "base/log.h"
-#include "cli/json_io.h"
 #include "host/paths.h"
 
 #include <assert.h>
@@ -15,10 +14,10 @@ static void asking_on_record(void *ctx, const struct record *record, struct str 
   long call = (long)record_number(record, MEMBER_CALL);
   json_t *json = record_json(record);
   (void)line;
-  ask_told_feed(&job->told, json);
+  ask_trace_feed(&job->told, json);
   json_decref(json);
   if (job->asking->delta && record->type == RECORD_CALL_START &&
-      ask_told_generates(&job->told, call))
+      ask_trace_generates(&job->told, call))
     job->asking->delta(job->asking->ctx, job, (struct str){NULL, 0});
 }
 
@@ -32,20 +31,20 @@ static void asking_on_trouble(void *ctx, const char *message) {
 static void asking_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
   struct ask_job *job = ctx;
   (void)turn;
-  if (!thinking && job->asking->delta && ask_told_generates(&job->told, call))
+  if (!thinking && job->asking->delta && ask_trace_generates(&job->told, call))
     job->asking->delta(job->asking->ctx, job, text);
 }
 
 json_t *ask_result(const struct ask_job *job) {
   assert(job->finished);
-  return ask_told_result(&job->told, session_broken(job->session));
+  return ask_trace_result(&job->told, session_broken(job->session));
 }
 
 /* --- the loop --- */
 
 static void asking_job_free(struct ask_job *job) {
   session_free(job->session);
-  ask_told_deinit(&job->told);
+  ask_trace_deinit(&job->told);
   free(job);
 }
 
@@ -62,14 +61,14 @@ static void on_turn(void *ctx) {
   if (!a->closing && !a->stopped)
     a->room(a->ctx);
   if (a->jobs.count == 0 && (a->closing || a->stopped))
-    several_close(&a->several);
+    session_pool_close(&a->several);
 }
 
 static void asking_on_finished(void *ctx, struct session *s) {
   struct ask_job *job = ctx;
   (void)s;
   job->finished = true;
-  several_wake(&job->asking->several);
+  session_pool_wake(&job->asking->several);
 }
 
 static void asking_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
@@ -77,7 +76,7 @@ static void asking_on_stop(void *ctx, const char *reason, const char *message, b
   a->stopped = true;
   LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {
     if (!job->finished)
-      several_end(job->session, reason, message, cancel);
+      session_pool_end(job->session, reason, message, cancel);
   }
 }
 
@@ -94,7 +93,7 @@ bool asking_init(struct asking *a, const char *command, const struct setup *setu
                                    .delta = asking_on_delta,
                                    .finished = asking_on_finished}};
   if ((logs && !paths_logs(logs, dir, err)) ||
-      !several_init(&a->several, logs ? dir : NULL, setup->registry, jobs == 1, err))
+      !session_pool_init(&a->several, logs ? dir : NULL, setup->registry, jobs == 1, err))
     return false;
   a->several.ctx = a;
   a->several.turn = on_turn;
@@ -105,11 +104,11 @@ bool asking_init(struct asking *a, const char *command, const struct setup *setu
 int asking_run(struct asking *a) {
   assert(a->room != NULL);
   assert(a->answered != NULL);
-  return several_run(&a->several);
+  return session_pool_run(&a->several);
 }
 
 void asking_deinit(struct asking *a) {
-  several_deinit(&a->several);
+  session_pool_deinit(&a->several);
 }
 
 size_t asking_room(const struct asking *a) {
@@ -146,7 +145,7 @@ void asking_close(struct asking *a) {
 }
 
 bool asking_input(struct asking *a, int fd) {
-  return several_input(&a->several, fd);
+  return session_pool_input(&a->several, fd);
 }
 
 void asking_complain(const char *command, const json_t *result) {

@@ -11,10 +11,10 @@
 #ifndef SEGUE_CLI_ASKING_H
 #define SEGUE_CLI_ASKING_H
 
-#include "audit/ask_told.h"
+#include "audit/ask_trace.h"
 #include "base/list.h"
 #include "cli/setup.h"
-#include "host/several.h"
+#include "host/session_pool.h"
 
 enum { ASKING_JOBS_DEFAULT = 4, ASKING_JOBS_MAX = 64 };
 
@@ -26,13 +26,13 @@ struct ask_job { /* a question, with what its records told */
   size_t index; /* the caller's */
   struct session *session;
   bool finished;
-  struct ask_told told;
+  struct ask_trace told;
 };
 
 struct asking {
   const char *command; /* in messages */
   const struct setup *setup;
-  struct several several;
+  struct session_pool several;
   struct watcher watcher;
   struct list jobs;
   size_t max;
@@ -60,7 +60,7 @@ void asking_close(struct asking *a);
  * called once there is something to read. */
 bool asking_input(struct asking *a, int fd);
 
-/* Returns the result of ask_told_result. */
+/* Returns the result of ask_trace_result. */
 json_t *ask_result(const struct ask_job *job);
 /* Prints on stderr why there is no value, with the errors and the last answer. */
 void asking_complain(const char *command, const json_t *result);

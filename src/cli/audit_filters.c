@@ -1,33 +1,33 @@
 /* Reads the options that say which judgments count. */
 #include "cli/audit_filters.h"
 
-#include "cli/find.h"
+#include "cli/resolve_id.h"
 
-static bool read_filters(struct census *c, const struct cli_args *args, bool again,
+static bool read_filters(struct aggregate *c, const struct cli_args *args, bool again,
                          struct err *err) {
   const char *since = cli_value(args, "since");
   const char *least = cli_value(args, "min-stages");
   long n = 0;
-  for (int i = 0; i < CENSUS_WORD_COUNT; i++) {
-    const char *option = census_word_name((enum census_word)i);
-    if (again && i == CENSUS_PROVIDER)
+  for (int i = 0; i < AGGREGATE_WORD_COUNT; i++) {
+    const char *option = aggregate_word_name((enum aggregate_word)i);
+    if (again && i == AGGREGATE_PROVIDER)
       option = "was-provider";
-    else if (again && i == CENSUS_MODEL)
+    else if (again && i == AGGREGATE_MODEL)
       option = "was-model";
-    if (!census_filter(c, (enum census_word)i, cli_value(args, option), err))
+    if (!aggregate_filter(c, (enum aggregate_word)i, cli_value(args, option), err))
       return false;
   }
   if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
     return err_set(err, ERR_USAGE, "--min-stages %.40s: write a number from 1", least);
   c->min_stages = n;
   c->ambiguous = cli_flag(args, "ambiguous");
-  return find_since(since, &c->since_ms, err);
+  return resolve_id_since(since, &c->since_ms, err);
 }
 
-bool audit_filters(struct census *c, const struct cli_args *args, struct err *err) {
+bool audit_filters(struct aggregate *c, const struct cli_args *args, struct err *err) {
   return read_filters(c, args, false, err);
 }
 
-bool audit_filters_again(struct census *c, const struct cli_args *args, struct err *err) {
+bool audit_filters_again(struct aggregate *c, const struct cli_args *args, struct err *err) {
   return read_filters(c, args, true, err);
 }

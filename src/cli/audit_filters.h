@@ -3,7 +3,7 @@
 #ifndef SEGUE_CLI_AUDIT_FILTERS_H
 #define SEGUE_CLI_AUDIT_FILTERS_H
 
-#include "audit/census.h"
+#include "audit/aggregate.h"
 #include "cli/cli.h"
 
 /* These are rows of a command's table of options. */
@@ -37,7 +37,8 @@
     "ambiguous", 0, NULL, "with a stage whose evidence named two rules", false                     \
   }
 
-bool audit_filters(struct census *c, const struct cli_args *args, struct err *err) MUST_CHECK;
-bool audit_filters_again(struct census *c, const struct cli_args *args, struct err *err) MUST_CHECK;
+bool audit_filters(struct aggregate *c, const struct cli_args *args, struct err *err) MUST_CHECK;
+bool audit_filters_again(struct aggregate *c, const struct cli_args *args,
+                         struct err *err) MUST_CHECK;
 
 #endif

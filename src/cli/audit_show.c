@@ -1,4 +1,4 @@
-/* Prints a census for people, and as CSV. */
+/* Prints an aggregate for people, and as CSV. */
 #include "cli/audit_show.h"
 
 #include "base/utf8.h"
@@ -66,16 +66,16 @@ static void show_use(struct buf *out, const struct row_use *use) {
   show_time(out, use->ms);
 }
 
-static void key_text(const struct census *c, enum census_table table, const struct tally_group *g,
-                     size_t key, struct buf *out) {
-  tally_key_text(&c->tables[table], g, key, &c->names, out);
+static void key_text(const struct aggregate *c, enum aggregate_table table,
+                     const struct group_by_row *g, size_t key, struct buf *out) {
+  group_by_key_text(&c->tables[table], g, key, &c->names, out);
   if (out->n == 0)
     buf_puts(out, "-");
 }
 
 /* Writes a group's keys with slashes in between: "flow/implement". */
-static void audit_group_name(const struct census *c, enum census_table table,
-                             const struct tally_group *g, struct buf *out) {
+static void audit_group_name(const struct aggregate *c, enum aggregate_table table,
+                             const struct group_by_row *g, struct buf *out) {
   for (size_t i = 0; i < c->tables[table].key_count; i++) {
     struct buf text = {0};
     key_text(c, table, g, i, &text);
@@ -101,13 +101,13 @@ static void apart_counts(const uint64_t logs[ROWS_LOG_COUNT], struct buf *out) {
     }
 }
 
-void audit_show_apart(const struct census *c, FILE *to) {
+void audit_show_apart(const struct aggregate *c, FILE *to) {
   struct buf line = {0};
   apart_counts(c->logs, &line);
   if (line.n > 0)
     fprintf(to, "%s\n", buf_c(&line));
   for (size_t i = 0; i < c->apart_count && i < APART_SHOWN; i++) {
-    const struct census_apart *a = &c->apart[i];
+    const struct aggregate_apart *a = &c->apart[i];
     const char *name = strrchr(a->log, '/');
     buf_clear(&line);
     buf_printf(&line, "  %-10s  ", rows_log_name(a->state));
@@ -125,7 +125,7 @@ void audit_show_apart(const struct census *c, FILE *to) {
 
 /* --- the screen --- */
 
-static void show_totals(const struct census *c, const struct tally_group *all) {
+static void show_totals(const struct aggregate *c, const struct group_by_row *all) {
   struct buf line = {0};
   show_number(&line, all->judgments);
   buf_puts(&line, all->judgments == 1 ? " judgment in " : " judgments in ");
@@ -135,7 +135,7 @@ static void show_totals(const struct census *c, const struct tally_group *all) {
     buf_puts(&line, i == 0 ? " (" : ", ");
     show_number(&line, c->outcomes[i].count);
     buf_putc(&line, ' ');
-    buf_safe(&line, names_text(&c->names, c->outcomes[i].word), false);
+    buf_safe(&line, dictionary_text(&c->names, c->outcomes[i].word), false);
   }
   buf_puts(&line, c->outcome_count > 0 ? ")" : "");
   show_line(&line);
@@ -151,36 +151,38 @@ static void show_bar(struct buf *line, double share) {
   buf_printf(line, " %5.1f %%  ", share * 100);
 }
 
-static void show_methods(const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_METHODS];
+static void show_methods(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_METHODS];
   show_title("Decided by");
   for (size_t i = 0; i < t->count; i++) {
-    const struct tally_group *g = &t->groups[i];
+    const struct group_by_row *g = &t->groups[i];
     struct buf line = {0}, name = {0};
-    key_text(c, CENSUS_METHODS, g, 0, &name);
+    if (g->judgments == 0) /* calls that no judgment came of */
+      continue;
+    key_text(c, AGGREGATE_METHODS, g, 0, &name);
     show_cell(&line, strcmp(buf_c(&name), "-") == 0 ? "(no rule)" : buf_c(&name), 20);
-    show_bar(&line, census_share(c, g->judgments));
+    show_bar(&line, aggregate_share(c, g->judgments));
     show_number(&line, g->judgments);
     show_line(&line);
     buf_deinit(&name);
   }
 }
 
-static void show_stages(const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_STAGES];
+static void show_stages(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_STAGES];
   show_title(
       "Stages               tried  decided      p50      p90      p99       tokens       cost");
   for (size_t i = 0; i < t->count; i++) {
-    const struct tally_group *g = &t->groups[i];
+    const struct group_by_row *g = &t->groups[i];
     static const int percents[] = {50, 90, 99};
     struct buf line = {0}, cell = {0};
-    key_text(c, CENSUS_STAGES, g, 0, &cell);
+    key_text(c, AGGREGATE_STAGES, g, 0, &cell);
     show_cell(&line, buf_c(&cell), 17);
     buf_printf(&line, "%9llu  %5.1f %%", (count)g->units,
                g->units > 0 ? 100.0 * (double)g->decided / (double)g->units : 0);
     for (size_t k = 0; k < ARRAY_LEN(percents); k++) {
       buf_clear(&cell);
-      show_time(&cell, (int64_t)spread_at(&g->ms, percents[k]));
+      show_time(&cell, (int64_t)percentiles_at(&g->ms, percents[k]));
       buf_printf(&line, " %8s", buf_c(&cell));
     }
     buf_printf(&line, "%13lld %10.4f", (long long)(g->use.input + g->use.output),
@@ -190,35 +192,25 @@ static void show_stages(const struct census *c) {
   }
 }
 
-static void show_unsure(const struct tally_group *all) {
-  struct buf line = {0};
-  buf_puts(&line, "Unsure stages (which did not decide) cost ");
-  show_use(&line, &all->unsure_use);
-  buf_puts(&line, "; all judging ");
-  show_use(&line, &all->use);
-  printf("\n");
-  show_line(&line);
-}
-
-static void show_falls(const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_FALLS];
+static void show_falls(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_FALLS];
   size_t shown = 0;
   for (size_t i = 0; i < t->count && shown < FALL_COUNT; i++) {
-    const struct tally_group *g = &t->groups[i];
+    const struct group_by_row *g = &t->groups[i];
     struct buf line = {0}, cell = {0};
     if (g->units == g->decided)
       continue;
     if (shown++ == 0)
       show_title("Fell through");
     buf_printf(&line, "%9llu  ", (count)(g->units - g->decided));
-    key_text(c, CENSUS_FALLS, g, 0, &cell);
+    key_text(c, AGGREGATE_FALLS, g, 0, &cell);
     buf_puts(&cell, " \xe2\x86\x92 ");
     struct buf to = {0};
-    key_text(c, CENSUS_FALLS, g, 1, &to);
+    key_text(c, AGGREGATE_FALLS, g, 1, &to);
     buf_puts(&cell, strcmp(buf_c(&to), "-") == 0 ? "(end)" : buf_c(&to));
     show_cell(&line, buf_c(&cell), 40);
     buf_clear(&cell);
-    key_text(c, CENSUS_FALLS, g, 2, &cell);
+    key_text(c, AGGREGATE_FALLS, g, 2, &cell);
     buf_putc(&line, ' ');
     buf_safe(&line, buf_view(&cell), false);
     show_line(&line);
@@ -228,11 +220,11 @@ static void show_falls(const struct census *c) {
 }
 
 /* Shows the first rows of a table with their shares above 0. */
-static void show_top(const struct census *c, enum census_table table, const char *title,
-                     double (*share)(const struct tally_group *), bool units) {
-  const struct tally_table *t = &c->tables[table];
+static void show_top(const struct aggregate *c, enum aggregate_table table, const char *title,
+                     double (*share)(const struct group_by_row *), bool units) {
+  const struct group_by_table *t = &c->tables[table];
   for (size_t i = 0; i < t->count && i < TOP_COUNT; i++) {
-    const struct tally_group *g = &t->groups[i];
+    const struct group_by_row *g = &t->groups[i];
     struct buf line = {0}, name = {0};
     if (share(g) <= 0)
       break;
@@ -247,7 +239,7 @@ static void show_top(const struct census *c, enum census_table table, const char
   }
 }
 
-static void show_forms(const struct tally_group *all) {
+static void show_forms(const struct group_by_row *all) {
   struct buf line = {0};
   if (all->readings > 0)
     buf_printf(&line,
@@ -272,7 +264,7 @@ static void show_forms(const struct tally_group *all) {
   buf_deinit(&line);
 }
 
-static void show_failures(const struct census *c) {
+static void show_failures(const struct aggregate *c) {
   uint64_t more = 0;
   for (size_t i = 0; i < c->cause_count; i++) {
     struct buf line = {0}, cause = {0};
@@ -282,7 +274,7 @@ static void show_failures(const struct census *c) {
     }
     if (i == 0)
       show_title("Not complete");
-    buf_safe(&cause, names_text(&c->names, c->causes[i].cause), false);
+    buf_safe(&cause, dictionary_text(&c->names, c->causes[i].word), false);
     buf_printf(&line, "%9llu  ", (count)c->causes[i].count);
     show_cell(&line, buf_c(&cause), 32);
     buf_puts(&line, " e.g. ");
@@ -294,18 +286,27 @@ static void show_failures(const struct census *c) {
     printf("%9llu  by other causes: --json names them\n", (count)more);
 }
 
-void audit_show_screen(const struct census *c) {
-  static const struct tally_group nothing;
-  const struct tally_table *t = &c->tables[CENSUS_ALL];
-  const struct tally_group *all = t->count > 0 ? &t->groups[0] : &nothing;
+void audit_show_screen(const struct aggregate *c) {
+  static const struct group_by_row nothing;
+  const struct group_by_table *t = &c->tables[AGGREGATE_ALL];
+  const struct group_by_row *all = t->count > 0 ? &t->groups[0] : &nothing;
   show_totals(c, all);
-  if (all->judgments > 0) {
+  if (all->judgments > 0)
     show_methods(c);
+  if (all->judgments > 0 || all->use.calls > 0) {
     show_stages(c);
-    show_unsure(all);
+    struct buf line = {0};
+    buf_puts(&line, "Unsure stages (which did not decide) cost ");
+    show_use(&line, &all->unsure_use);
+    buf_puts(&line, "; all judging ");
+    show_use(&line, &all->use);
+    printf("\n");
+    show_line(&line);
     show_falls(c);
-    show_top(c, CENSUS_MOVEMENTS, "Movements that most often fall through", census_unsure, false);
-    show_top(c, CENSUS_JUDGES, "Judges that most often cannot be read", census_unreadable, true);
+    show_top(c, AGGREGATE_MOVEMENTS, "Movements that most often fall through", aggregate_unsure,
+             false);
+    show_top(c, AGGREGATE_JUDGES, "Judges that most often cannot be read", aggregate_unreadable,
+             true);
   }
   show_forms(all);
   show_failures(c);
@@ -313,11 +314,11 @@ void audit_show_screen(const struct census *c) {
 
 /* --- groups --- */
 
-static int key_width(const struct census *c, const struct tally_table *t, size_t key) {
-  size_t width = strlen(tally_key_name(t->keys[key]));
+static int key_width(const struct aggregate *c, const struct group_by_table *t, size_t key) {
+  size_t width = strlen(group_by_key_name(t->keys[key]));
   for (size_t i = 0; i < t->count; i++) {
     struct buf text = {0}, safe = {0};
-    tally_key_text(t, &t->groups[i], key, &c->names, &text);
+    group_by_key_text(t, &t->groups[i], key, &c->names, &text);
     buf_safe(&safe, buf_view(&text), false);
     size_t n = utf8_count(buf_c(&safe), safe.n);
     width = n > width ? n : width;
@@ -327,14 +328,14 @@ static int key_width(const struct census *c, const struct tally_table *t, size_t
   return width < NAME_COLUMNS_MAX ? (int)width : NAME_COLUMNS_MAX;
 }
 
-void audit_show_groups(const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_BY];
-  int widths[TALLY_KEYS_MAX];
+void audit_show_groups(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_BY];
+  int widths[GROUP_BY_KEYS_MAX];
   struct buf line = {0};
-  bool stages = tally_by_stage(t);
+  bool stages = group_by_stage(t);
   for (size_t k = 0; k < t->key_count; k++) {
     widths[k] = key_width(c, t, k);
-    show_cell(&line, tally_key_name(t->keys[k]), widths[k] + 2);
+    show_cell(&line, group_by_key_name(t->keys[k]), widths[k] + 2);
   }
   buf_printf(&line, "judgments   share  %s   unsure      p50      p99        tokens       cost",
              stages ? "  stages  decided" : "decided");
@@ -342,22 +343,23 @@ void audit_show_groups(const struct census *c) {
   if (t->count == 0)
     puts("no judgment matches");
   for (size_t i = 0; i < t->count; i++) {
-    const struct tally_group *g = &t->groups[i];
+    const struct group_by_row *g = &t->groups[i];
     struct buf cell = {0};
     for (size_t k = 0; k < t->key_count; k++) {
       buf_clear(&cell);
-      key_text(c, CENSUS_BY, g, k, &cell);
+      key_text(c, AGGREGATE_BY, g, k, &cell);
       show_cell(&line, buf_c(&cell), widths[k] + 2);
     }
-    buf_printf(&line, "%9llu %5.1f %%", (count)g->judgments, 100 * census_share(c, g->judgments));
+    buf_printf(&line, "%9llu %5.1f %%", (count)g->judgments,
+               100 * aggregate_share(c, g->judgments));
     if (stages)
       buf_printf(&line, "  %8llu", (count)g->units);
-    buf_printf(&line, " %8llu %6.1f %%", (count)g->decided, 100 * census_unsure(g));
+    buf_printf(&line, " %8llu %6.1f %%", (count)g->decided, 100 * aggregate_unsure(g));
     buf_clear(&cell);
-    show_time(&cell, (int64_t)spread_at(&g->ms, 50));
+    show_time(&cell, (int64_t)percentiles_at(&g->ms, 50));
     buf_printf(&line, " %8s", buf_c(&cell));
     buf_clear(&cell);
-    show_time(&cell, (int64_t)spread_at(&g->ms, 99));
+    show_time(&cell, (int64_t)percentiles_at(&g->ms, 99));
     buf_printf(&line, " %8s%14lld %10.4f", buf_c(&cell), (long long)(g->use.input + g->use.output),
                (double)g->use.cost_nano / nano_usd);
     show_line(&line);
@@ -370,11 +372,11 @@ void audit_show_groups(const struct census *c) {
 
 /* --- errors --- */
 
-void audit_show_flaws(const struct flaws *f) {
+void audit_show_flaws(const struct format_errors *f) {
   printf("%llu failing answer%s, %llu error%s\n", (count)f->answers, f->answers == 1 ? "" : "s",
          (count)f->errors, f->errors == 1 ? "" : "s");
   for (size_t i = 0; i < f->count; i++) {
-    const struct flaw_group *g = &f->groups[i];
+    const struct format_error_group *g = &f->groups[i];
     struct buf line = {0};
     if (i == 0)
       printf("\n    count  of                 keyword          path                      form\n");
@@ -403,9 +405,9 @@ void audit_show_flaws(const struct flaws *f) {
   buf_deinit(&apart);
 }
 
-void audit_show_csv(const struct census *c) {
+void audit_show_csv(const struct aggregate *c) {
   struct buf out = {0};
-  census_csv(c, &out);
+  aggregate_csv(c, &out);
   fwrite(buf_c(&out), 1, out.n, stdout);
   buf_deinit(&out);
 }

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/json_io.h"
 #include "host/config.h"
@@ -146,12 +145,6 @@ const char *cli_store(const struct cli_args *args) {
   return store && store[0] ? store : NULL;
 }
 
-/* Returns advice on a surplus argument: people write a task as they would say it, after the
- * command. */
-static const char *way_out(const struct cli_command *command) {
-  return find_long(command, STR("task")) ? ": write the task after --task" : "";
-}
-
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status) {
   assert(argc > 0);
@@ -163,7 +156,8 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
     char *arg = argv[p.at];
     if (only_words || arg[0] != '-' || arg[1] == '\0') {
       if (out->word_count == max)
-        return usage(command, status, "too many arguments: \"%.100s\"%s", arg, way_out(command));
+        return usage(command, status, "too many arguments: \"%.100s\"%s", arg,
+                     find_long(command, STR("task")) ? ": write the task after --task" : "");
       out->words[out->word_count++] = arg;
     } else if (strcmp(arg, "--") == 0) {
       only_words = true;
@@ -250,20 +244,6 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
   }
 }
 
-/* Puts an option; on a narrow screen its description goes below it. */
-static void put_option(struct buf *out, const struct cli_option *o, size_t columns) {
-  enum { BESIDE = 29, BELOW = 8, NARROW = 64 };
-  size_t begin = out->n, indent = columns < NARROW ? BELOW : BESIDE;
-  buf_printf(out, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-             o->letter ? "," : " ", o->name, o->argument ? " " : "",
-             o->argument ? o->argument : "");
-  size_t used = columns < NARROW ? 0 : out->n - begin;
-  buf_printf(out, "%s%*s", columns < NARROW ? "\n" : "", used < indent ? (int)(indent - used) : 1,
-             "");
-  cli_wrap(out, str_from(o->help), used < indent ? indent : used + 1, indent, columns);
-  buf_putc(out, '\n');
-}
-
 void cli_print_help(const struct cli_command *command) {
   struct buf out = {0};
   size_t columns = cli_help_columns();
@@ -277,8 +257,19 @@ void cli_print_help(const struct cli_command *command) {
   }
   if (command->options && command->options->name)
     buf_putc(&out, '\n');
-  for (const struct cli_option *o = command->options; o && o->name; o++)
-    put_option(&out, o, columns);
+  for (const struct cli_option *o = command->options; o && o->name; o++) {
+    /* On a narrow screen an option's description goes below it. */
+    enum { BESIDE = 29, BELOW = 8, NARROW = 64 };
+    size_t begin = out.n, indent = columns < NARROW ? BELOW : BESIDE;
+    buf_printf(&out, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+               o->letter ? "," : " ", o->name, o->argument ? " " : "",
+               o->argument ? o->argument : "");
+    size_t used = columns < NARROW ? 0 : out.n - begin;
+    buf_printf(&out, "%s%*s", columns < NARROW ? "\n" : "",
+               used < indent ? (int)(indent - used) : 1, "");
+    cli_wrap(&out, str_from(o->help), used < indent ? indent : used + 1, indent, columns);
+    buf_putc(&out, '\n');
+  }
   fputs(buf_c(&out), stdout);
   buf_deinit(&out);
   if (command->print_more)
@@ -290,6 +281,12 @@ void cli_put_safe(FILE *out, const char *text) {
   buf_safe(&safe, str_from(text), false);
   fputs(buf_c(&safe), out);
   buf_deinit(&safe);
+}
+
+void cli_put_line(FILE *out, const char *before, const char *text) {
+  fputs(before, out);
+  cli_put_safe(out, text);
+  fputc('\n', out);
 }
 
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
@@ -316,9 +313,7 @@ json_t *cli_error_json(const struct err *err) {
 void cli_tell_json(const struct err *err) {
   if (!errors_as_json)
     return;
-  json_t *line = json_pack("{so}", "error", cli_error_json(err));
-  json_io_print(line, JSON_IO_COMPACT);
-  json_decref(line);
+  json_io_put(json_pack("{so}", "error", cli_error_json(err)));
 }
 
 int cli_fail(const char *command, const struct err *err) {

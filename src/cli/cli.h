@@ -72,15 +72,13 @@ const char *cli_store(const struct cli_args *args);
 /* Returns the i-th value of a repeating option, NULL after the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);
 
-/* main calls these around every command (output.c). cli_begin comes before anything is opened or
- * printed. cli_end flushes stdout and returns `status`. If the output could not all be written, or
- * stdout is closed, it prints a message and turns STATUS_COMPLETE into STATUS_FAILED. A reader that
- * went away is not an error. */
-void cli_begin(void);
-int cli_end(const char *command, int status) MUST_CHECK;
+/* Returns the texts of `segue help exit` and the like; NULL: there is no such topic. */
+const char *help_topic(const char *name);
 
 /* Prints text from outside on one line, made safe for a terminal (buf_safe). */
 void cli_put_safe(FILE *out, const char *text);
+/* Does so between words of the program's own and the end of the line. */
+void cli_put_line(FILE *out, const char *before, const char *text);
 /* Returns false if the value of `flag` is not UTF-8, so that no record could hold it. */
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 

@@ -6,7 +6,7 @@
 #include "host/backends.h"
 #include "host/fork.h"
 #include "host/paths.h"
-#include "host/steer.h"
+#include "host/resume_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 /* Holds everything that is gathered before the session begins. */
 struct forking {
   struct fork fork;
-  struct steer steer;
+  struct resume_options steer;
   struct replies replies;
   const char **env;
   json_t *body;
@@ -35,7 +35,8 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
   bool (*read)(struct fork *, const struct store_ref *, const char *, struct err *) = fork_read;
   if (w->at_end)
     read = fork_read_end;
-  if (!read(&k->fork, w->ref, w->from, err) || !steer_parse_fork(&k->steer, k->body, registry, err))
+  if (!read(&k->fork, w->ref, w->from, err) ||
+      !resume_options_parse_fork(&k->steer, k->body, registry, err))
     return false;
   if (scenario != NULL && !replies_take(&k->replies, scenario, k->steer.changed, err))
     return false;
@@ -53,18 +54,6 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
   cwd = json_string_value(json_object_get(k->fork.config, "cwd"));
   return is_dir(cwd) ||
          err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
-}
-
-static void say_where(const struct forking *k, const char *command) {
-  const struct core *core = &k->fork.core;
-  struct str name = core->workflow->movements[core->next].name;
-  struct buf text = {0};
-  buf_safe(&text, name, false);
-  fprintf(stderr,
-          "segue %s: starts with %s, after record %llu of %s; files and agents' conversations are "
-          "as they are now, not as they were then\n",
-          command, buf_c(&text), (unsigned long long)core->seq, core->session);
-  buf_deinit(&text);
 }
 
 static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
@@ -87,8 +76,18 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
     ui_drop(&ui);
     return STATUS_FAILED;
   }
-  if (w->mode == UI_LINES)
-    say_where(k, w->command);
+  if (w->mode == UI_LINES) {
+    const struct core *core = &k->fork.core;
+    struct str name = core->workflow->movements[core->next].name;
+    struct buf text = {0};
+    buf_safe(&text, name, false);
+    fprintf(
+        stderr,
+        "segue %s: starts with %s, after record %llu of %s; files and agents' conversations are "
+        "as they are now, not as they were then\n",
+        w->command, buf_c(&text), (unsigned long long)core->seq, core->session);
+    buf_deinit(&text);
+  }
   (void)store_ref_named(session_log_name(ui.solo.session), &w->made);
   paths_note_last(session_log_name(ui.solo.session));
   return ui_wait(&ui);
@@ -112,7 +111,7 @@ int forking_run(struct fork_wish *w) {
     status = cli_fail(w->command, &err);
   }
   replies_deinit(&k.replies);
-  steer_deinit(&k.steer);
+  resume_options_deinit(&k.steer);
   fork_deinit(&k.fork);
   registry_free(registry);
   config_deinit(&user);

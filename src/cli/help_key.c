@@ -1,10 +1,8 @@
 /* Explains a key of a workflow, from the table of keys. */
 #include "cli/help_key.h"
 
-#include "base/log.h"
 #include "cli/cli.h"
-#include "workflow/dialect.h"
-#include "workflow/key_examples.h"
+#include "workflow/foreign_keys.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -88,12 +86,13 @@ static void help_put_keys(const struct key_set *set, struct buf *out) {
 }
 
 static void explain(const struct key_set *set, const struct key *k, struct buf *out) {
-  const char *example = key_example(set, k);
+  const char *example = key_example(k);
   struct buf line = {0};
   buf_printf(out, "%s%s of %s%s\n", out->n > 0 ? "\n" : "", k->name, set->what,
              k->required ? " (required)" : "");
   if (k->alias != NULL)
-    buf_printf(out, "  also written %s\n", k->alias);
+    buf_printf(out, "  also written %s%s%s\n", k->alias, k->older ? ", " : "",
+               k->older ? k->older : "");
   if (k->type == KEY_NOTED) {
     buf_printf(&line, "This key is accepted and ignored: %s.", k->description);
     put_wrapped(out, buf_c(&line));
@@ -155,7 +154,7 @@ const char *help_key_of_line(struct str line, size_t at) {
     const struct key *k = NULL;
     for (size_t s = 0; s < count && k == NULL; s++)
       k = key_find(sets[s], word);
-    const char *name = k ? k->name : dialect_instead(word);
+    const char *name = k ? k->name : foreign_keys_instead(word);
     if (name == NULL)
       name = str_nearest(word, names);
     last = name ? name : last;

@@ -15,12 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 static size_t after_space(struct str text, size_t i) {
-  while (i < text.n && space(text.p[i]))
+  while (i < text.n &&
+         (text.p[i] == ' ' || text.p[i] == '\t' || text.p[i] == '\n' || text.p[i] == '\r'))
     i++;
   return i;
 }
@@ -36,7 +33,7 @@ static json_t *json_io_refuse(const char *name, struct str text, size_t offset, 
       column++;
     }
   }
-  (void)err_set_at(err, ERR_FILE, name, line, column, "%s", why);
+  err_set_at(err, ERR_FILE, name, line, column, "%s", why);
   return NULL;
 }
 
@@ -178,9 +175,7 @@ static void write_value(const json_t *value, int level, struct buf *out) {
 static bool must_escape(uint32_t cp, enum json_io_form form) {
   if (cp == 0x85 || cp == 0x2028 || cp == 0x2029)
     return true;
-  return form == JSON_IO_TERMINAL &&
-         ((cp >= 0x7F && cp <= 0x9F) || (cp >= 0x202A && cp <= 0x202E) ||
-          (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200E || cp == 0x200F || cp == 0x061C);
+  return form == JSON_IO_TERMINAL && ((cp >= 0x7F && cp <= 0x9F) || utf8_is_bidi(cp));
 }
 
 void json_io_write(const json_t *value, enum json_io_form form, struct buf *out) {
@@ -221,4 +216,9 @@ void json_io_print(const json_t *value, enum json_io_form form) {
   buf_putc(&line, '\n');
   fwrite(line.p, 1, line.n, stdout);
   buf_deinit(&line);
+}
+
+void json_io_put(json_t *owned_value) {
+  json_io_print(owned_value, JSON_IO_COMPACT);
+  json_decref(owned_value);
 }

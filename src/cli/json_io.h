@@ -40,5 +40,7 @@ json_t *json_io_string(const char *text);
 
 /* Prints to stdout; failures show in ferror(stdout) and cli_end. */
 void json_io_print(const json_t *value, enum json_io_form form);
+/* Prints it on one line, and takes it. */
+void json_io_put(json_t *owned_value);
 
 #endif

@@ -125,7 +125,7 @@ int ndjson_in_answer(const char *command, const char *path, void *ctx,
   }
   int status = STATUS_COMPLETE;
   if (in.error != 0) {
-    (void)err_set_errno(&err, in.error, "cannot read %s", path ? path : "standard input");
+    err_set_errno(&err, in.error, "cannot read %s", path ? path : "standard input");
     (void)cli_fail(command, &err);
     status = STATUS_FAILED;
   }

@@ -2,11 +2,11 @@
 #include "cli/removal.h"
 
 #include "cli/cli.h"
-#include "cli/find.h"
-#include "cli/trees/trees.h"
-#include "store/brief.h"
+#include "cli/resolve_id.h"
+#include "cli/trees/session_trees.h"
 #include "store/heads.h"
 #include "store/ledger.h"
+#include "store/summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 
 /* Reads a log whose beginning is missing or bad. Returns false without an error if it is gone or
  * about to begin. */
-static bool read_unread(struct brief *brief, const struct store_ref *ref, struct err *err) {
+static bool read_unread(struct summary *summary, const struct store_ref *ref, struct err *err) {
   struct store store;
   struct heads heads;
   store_of(ref, &store);
   if (!heads_load(&heads, &store, NULL, err))
     return false;
   *err = (struct err){0};
-  bool is_there = brief_unread(brief, ref, &heads);
+  bool is_there = summary_unread(summary, ref, &heads);
   heads_deinit(&heads);
   return is_there;
 }
@@ -30,22 +30,22 @@ static bool read_unread(struct brief *brief, const struct store_ref *ref, struct
  * false with err->code ERR_NONE it is skipped. */
 static bool may_remove(const struct session_removal *r, const struct store_ref *ref,
                        struct ledger_entry *entry, struct err *err) {
-  struct brief brief;
+  struct summary summary;
   int64_t updated;
   *err = (struct err){0};
   if (store_is_owned(ref))
     return !r->old_only && err_set(err, ERR_LOCKED, "a process is running it: %s", ref->name);
-  if (!brief_read(&brief, ref, err) && !read_unread(&brief, ref, err))
+  if (!summary_read(&summary, ref, err) && !read_unread(&summary, ref, err))
     return false;
-  bool bad = strcmp(brief.status, "bad") == 0;
-  bool running = strcmp(brief.status, "running") == 0;
-  bool goes_on = running || brief_is_stopped(&brief);
+  bool bad = strcmp(summary.status, "bad") == 0;
+  bool running = strcmp(summary.status, "running") == 0;
+  bool goes_on = running || summary_is_stopped(&summary);
   bool allowed = (!goes_on && !bad) || r->force || (r->stopped && !running && !bad);
   bool young =
-      r->old_only && (!record_time_parse(brief.updated, &updated) || updated > r->since_ms);
-  entry->seq = brief.seq;
-  memcpy(entry->hash, brief.hash, sizeof entry->hash);
-  brief_deinit(&brief);
+      r->old_only && (!record_time_parse(summary.updated, &updated) || updated > r->since_ms);
+  entry->seq = summary.seq;
+  memcpy(entry->hash, summary.hash, sizeof entry->hash);
+  summary_deinit(&summary);
   if (!allowed && bad && !r->old_only)
     return err_set(err, ERR_USAGE,
                    "the log of %s is not what was written, see segue verify: give --force to "
@@ -65,18 +65,11 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   struct err ignored;
   if (!trees_read(&t, ref, &ignored))
     return true;
-  bool ok = true;
-  for (size_t i = 0; i < t.count && !r->force; i++)
-    if (trees_is_dirty(t.items[i].path))
-      ok = err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
-                   t.items[i].path);
-  ok = ok && trees_discard(&t, false, err);
+  bool ok = trees_may_go(&t, r->force, err) && trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
-    if (!trees_drop_branch(&t, &t.items[i])) {
-      fputs("segue: its branch stays, because no other branch has its commits: ", stderr);
-      cli_put_safe(stderr, t.items[i].branch);
-      fputc('\n', stderr);
-    }
+    if (!trees_drop_branch(&t, &t.items[i]))
+      cli_put_line(stderr, "segue: its branch stays, because no other branch has its commits: ",
+                   t.items[i].branch);
   trees_deinit(&t);
   return ok;
 }
@@ -119,9 +112,9 @@ int removal_take_old(struct session_removal *r, const struct store *store, const
   struct err err = {0};
   int worst = STATUS_COMPLETE;
   r->old_only = true;
-  if (!find_since(age, &r->since_ms, &err)) {
-    (void)err_set(&err, ERR_USAGE,
-                  "--older-than %.60s: write how long ago (90m, 12h, 3d, 2w), or a date", age);
+  if (!resolve_id_since(age, &r->since_ms, &err)) {
+    err_set(&err, ERR_USAGE, "--older-than %.60s: write how long ago (90m, 12h, 3d, 2w), or a date",
+            age);
     return cli_fail(command, &err);
   }
   if (store_exists(store) && !store_list(store, &ids, &count, &err))

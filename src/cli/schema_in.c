@@ -17,14 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int hex(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decodes the rest of a URI, with its percent escapes, into a path below a folder. */
 static bool path_of(const char *rest, char path[REGISTRY_IN_URI_BYTES]) {
   size_t n = 0;
@@ -33,7 +25,7 @@ static bool path_of(const char *rest, char path[REGISTRY_IN_URI_BYTES]) {
   for (; *rest; rest++) {
     char c = *rest;
     if (c == '%') {
-      int high = hex(rest[1]), low = high < 0 ? -1 : hex(rest[2]);
+      int high = str_hex_digit(rest[1]), low = high < 0 ? -1 : str_hex_digit(rest[2]);
       c = (char)(high * 16 + low);
       if (low < 0 || c == '\0' || c == '/')
         return false;
@@ -56,7 +48,7 @@ static json_t *read_document(struct registry_in *r, size_t dir, const char *path
     return NULL;
   buf_printf(&name, "%s/%s", r->dirs[dir].path, path);
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-    (void)err_set(&r->err, ERR_IO, "%s is not a file", name.p);
+    err_set(&r->err, ERR_IO, "%s is not a file", name.p);
   else if (file_read_fd(fd, name.p, JSON_IO_BYTES, &text, &r->err))
     doc = json_io_text(name.p, buf_view(&text), JSON_IO_SCHEMA, &r->err);
   close(fd);
@@ -266,7 +258,7 @@ static bool no_such_schema(const char *word, struct err *err) {
     const char *slash = strrchr(r->name, '/');
     if (strncmp(r->name, LIT("schemas/")) != 0 || !str_ends(str_from(r->name), ".json"))
       continue;
-    (void)snprintf(names[n], sizeof names[n], "%.*s", (int)(strlen(slash + 1) - 5), slash + 1);
+    print_into(names[n], sizeof names[n], "%.*s", (int)(strlen(slash + 1) - 5), slash + 1);
     list[n] = names[n];
     n++;
   }
@@ -299,8 +291,8 @@ json_t *schema_in_line(json_t *schema, struct err *err) {
     return json_incref(schema);
   json_t *ready = preset_schema(str_from(name));
   if (ready == NULL)
-    (void)err_set(err, ERR_USAGE,
-                  "there is no built-in schema \"%.80s\": use %s, or write the schema itself", name,
-                  preset_names());
+    err_set(err, ERR_USAGE,
+            "there is no built-in schema \"%.80s\": use %s, or write the schema itself", name,
+            preset_names());
   return ready;
 }

@@ -75,8 +75,8 @@ json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
  * NULL: there is none of that name, or a file has that name. */
 const struct resource *schema_in_own(const char *word);
 
-/* Gives the URI for the word of --draft: "2020-12", "2019-09" or "07"; false: it is none of them.
- * */
+/* Gives the URI for the word of --draft: "2020-12", "2019-09" or "07"; false: it is none of
+ * them. */
 bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
 
 /* Prints "FILE PLACE: message", a line each, made safe for a terminal. `place` follows the file's

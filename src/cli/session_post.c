@@ -1,7 +1,6 @@
 /* Makes requests to the daemon from flags, and asks it to do something to one session. */
 #include "cli/session_post.h"
 
-#include "base/limits.h"
 #include "base/str.h"
 #include "cli/json_io.h"
 
@@ -20,7 +19,7 @@ bool session_post(const char *socket, const char *word, const char *action, cons
   *reply = (struct client_reply){0};
   if (!plain || strlen(word) == 0 || strlen(word) > 36)
     return err_set(err, ERR_USAGE, "\"%.80s\" is not a session's id", word);
-  (void)snprintf(path, sizeof path, "/v1/sessions/%s/%s", word, action);
+  print_into(path, sizeof path, "/v1/sessions/%s/%s", word, action);
   return client_ask(socket, "POST", path, body, reply, err) && !client_problem(reply, err);
 }
 
@@ -44,8 +43,7 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else if (!cli_flag(args, "quiet")) {
-    cli_put_safe(stdout, session_post_id(&reply));
-    putchar('\n');
+    cli_put_line(stdout, "", session_post_id(&reply));
   }
   client_reply_deinit(&reply);
   return status;

@@ -3,12 +3,15 @@
 
 #include "base/limits.h"
 #include "cli/cli.h"
-#include "cli/find.h"
+#include "cli/resolve_id.h"
 #include "cli/turns.h"
 #include "core/answer.h"
 #include "core/budget.h"
+#include "format/json_object.h"
 #include "host/paths.h"
+#include "host/resume_options.h"
 #include "os/clock.h"
+#include "os/orphans.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -16,10 +19,199 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --- questions at the terminal --- */
+
+bool terminal_ask_can(void) {
+  bool held;
+  char *program = orphan_program((long)getpid(), &held);
+  free(program);
+  return program == NULL && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+}
+
+static const struct turn *asking_turn(const struct terminal_ask *a) {
+  const struct turn *turn = session_core(a->solo->session)->turns;
+  while (turn != NULL && (turn->question == NULL || turn->question_seq != a->question))
+    turn = turn->next;
+  return turn;
+}
+
+static bool wants_approval(const struct turn *turn) {
+  return str_eq_c(json_view(json_at(turn->question, "kind")), "approve");
+}
+
+static void ask_put_lines(struct str text) {
+  while (text.n > 0) {
+    struct buf safe = {0};
+    buf_safe(&safe, str_next_line(&text), false);
+    printf("  %s\n", buf_c(&safe));
+    buf_deinit(&safe);
+  }
+}
+
+static void ask_put_prompt(const struct turn *turn) {
+  size_t n = json_array_size(json_at(turn->question, "choices"));
+  if (wants_approval(turn))
+    printf("  approve? [y/n, and why] ");
+  else if (n > 0)
+    printf("  answer [1-%zu] ", n);
+  else
+    printf("  answer: ");
+  fflush(stdout);
+}
+
+static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
+  const struct core *core = session_core(a->solo->session);
+  const json_t *runs = json_at(turn->question, "runs"), *v;
+  const json_t *choices = json_at(turn->question, "choices");
+  size_t i;
+  live_clear(a->live);
+  cli_put_safe(stdout, core->workflow->movements[turn->movement].name.p);
+  printf(" asks:\n");
+  ask_put_lines(json_view(json_at(turn->question, "text")));
+  if (runs != NULL) {
+    printf("  it would run:");
+    json_array_foreach((json_t *)json_at(runs, "command"), i, v) {
+      putchar(' ');
+      cli_put_safe(stdout, json_string_value(v));
+    }
+    if (json_at(runs, "provider") != NULL) {
+      putchar(' ');
+      cli_put_safe(stdout, json_string_value(json_at(runs, "provider")));
+    }
+    putchar('\n');
+    ask_put_lines(json_view(json_at(runs, "instruction")));
+  }
+  json_array_foreach((json_t *)choices, i, v) {
+    printf("  %zu  ", i + 1);
+    cli_put_safe(stdout, json_string_value(v));
+    putchar('\n');
+  }
+  ask_put_prompt(turn);
+}
+
+/* Reads a verdict such as "y", "yes go on" or "n too early". */
+static bool ask_read_verdict(struct str line, struct core_answer *answer) {
+  size_t n = 0;
+  while (n < line.n && line.p[n] != ' ')
+    n++;
+  struct str word = {line.p, n};
+  bool yes = str_eq_c(word, "y") || str_eq_c(word, "yes");
+  answer->says = yes ? SAYS_APPROVE : SAYS_REJECT;
+  answer->text = str_trim((struct str){line.p + n, line.n - n});
+  return yes || str_eq_c(word, "n") || str_eq_c(word, "no");
+}
+
+static void ask_take_line(struct terminal_ask *a, struct str line) {
+  const struct turn *turn = asking_turn(a);
+  struct core_answer answer = {.says = SAYS_TEXT, .question = a->question, .text = line};
+  struct err err = {0};
+  uint64_t question;
+  long number;
+  if (turn == NULL) /* it was answered elsewhere or by its deadline */
+    return;
+  json_t *by = resume_options_person();
+  answer.by = by;
+  bool readable = true;
+  if (wants_approval(turn)) {
+    readable = ask_read_verdict(line, &answer);
+  } else if (json_at(turn->question, "choices") != NULL && str_to_long(line, &number)) {
+    answer.says = SAYS_CHOICE;
+    answer.choice = number;
+  }
+  a->question = 0; /* its record, and the next question, come within host_reply */
+  if (!readable || !host_reply(a->solo->session, &answer, &question, &err)) {
+    a->question = answer.question;
+    if (err.text[0] != '\0')
+      fprintf(stderr, "  %s\n", err.text);
+    ask_put_prompt(turn);
+  }
+  json_decref(by);
+}
+
+static void terminal_ask_look(struct terminal_ask *a, uint64_t seq);
+
+static void ask_on_input(void *ctx, const char *bytes, size_t n) {
+  struct terminal_ask *a = ctx;
+  if (n == 0) {
+    /* The person has nothing more to say: the session waits as it does without a terminal. */
+    a->question = 0;
+    a->solo->host.attended = false;
+    stdin_reader_pause(&a->input);
+    putchar('\n');
+    host_stop(a->solo->session, "question", "it waits for an answer: segue inbox");
+    return;
+  }
+  buf_append(&a->typed, bytes, n);
+  const char *end;
+  uint64_t asked =
+      a->question; /* what was typed before the next one was shown does not answer it */
+  while (a->question > 0 && a->question == asked &&
+         (end = memchr(a->typed.p, '\n', a->typed.n)) != NULL) {
+    struct str line = {a->typed.p, (size_t)(end - a->typed.p)};
+    struct buf rest = {0};
+    buf_append(&rest, end + 1, a->typed.n - line.n - 1);
+    ask_take_line(a, str_trim(line));
+    buf_deinit(&a->typed);
+    a->typed = rest;
+  }
+  if (a->question != asked)
+    buf_clear(&a->typed);
+  if (a->question == 0)
+    terminal_ask_look(a, a->seen_seq);
+}
+
+static void terminal_ask_look(struct terminal_ask *a, uint64_t seq) {
+  a->seen_seq = seq;
+  if (!a->input.is_open || !a->solo->host.attended || a->solo->session == NULL)
+    return;
+  if (seq < session_recovered(a->solo->session))
+    seq = session_recovered(a->solo->session);
+  const struct turn *turn = session_core(a->solo->session)->turns;
+  if (a->question > 0 && asking_turn(a) == NULL) {
+    printf("\n  answered meanwhile\n");
+    a->question = 0;
+  }
+  while (turn != NULL && (turn->question == NULL || turn->question_seq > seq))
+    turn = turn->next;
+  if (turn == NULL && a->question == 0)
+    stdin_reader_pause(&a->input);
+  if (turn == NULL || a->question > 0)
+    return;
+  a->question = turn->question_seq;
+  buf_clear(&a->typed);
+  stdin_reader_forget(); /* what was typed before it was shown is no answer */
+  ask_show(a, turn);
+  stdin_reader_listen(&a->input);
+}
+
+static void terminal_ask_close(struct terminal_ask *a) {
+  stdin_reader_close(&a->input);
+  buf_deinit(&a->typed);
+}
+
+/* --- the session --- */
+
 enum ui_mode ui_mode_of(const struct cli_args *args) {
   if (cli_flag(args, "json"))
     return UI_JSON;
   return cli_flag(args, "quiet") ? UI_QUIET : UI_LINES;
+}
+
+/* Says that a provider is away: when that begins, and where no live line shows it, before each
+ * long pause. */
+static void say_outage(struct ui *ui, const struct record *record) {
+  struct buf text = {0};
+  bool away = turn_lines_outage(record, &text);
+  int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
+  if (away && (!ui->away || (!ui->live.on && ms >= LIMIT_LONG_WAIT_MS))) {
+    live_clear(&ui->live);
+    fputs("  waiting: ", stdout);
+    cli_put_safe(stdout, buf_c(&text));
+    puts(LOOK_HOW_TO_LEAVE);
+    fflush(stdout);
+  }
+  ui->away = away;
+  buf_deinit(&text);
 }
 
 static void session_ui_say_wait(int64_t ms, const char *class) {
@@ -40,22 +232,13 @@ static void say_long_wait(const struct record *record) {
     fputs("  waiting: ", stdout);
     cli_put_safe(stdout, message);
     fputs(" (Ctrl-C stops)\n", stdout);
-  } else if (ms >= LIMIT_LONG_WAIT_MS)
+  } else if (ms >= LIMIT_LONG_WAIT_MS && record_tree(record, MEMBER_OUTAGE) == NULL) {
     session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
-  else if (until[0])
+  } else if (until[0]) {
     printf("  waiting until %s%s%s\n", until, reason[0] ? ": " : "", reason);
-  else
+  } else {
     return;
-  fflush(stdout);
-}
-
-/* Says what a resumed session is still waiting for, as it was said when the wait began. */
-static void say_old_waits(const struct core *core) {
-  int64_t now_ms = clock_real_ms();
-  for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next)
-    for (const struct call *call = turn->calls; call != NULL; call = call->next)
-      if (call->state == CALL_WAITING && call->wait_until_ms - now_ms >= LIMIT_LONG_WAIT_MS)
-        session_ui_say_wait(call->wait_until_ms - now_ms, error_class_name(call->class));
+  }
   fflush(stdout);
 }
 
@@ -65,16 +248,6 @@ static bool is_needed(const struct ui *ui, enum record_type type) {
   return ui->mode == UI_LINES || type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
          type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START ||
          type == RECORD_JUDGMENT;
-}
-
-/* Prints what a guard reports: work that goes in circles. */
-static void say_note(struct ui *ui, const struct record *record) {
-  struct buf text = {0};
-  buf_safe(&text, record_text(record, MEMBER_NOTE), false);
-  live_clear(&ui->live);
-  if (text.n > 0)
-    printf("  guard: %s\n", buf_c(&text));
-  buf_deinit(&text);
 }
 
 /* Prints that four fifths of a budget are used, or that it does not see what a provider uses. */
@@ -95,15 +268,21 @@ static void say_worktree(const struct record *record) {
   const char *event = record_text_c(record, MEMBER_EVENT);
   const json_t *data = record_tree(record, MEMBER_DATA);
   const char *path = json_string_value(json_object_get(data, "path"));
-  const char *branch = json_string_value(json_object_get(data, "branch"));
+  const json_t *on = json_object_get(data, "branch"); /* null: HEAD is detached */
+  const char *branch = json_string_value(on);
   const char *commit = json_string_value(json_object_get(data, "commit"));
+  const char *head = json_string_value(json_object_get(data, "head"));
   if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
     fputs("  works in ", stdout);
-    cli_put_safe(stdout, find_shown(path));
+    cli_put_safe(stdout, resolve_id_shown(path));
     fputs(" on branch ", stdout);
     cli_put_safe(stdout, branch);
-  } else if (strcmp(event, "committed") == 0 && commit != NULL) {
-    printf("  committed %.10s", commit);
+  } else if (strcmp(event, "committed") == 0 && (commit != NULL || (on != NULL && head != NULL))) {
+    printf("  %s %.10s", commit ? "committed" : "stands at", commit ? commit : head);
+    if (on != NULL) {
+      fputs(" on ", stdout);
+      cli_put_safe(stdout, branch ? branch : "a detached HEAD");
+    }
   } else {
     return;
   }
@@ -114,28 +293,45 @@ static void say_worktree(const struct record *record) {
 static void session_ui_on_record(void *ctx, const struct record *record, struct str line) {
   struct ui *ui = ctx;
   enum record_type type = record->type;
-  const struct turn_line *turn = is_needed(ui, type) ? summary_feed(&ui->summary, record) : NULL;
+  const struct turn_line *turn = is_needed(ui, type) ? turn_lines_feed(&ui->lines, record) : NULL;
   if (ui->mode == UI_JSON) {
     fwrite(line.p, 1, line.n, stdout);
     fflush(stdout);
   }
-  brief_feed(&ui->brief, record);
-  notices_on_record(&ui->notices, &ui->brief, record);
-  ui->look.names = ui->summary.names;
+  summary_feed(&ui->summary, record);
+  notifier_on_record(&ui->notices, &ui->summary, record);
+  ui->look.names = ui->lines.names;
   if (ui->mode == UI_LINES && type != RECORD_SESSION_STOP)
     say_budget(ui, record);
-  if (ui->mode == UI_LINES && type == RECORD_TURN_START)
-    say_note(ui, record);
+  if (ui->mode == UI_LINES && type == RECORD_TURN_START) {
+    /* A guard reports work that goes in circles. */
+    struct buf text = {0};
+    buf_safe(&text, record_text(record, MEMBER_NOTE), false);
+    live_clear(&ui->live);
+    if (text.n > 0)
+      printf("  guard: %s\n", buf_c(&text));
+    buf_deinit(&text);
+  }
   if (type == RECORD_CALL_END)
     live_text_over(&ui->live);
+  if (type == RECORD_CALL_END && ui->mode == UI_LINES)
+    say_outage(ui, record);
   if (type == RECORD_WORKSPACE && ui->mode == UI_LINES) {
     live_clear(&ui->live);
     say_worktree(record);
   }
-  if (ui->mode == UI_LINES && !ui->live.on && type == RECORD_SESSION_RESUME)
-    say_old_waits(session_core(ui->solo.session));
-  else if (ui->mode == UI_LINES && !ui->live.on)
+  if (ui->mode == UI_LINES && !ui->live.on && type == RECORD_SESSION_RESUME) {
+    const struct core *core = session_core(ui->solo.session);
+    /* It says what it still waits for, as it was said when the wait began. */
+    int64_t now_ms = clock_real_ms();
+    for (const struct turn *waits = core->turns; waits != NULL; waits = waits->next)
+      for (const struct call *call = waits->calls; call != NULL; call = call->next)
+        if (call->state == CALL_WAITING && call->wait_until_ms - now_ms >= LIMIT_LONG_WAIT_MS)
+          session_ui_say_wait(call->wait_until_ms - now_ms, error_class_name(call->class));
+    fflush(stdout);
+  } else if (ui->mode == UI_LINES && !ui->live.on) {
     say_long_wait(record);
+  }
   if (turn != NULL && ui->mode == UI_LINES) {
     live_clear(&ui->live);
     turns_print(stdout, turn, &ui->look);
@@ -155,19 +351,19 @@ static void session_ui_on_trouble(void *ctx, const char *message) {
 void ui_close(struct ui *ui) {
   assert(ui->solo.session != NULL);
   terminal_ask_close(&ui->asks);
-  solo_finished(&ui->solo);
+  single_session_finished(&ui->solo);
 }
 
 static void session_ui_on_finished(void *ctx, struct session *s) {
   struct ui *ui = ctx;
   (void)s;
   terminal_ask_close(&ui->asks);
-  solo_finished(&ui->solo);
+  single_session_finished(&ui->solo);
 }
 
 static void session_ui_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
   struct ui *ui = ctx;
-  summary_hear(&ui->summary, turn, clock_real_ms());
+  turn_lines_hear(&ui->lines, turn, clock_real_ms());
   if (!thinking)
     live_text(&ui->live, call, text);
 }
@@ -175,8 +371,8 @@ static void session_ui_on_delta(void *ctx, long turn, long call, bool thinking, 
 static void session_ui_on_tick(void *ctx, uint64_t now_ms) {
   struct ui *ui = ctx;
   (void)now_ms;
-  if (!terminal_ask_shows(&ui->asks))
-    live_draw(&ui->live, &ui->summary);
+  if (ui->asks.question <= 0)
+    live_draw(&ui->live, &ui->lines);
 }
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
@@ -191,14 +387,20 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
                                 .trouble = session_ui_on_trouble,
                                 .delta = session_ui_on_delta,
                                 .finished = session_ui_on_finished}};
+  ui->look.own = true;
   live_init(&ui->live, &ui->look, false);
   if (mode != UI_LINES)
     ui->live.on = false;
-  if (!paths_logs(logs, dir, err) || !solo_init(&ui->solo, dir, registry, err))
+  if (!paths_logs(logs, dir, err) || !single_session_init(&ui->solo, dir, registry, err))
     return false;
-  notices_init(&ui->notices, &ui->solo.loop, ui->solo.host.processes, NULL);
-  if (mode == UI_LINES)
-    terminal_ask_init(&ui->asks, &ui->solo, &ui->live);
+  notifier_init(&ui->notices, &ui->solo.loop, ui->solo.host.processes, NULL);
+  if (mode == UI_LINES) {
+    ui->asks = (struct terminal_ask){
+        .solo = &ui->solo, .live = &ui->live, .typed = {.max = 2 * LIMIT_ANSWER_BYTES}};
+    if (terminal_ask_can() &&
+        stdin_reader_init(&ui->asks.input, &ui->solo, ask_on_input, &ui->asks))
+      ui->solo.host.attended = true;
+  }
   return true;
 }
 
@@ -208,18 +410,18 @@ void ui_verbose(struct ui *ui, const struct cli_args *args) {
 
 void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past) {
   struct err ignored;
-  bool known = set != NULL && past != NULL && brief_read(&ui->brief, past, &ignored);
+  bool known = set != NULL && past != NULL && summary_read(&ui->summary, past, &ignored);
   (void)known; /* without it, notices lack names */
-  notices_use(&ui->notices, set);
+  notifier_use(&ui->notices, set);
 }
 
 void ui_drop(struct ui *ui) {
   terminal_ask_close(&ui->asks);
-  notices_close(&ui->notices);
-  solo_deinit(&ui->solo);
-  notices_deinit(&ui->notices);
-  brief_deinit(&ui->brief);
+  notifier_close(&ui->notices);
+  single_session_deinit(&ui->solo);
+  notifier_deinit(&ui->notices);
   summary_deinit(&ui->summary);
+  turn_lines_deinit(&ui->lines);
   live_deinit(&ui->live);
 }
 
@@ -237,7 +439,7 @@ static bool lacks_replies(const struct core *core) {
 static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
   char id[STORE_ID_BYTES];
   fprintf(out, "%s: segue resume ", before);
-  cli_put_safe(out, find_word_for(path, id));
+  cli_put_safe(out, resolve_id_word_for(path, id));
   fprintf(out, "%s\n", flags);
 }
 
@@ -251,17 +453,17 @@ static int finish(struct ui *ui, int signals) {
     buf_safe(&text, str_from(broken->text), false);
     fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
     buf_deinit(&text);
-    if (ui->summary.session[0])
+    if (ui->lines.session[0])
       print_resume(stderr, "the log ends at its last durable record; continue with", path, "");
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
-    turns_print_end(stdout, &ui->summary, find_shown(path), &ui->look);
+    turns_print_end(stdout, &ui->lines, resolve_id_shown(path), &ui->look);
     struct buf flags = {0};
     if (lacks_replies(core))
       buf_puts(&flags, " --scenario FILE");
     else
-      buf_puts(&flags, summary_resume_flags(&ui->summary));
+      buf_puts(&flags, turn_lines_resume_flags(&ui->lines));
     if (core->status == SESSION_STOPPED && core_question_count(core) > 0)
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)
@@ -269,19 +471,19 @@ static int finish(struct ui *ui, int signals) {
     buf_deinit(&flags);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};
-    buf_safe(&text, buf_view(&ui->summary.message), false);
+    buf_safe(&text, buf_view(&ui->lines.message), false);
     fprintf(stderr, "segue %s: stopped: %s\n", ui->command, buf_c(&text));
     buf_deinit(&text);
   }
   if (signals > 0 && core->status == SESSION_STOPPED)
     return STATUS_INTERRUPTED;
-  return turns_status(&ui->summary);
+  return turns_status(&ui->lines);
 }
 
 int ui_wait(struct ui *ui) {
   assert(ui->solo.session != NULL);
   terminal_ask_look(&ui->asks, ui->asks.seen_seq); /* asked before the session was known here */
-  int signals = solo_run(&ui->solo, ui->live.on ? session_ui_on_tick : NULL, ui);
+  int signals = single_session_run(&ui->solo, ui->live.on ? session_ui_on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);
   return status;

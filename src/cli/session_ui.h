@@ -7,13 +7,27 @@
 #ifndef SEGUE_CLI_SESSION_UI_H
 #define SEGUE_CLI_SESSION_UI_H
 
-#include "audit/summary.h"
-#include "cli/live.h"
-#include "cli/terminal_ask.h"
-#include "host/notices.h"
-#include "host/solo.h"
+#include "audit/turn_lines.h"
+#include "cli/turns.h"
+#include "host/notifier.h"
+#include "host/single_session.h"
+#include "host/stdin_reader.h"
 
 struct cli_args;
+
+/* Asks the person at the terminal a session's questions, one at a time, while it runs. End of input
+ * leaves the rest for segue inbox. */
+struct terminal_ask {
+  struct single_session *solo;
+  struct live *live;
+  struct stdin_reader input;
+  uint64_t question; /* the question shown; 0: none */
+  uint64_t seen_seq; /* the last durable record */
+  struct buf typed;
+};
+
+/* Returns true if a person is at both ends of the terminal. */
+bool terminal_ask_can(void);
 
 enum ui_mode { UI_LINES, UI_JSON, UI_QUIET };
 
@@ -25,19 +39,20 @@ struct ui {
   enum ui_mode mode;
   struct turns_look look;
   struct live live; /* the turns that are open, on a terminal */
-  struct solo solo;
+  bool away;        /* the last call that ended waits for a provider that is away */
+  struct single_session solo;
   struct watcher watcher;
-  struct summary summary;
+  struct turn_lines lines;
   struct terminal_ask asks; /* asks a person at the terminal */
-  struct notices notices;   /* notifies a program of theirs */
-  struct brief brief;       /* feeds those two */
+  struct notifier notices;  /* notifies a program of theirs */
+  struct summary summary;   /* feeds those two */
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
              const struct provider_registry *registry, struct err *err) MUST_CHECK;
 /* Also shows the agents' words on a terminal (-v). Call it after ui_init. */
 void ui_verbose(struct ui *ui, const struct cli_args *args);
-/* Applies `notify` of the user's configuration: see host/notices.h. Call it after ui_init. past:
+/* Applies `notify` of the user's configuration: see host/notifier.h. Call it after ui_init. past:
  * the log that is continued, or NULL. */
 void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past);
 int ui_wait(struct ui *ui);

@@ -3,17 +3,18 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "cli/forge/task.h"
+#include "base/str.h"
+#include "cli/forge/forge.h"
 #include "cli/help_key.h"
-#include "cli/inputs.h"
-#include "cli/trees/trees.h"
-#include "host/keys.h"
+#include "cli/trees/session_trees.h"
+#include "host/key_leak.h"
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/preflight.h"
 #include "host/workspace_set.h"
 #include "provider/agent/agent.h"
 #include "store/worker.h"
+#include "workflow/load.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,6 +23,83 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- values for params --- */
+
+static bool put_file(json_t *inputs, struct str name, const char *path, struct err *err) {
+  struct buf text = {0};
+  if (!file_read(path, LIMIT_INPUT_BYTES, &text, err)) {
+    err->code = ERR_USAGE;
+    return err_wrap(err, "--input " STR_FMT, STR_ARG(name));
+  }
+  while (text.n > 0 && text.p[text.n - 1] == '\n')
+    text.n--;
+  json_t *value = json_stringn(text.n ? text.p : "", text.n);
+  buf_deinit(&text);
+  if (value == NULL)
+    return err_set(err, ERR_USAGE, "--input " STR_FMT ": %.200s is not UTF-8", STR_ARG(name), path);
+  json_object_setn_new(inputs, name.p, name.n, value);
+  return true;
+}
+
+bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
+  const char *pair;
+  for (size_t i = 0; (pair = cli_values(args, "input", i)) != NULL; i++) {
+    const char *equals = strchr(pair, '=');
+    if (!cli_is_utf8("--input", pair, err))
+      return false;
+    if (equals == NULL || equals == pair)
+      return err_set(err, ERR_USAGE, "--input %.80s: write NAME=VALUE, or NAME=@FILE", pair);
+    struct str name = {pair, (size_t)(equals - pair)};
+    if (json_object_getn(inputs, name.p, name.n) != NULL)
+      return err_set(err, ERR_USAGE, "--input " STR_FMT " is given twice", STR_ARG(name));
+    if (equals[1] == '@') {
+      if (!put_file(inputs, name, equals + 2, err))
+        return false;
+      continue;
+    }
+    json_object_setn_new(inputs, name.p, name.n, json_string(equals + 1));
+  }
+  return true;
+}
+
+static void inputs_ask_one(const json_t *param, json_t *inputs) {
+  const char *name = json_string_value(json_object_get(param, "name"));
+  const char *words = json_string_value(json_object_get(param, "description"));
+  char *line = NULL;
+  size_t room = 0;
+  cli_put_safe(stderr, name);
+  if (words != NULL) {
+    fputs(" (", stderr);
+    cli_put_safe(stderr, words);
+    fputc(')', stderr);
+  }
+  fputs(": ", stderr);
+  fflush(stderr);
+  ssize_t n = getline(&line, &room, stdin);
+  while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+    n--;
+  json_t *value = n > 0 ? json_stringn(line, (size_t)n) : NULL;
+  if (value != NULL)
+    json_object_set_new(inputs, name, value);
+  free(line);
+}
+
+void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs) {
+  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) || cli_flag(args, "quiet") ||
+      cli_flag(args, "json"))
+    return;
+  size_t i;
+  const json_t *param;
+  json_auto_t *params = workflow_params(path);
+  json_array_foreach(params, i, param) {
+    const char *name = json_string_value(json_object_get(param, "name"));
+    if (json_object_get(param, "default") == NULL && json_object_get(inputs, name) == NULL)
+      inputs_ask_one(param, inputs);
+  }
+}
+
+/* --- the rest --- */
 
 static bool fail(const struct cli_args *args, const struct err *err, int *status) {
   *status = cli_fail(args->command->name, err);
@@ -238,6 +316,8 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   setup_set_string(config, "model", model);
   json_object_set_new(config, "interactive", json_false());
   config_resolve(&setup->user, config);
+  if (strcmp(args->command->name, "run") != 0) /* whoever asks once wants to know at once */
+    json_object_set_new(config, "wait_for_outage", json_false());
   return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
 }
 
@@ -272,9 +352,9 @@ static void print_pages(const struct err_list *errors) {
 
 static void print_list(const char *command, const struct err_list *list, const char *severity) {
   for (size_t i = 0; i < list->count; i++)
-    if (list->items[i].line > 0)
+    if (list->items[i].line > 0) {
       cli_print_file_error(&list->items[i], severity);
-    else {
+    } else {
       fprintf(stderr, "segue %s: %s", command, strcmp(severity, "error") == 0 ? "" : "warning: ");
       cli_put_safe(stderr, list->items[i].text);
       fputc('\n', stderr);
@@ -285,40 +365,12 @@ static void print_list(const char *command, const struct err_list *list, const c
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
-/* Holds names of workflows, one of which a misspelt name may mean. */
-enum { NAMES_MAX = 128 };
-
-struct setup_names {
-  char name[NAMES_MAX][64];
-  const char *list[NAMES_MAX + 1]; /* ended by a NULL */
-  size_t count;
-};
-
-static void setup_keep_name(void *ctx, const char *name, const char *folder) {
-  struct setup_names *names = ctx;
-  (void)folder;
-  if (names->count == NAMES_MAX || strlen(name) >= sizeof names->name[0])
-    return;
-  (void)snprintf(names->name[names->count], sizeof names->name[0], "%s", name);
-  names->list[names->count] = names->name[names->count];
-  names->count++;
-}
-
-static bool is_workflow_file(const char *path, const char *cwd, struct err *err) {
+static bool is_workflow_file(const char *path, struct err *err) {
   struct stat st;
   if (path[0] == '\0')
     return err_set(err, ERR_USAGE, "WORKFLOW is empty: write a workflow's file or name");
-  if (stat(path, &st) != 0) {
-    struct setup_names names = {0};
-    if (errno != ENOENT)
-      return true;
-    paths_workflows(cwd, setup_keep_name, &names);
-    const char *near = str_nearest(str_from(path), names.list);
-    return err_set(err, ERR_NOT_FOUND,
-                   "there is no file %.300s, and no workflow of that name: %s%s%s", path,
-                   near ? "did you mean " : "segue help run says where they are searched for",
-                   near ? near : "", near ? "?" : "");
-  }
+  if (stat(path, &st) != 0)
+    return errno != ENOENT || err_set(err, ERR_NOT_FOUND, "there is no file %.300s", path);
   return !S_ISDIR(st.st_mode) ||
          err_set(err, ERR_INVALID, "%.300s is a folder: write the path of a workflow's file", path);
 }
@@ -328,10 +380,13 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
   assert(setup->registry != NULL);
   char found[PATHS_BYTES];
   struct err err = {0};
-  const char *path = paths_workflow(word, setup->cwd, found) ? found : word;
+  const char *path = paths_workflow(word, setup->cwd, found, &err);
   json_decref(setup->facets);
   setup->facets = json_array();
-  if (!is_workflow_file(path, setup->cwd, &err)) {
+  setup->hides = path != NULL ? err : (struct err){0};
+  if (setup->hides.code != ERR_NONE)
+    err_list_add(warnings, &err);
+  if (path == NULL || !is_workflow_file(path, &err)) {
     err_list_add(errors, &err);
     return false;
   }
@@ -366,6 +421,8 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
   if (ok && !warnings_shown && !cli_flag(args, "quiet")) {
     err_list_deinit(&warnings);
     warnings = (struct err_list){0};
+    if (setup->hides.code != ERR_NONE)
+      err_list_add(&warnings, &setup->hides);
     preflight_warn(setup->facets, setup->cwd, &warnings);
     warnings_shown = true;
   }
@@ -433,14 +490,18 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   struct err err = {0};
   bool quiet = cli_flag(args, "quiet"), given;
   char found[PATHS_BYTES];
+  struct err none;
   setup->starts = true;
   setup->inputs = json_object();
   given = inputs_read(args, setup->inputs, &err);
+  const char *path = paths_workflow(word, setup->cwd, found, &none);
   if (!given)
     err_list_add(&errors, &err);
-  else
-    inputs_ask(args, paths_workflow(word, setup->cwd, found) ? found : word, setup->inputs);
+  else if (path != NULL)
+    inputs_ask(args, path, setup->inputs);
   (void)setup_load(setup, word, &errors, &warnings);
+  if (setup->hides.code != ERR_NONE)
+    err_list_add(&doubts, &setup->hides);
   preflight_warn(setup->facets, setup->cwd, &doubts);
   bool ok = setup_task(args, task, &err) && forge_task_take(args, task, setup->config, &err);
   if (!ok)

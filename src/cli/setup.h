@@ -16,6 +16,7 @@ struct setup {
   struct workflow_marks *marks; /* places in its file */
   json_t *config;               /* session_start's */
   json_t *inputs;               /* for the workflow's params: name -> text */
+  struct err hides;             /* what the workflow's file hides, see paths_workflow */
   bool starts;                  /* a session is to begin, so no param may lack its value */
   json_t *facets; /* the files that the workflow's facets came from; see workflow/facets.h */
   struct scenario scenario;
@@ -88,5 +89,19 @@ bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err 
 
 /* Reads a task from --task or --task-file (- is stdin); empty if neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;
+
+#define INPUT_OPTION                                                                               \
+  {                                                                                                \
+    "input", 'i', "NAME=VALUE",                                                                    \
+        "the value of one of the workflow's params; NAME=@FILE reads it from a file", true         \
+  }
+
+/* Puts the given values into `inputs`. */
+bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) MUST_CHECK;
+
+/* Asks for each param of the file that has neither a value nor a default, if standard input and
+ * standard error are a terminal and neither --quiet nor --json was given; otherwise does
+ * nothing. */
+void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs);
 
 #endif

@@ -2,10 +2,14 @@
 #include "cli/turns.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
-#include "view/words.h"
+#include "os/clock.h"
+#include "view/number_format.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,15 +31,12 @@ enum {
   WIDTH_WHY_MIN = 24,
 };
 
-static int pad(struct buf *out, int used, int width) {
+/* Puts a cell of at least `width` columns, cut to `max`. Returns the columns used. */
+static int turns_cell(struct buf *out, struct str text, int width, int max) {
+  int used = cli_fit(out, text, max);
   for (; used < width; used++)
     buf_putc(out, ' ');
   return used;
-}
-
-/* Puts a cell of at least `width` columns, cut to `max`. Returns the columns used. */
-static int turns_cell(struct buf *out, struct str text, int width, int max) {
-  return pad(out, cli_fit(out, text, max), width);
 }
 
 static enum colour method_colour(const char *method) {
@@ -68,18 +69,9 @@ static int names_width(const struct turns_look *look) {
   return wanted > WIDTH_MOVEMENT ? turns_least(wanted, room) : WIDTH_MOVEMENT;
 }
 
-/* Puts what the turn took: "8.0 s  1234 tokens  $0.0123". */
-static void put_used(struct buf *out, const struct turn_line *line) {
-  const struct spend *s = &line->spends.all;
-  view_put_time(out, line->duration_ms > 0 ? line->duration_ms : 0);
-  if (s->input + s->output > 0)
-    buf_printf(out, "  %lld tokens", (long long)(s->input + s->output));
-  if (s->priced > 0)
-    buf_printf(out, "  $%.4f", (double)s->cost_nano / 1e9);
-}
-
-static void put_dim(struct buf *b, const struct turns_look *look, struct str text, int columns) {
-  buf_printf(b, "  %s", cli_paint(look->colours, COLOUR_DIM));
+static void put_painted(struct buf *b, const struct turns_look *look, enum colour colour,
+                        struct str text, int columns) {
+  buf_printf(b, "  %s", cli_paint(look->colours, colour));
   (void)cli_fit(b, text, columns);
   buf_puts(b, cli_paint(look->colours, COLOUR_NONE));
 }
@@ -88,24 +80,31 @@ static void put_dim(struct buf *b, const struct turns_look *look, struct str tex
 static void print_rest(struct buf *b, const struct turn_line *line, const struct turns_look *look,
                        int used, bool beside) {
   struct buf spent = {0};
+  enum colour why = line->tried ? COLOUR_RED : COLOUR_DIM;
   int below = look->columns - WIDTH_TURN - 3, rest = look->columns - used - 2;
-  if (line->judged)
-    put_used(&spent, line);
+  if (line->judged) {
+    const struct spend *s = &line->spends.all;
+    view_put_time(&spent, line->duration_ms > 0 ? line->duration_ms : 0);
+    if (s->input + s->output > 0)
+      buf_printf(&spent, "  %lld tokens", (long long)(s->input + s->output));
+    if (s->priced > 0)
+      buf_printf(&spent, "  $%.4f", (double)s->cost_nano / 1e9);
+  }
   int tail = (int)spent.n;
   if (beside)
-    put_dim(b, look, buf_view(&line->why), rest - (tail > 0 ? tail + 2 : 0));
+    put_painted(b, look, why, buf_view(&line->why), rest - (tail > 0 ? tail + 2 : 0));
   bool fits = beside || !look->terminal || rest >= tail;
   bool tells = line->duration_ms >= 1000 || line->spends.all.input + line->spends.all.output > 0;
   if (fits && tail > 0)
-    put_dim(b, look, buf_view(&spent), tail);
+    put_painted(b, look, COLOUR_DIM, buf_view(&spent), tail);
   if (!beside && line->why.n > 0) {
     buf_puts(b, "\n    ");
-    put_dim(b, look, buf_view(&line->why), below - (fits ? 0 : tail + 2));
+    put_painted(b, look, why, buf_view(&line->why), below - (fits ? 0 : tail + 2));
   } else if (!fits && tells) {
     buf_puts(b, "\n    ");
   }
   if (!fits && tells)
-    put_dim(b, look, buf_view(&spent), tail);
+    put_painted(b, look, COLOUR_DIM, buf_view(&spent), tail);
   buf_deinit(&spent);
 }
 
@@ -162,31 +161,31 @@ static const struct {
     {"running", "OPEN", STATUS_FAILED, COLOUR_YELLOW},
 };
 
-static size_t status_index(const struct summary *s) {
+static size_t status_index(const struct turn_lines *s) {
   size_t i = 0;
   while (i + 1 < ARRAY_LEN(statuses) && strcmp(statuses[i].status, s->status) != 0)
     i++;
   return i;
 }
 
-int turns_status(const struct summary *s) {
+int turns_status(const struct turn_lines *s) {
   return statuses[status_index(s)].exit;
 }
 
-void turns_print_end(FILE *out, const struct summary *s, const char *path,
+void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
                      const struct turns_look *look) {
   assert(path != NULL);
   const bool colours = look->colours;
   const int columns = look->columns;
   struct buf b = {0}, methods = {0};
   size_t i = status_index(s);
-  json_t *spent = summary_spent(s);
-  summary_methods(s, &methods);
+  json_t *spent = turn_lines_spent(s);
+  turn_lines_methods(s, &methods);
   struct buf used_up = {0};
   spend_print(spent, &used_up);
   if (s->turns > 0) {
     buf_puts(&methods, methods.n > 0 ? "  " : "");
-    view_put_time(&methods, summary_duration(s));
+    view_put_time(&methods, turn_lines_duration(s));
   }
   if (methods.n > 0 && used_up.n > 0)
     buf_puts(&methods, "  ");
@@ -213,8 +212,10 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path,
   buf_deinit(&b);
 }
 
-void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
-                const struct turns_look *look) {
+/* Appends the live line of a turn on a terminal: spinner, movement, what runs, tool, tokens, how
+ * long, and how long ago it was heard. No newline. now_ms: real time. */
+static void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
+                       const struct turns_look *look) {
   assert(look->columns >= LIMIT_TERM_MIN_COLUMNS);
   static const char *const frames[] = {"|", "/", "-", "\\"};
   const struct spend *s = &line->spends.all;
@@ -225,11 +226,13 @@ void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, in
   view_put_time(&tail, now_ms > line->started_ms ? now_ms - line->started_ms : 0);
   if (tokens > 0)
     buf_printf(&tail, "  %lld tokens", (long long)tokens);
-  if (silent_ms >= LIMIT_LIVE_SILENT_MS) {
+  if (silent_ms >= LIMIT_LIVE_SILENT_MS && !line->away) {
     buf_puts(&tail, "  silent for ");
     view_put_time(&tail, silent_ms);
   }
   buf_str(&text, buf_view(&line->now));
+  if (line->away && look->own)
+    buf_puts(&text, LOOK_HOW_TO_LEAVE);
   if (line->tool.n > 0)
     buf_printf(&text, "%s%s", text.n > 0 ? "  " : "", buf_c(&line->tool));
   const int name = names_width(look);
@@ -246,4 +249,123 @@ void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, in
   (void)cli_fit(out, buf_view(&tail), rest);
   buf_deinit(&tail);
   buf_deinit(&text);
+}
+
+/* --- the live part --- */
+
+void live_init(struct live *live, const struct turns_look *look, bool verbose) {
+  const char *term = getenv("TERM");
+  *live = (struct live){.look = look, .verbose = verbose};
+  live->on = look->terminal && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+void live_deinit(struct live *live) {
+  buf_deinit(&live->words);
+}
+
+static void live_erase(struct live *live, struct buf *out) {
+  if (live->rows > 1)
+    buf_printf(out, "\033[%dA", live->rows - 1);
+  if (live->rows > 0)
+    buf_puts(out, "\r\033[J");
+  live->rows = 0;
+}
+
+static void live_flush(struct buf *out) {
+  if (out->n > 0)
+    (void)fwrite(out->p, 1, out->n, stdout);
+  (void)fflush(stdout);
+  buf_deinit(out);
+}
+
+void live_clear(struct live *live) {
+  struct buf out = {0};
+  live_erase(live, &out);
+  if (out.n > 0)
+    live_flush(&out);
+  buf_deinit(&out);
+}
+
+static void live_put_words(const struct live *live, struct buf *out, struct str text) {
+  buf_printf(out, "    %s", cli_paint(live->look->colours, COLOUR_DIM));
+  (void)cli_fit(out, text, live->look->columns - 5);
+  buf_puts(out, cli_paint(live->look->colours, COLOUR_NONE));
+}
+
+/* Puts the open turns, oldest first. */
+static void live_put_turns(struct live *live, struct buf *out, const struct turn_line *line,
+                           unsigned left) {
+  if (line == NULL || left == 0)
+    return;
+  live_put_turns(live, out, line->next, left - 1);
+  if (live->rows++ > 0)
+    buf_putc(out, '\n');
+  turns_live(out, line, live->tick, clock_real_ms(), live->look);
+}
+
+void live_draw(struct live *live, const struct turn_lines *s) {
+  struct buf out = {0};
+  if (!live->on || (s->open == NULL && live->rows == 0))
+    return;
+  live_erase(live, &out);
+  live->tick++;
+  if (live->words.n > 0 && s->open != NULL) {
+    live_put_words(live, &out, buf_view(&live->words));
+    live->rows++;
+  }
+  live_put_turns(live, &out, s->open, LIMIT_LIVE_LINES);
+  live_flush(&out);
+}
+
+/* Returns how much of a text fits on a line: up to its last blank, if it has one. */
+static size_t live_fitting(const struct live *live, struct str text) {
+  size_t most = (size_t)(live->look->columns - 6), at = most;
+  if (text.n <= most)
+    return text.n;
+  while (at > most / 2 && text.p[at] != ' ')
+    at--;
+  at = text.p[at] == ' ' ? at + 1 : utf8_floor(text.p, most);
+  return at > 0 ? at : most;
+}
+
+static void live_print_line(struct live *live, struct buf *out, struct str line) {
+  while (line.n > 0) {
+    size_t n = live_fitting(live, line);
+    live_put_words(live, out, (struct str){line.p, n});
+    buf_putc(out, '\n');
+    line = (struct str){line.p + n, line.n - n};
+  }
+}
+
+void live_text_over(struct live *live) {
+  struct buf out = {0};
+  if (live->words.n == 0)
+    return;
+  live_erase(live, &out);
+  live_print_line(live, &out, str_trim(buf_view(&live->words)));
+  live_flush(&out);
+  buf_deinit(&live->words);
+}
+
+void live_text(struct live *live, long call, struct str text) {
+  struct buf out = {0};
+  if (!live->on || !live->verbose)
+    return;
+  if (live->call != call)
+    live_text_over(live);
+  live->call = call;
+  buf_str(&live->words, text);
+  struct str rest = buf_view(&live->words);
+  bool longer = rest.n > LIMIT_LIVE_TEXT_BYTES || (int)rest.n > live->look->columns * 2;
+  const char *end = rest.n > 0 ? memrchr(rest.p, '\n', rest.n) : NULL;
+  if (end == NULL && !longer)
+    return;
+  size_t whole = end != NULL ? (size_t)(end - rest.p) + 1 : live_fitting(live, rest);
+  live_erase(live, &out);
+  for (struct str lines = {rest.p, whole}; lines.p != NULL && lines.n > 0;)
+    live_print_line(live, &out, str_next_line(&lines));
+  live_flush(&out);
+  memmove(live->words.p, live->words.p + whole, live->words.n - whole);
+  live->words.n -= whole;
+  live->words.p[live->words.n] = '\0';
 }

@@ -2,7 +2,7 @@
 #ifndef SEGUE_CLI_TURNS_H
 #define SEGUE_CLI_TURNS_H
 
-#include "audit/summary.h"
+#include "audit/turn_lines.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +13,9 @@ struct turns_look {
   bool terminal; /* otherwise a pipe: no width matters */
   int columns;
   int names; /* width of movements' names in columns, where there is room */
+  bool own;  /* the session runs in this process: Ctrl-C stops it */
 };
+#define LOOK_HOW_TO_LEAVE " (Ctrl-C stops, segue resume goes on)"
 /* Looks at that descriptor; names is filled in when they are known (summary.names). */
 struct turns_look turns_look_of(int fd);
 
@@ -21,13 +23,36 @@ struct turns_look turns_look_of(int fd);
  * line of their own. */
 void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look);
 /* Prints "COMPLETE  5 turns  when 2 ...  path", and why it stopped, if it did. */
-void turns_print_end(FILE *out, const struct summary *s, const char *path,
+void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
                      const struct turns_look *look);
-/* Appends the live line of a turn on a terminal: spinner, movement, what runs, tool, tokens, how
- * long, and how long ago it was heard. No newline. now_ms: real time. */
-void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
-                const struct turns_look *look);
 /* Returns the exit status for the session's status. */
-int turns_status(const struct summary *s);
+int turns_status(const struct turn_lines *s);
+
+/* Draws the live part of the terminal while a session runs: a line for each open turn, redrawn in
+ * place, and with -v the agent's words above them.
+ *
+ *   live_init(&live, &look, verbose)   off unless look is a terminal
+ *   live_draw(&live, &summary)         again and again
+ *   live_text(&live, ...)              a piece of an answer came
+ *   live_clear(&live)                  before anything else is printed there
+ *   live_deinit(&live) */
+struct live {
+  const struct turns_look *look; /* borrowed */
+  bool on, verbose;
+  int rows; /* drawn; the cursor is in the last one */
+  unsigned tick;
+  struct buf words; /* words without a line end yet */
+  long call;        /* the call that they are from */
+};
+
+void live_init(struct live *live, const struct turns_look *look, bool verbose);
+void live_deinit(struct live *live);
+void live_clear(struct live *live);
+void live_draw(struct live *live, const struct turn_lines *s);
+/* Takes an agent's words as they come: whole lines are printed, the last one is drawn while it
+ * grows. Does nothing without -v. */
+void live_text(struct live *live, long call, struct str text);
+/* Notes that the call has no more words: an unfinished line is printed. */
+void live_text_over(struct live *live);
 
 #endif

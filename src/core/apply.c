@@ -1,23 +1,24 @@
-/* Folds records into the state: sessions, turns, and the table of all types. */
+/* Folds records into the state. */
 #include "core/apply.h"
 
 #include "base/list.h"
 #include "base/log.h"
 #include "core/budget.h"
+#include "core/checks.h"
 #include "core/decide.h"
 #include "core/fold.h"
-#include "core/gates.h"
 #include "core/group.h"
 #include "core/guard.h"
-#include "core/kept.h"
+#include "core/human.h"
 #include "core/monitor.h"
-#include "core/people.h"
-#include "core/report.h"
+#include "core/report_file.h"
+#include "core/retained.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
+#include "judge/usage.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ bool fold_take_text(const struct fold *f, enum member key, struct buf *out) {
   return true;
 }
 
-void fold_set_json(json_t **slot, const json_t *value) {
+/* null and NULL: none */
+static void fold_set_json(json_t **slot, const json_t *value) {
   json_decref(*slot);
   *slot = value && !json_is_null(value) ? json_incref((json_t *)value) : NULL;
 }
@@ -51,20 +53,610 @@ struct turn *fold_turn(const struct fold *f) {
   return turn;
 }
 
-const struct structured_config *fold_structured(const struct fold *f, const struct turn *turn) {
+static const struct structured_config *fold_structured(const struct fold *f,
+                                                       const struct turn *turn) {
   return f->core->workflow->movements[turn->movement].structured;
 }
 
-void fold_worked(const struct fold *f, struct turn *turn) {
+/* Ends the movement's own work: its reports follow, or its judgment. */
+static void fold_worked(const struct fold *f, struct turn *turn) {
   bool reports = f->core->workflow->movements[turn->movement].contract_count > 0;
   turn->phase = reports ? TURN_REPORTING : TURN_JUDGING;
 }
 
-void fold_take_answer(struct turn *turn, struct call *call) {
+/* Makes the answer the turn's; the call keeps none. */
+static void fold_take_answer(struct turn *turn, struct call *call) {
   buf_deinit(&turn->text);
   turn->text = call->text;
   turn->text_seq = call->text_seq;
   call->text = (struct buf){0};
+}
+
+/* --- calls --- */
+
+/* Counts the call's token: small numbers in an array (a script takes its replies by number), others
+ * in an object by their text. */
+static void count_token(struct core *core, const struct call *call) {
+  json_t *counts = json_object_get(core->token_counts, call->provider);
+  json_int_t number = json_integer_value(call->token);
+  if (call->token == NULL)
+    return;
+  if (json_is_integer(call->token) && number >= 0 && number < LIMIT_TOKEN_NUMBER) {
+    if (!json_is_array(counts)) {
+      counts = json_array();
+      json_object_set_new(core->token_counts, call->provider, counts);
+    }
+    while (json_array_size(counts) <= (size_t)number)
+      json_array_append_new(counts, json_integer(0));
+    json_t *count = json_array_get(counts, (size_t)number);
+    json_integer_set(count, json_integer_value(count) + 1);
+    return;
+  }
+  if (!json_is_object(counts)) {
+    counts = json_object();
+    json_object_set_new(core->token_counts, call->provider, counts);
+  }
+  char *key = json_dump_text(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
+  json_int_t n = json_integer_value(json_object_get(counts, key));
+  json_object_set_new(counts, key, json_integer(n + 1));
+  free(key);
+}
+
+/* Takes the schema, which only the first call_start that sends it holds; later ones refer to that
+ * record. */
+static bool use_schema(const struct fold *f, struct call *call) {
+  const json_t *schema = NULL;
+  struct str ref;
+  char place[TEXTS_PLACE_BYTES];
+  if (record_ref(f->record, MEMBER_SCHEMA, &ref)) {
+    schema = json_object_getn(f->core->schemas, ref.p, ref.n);
+    if (schema == NULL)
+      return fold_bad(f, "its schema refers to a record that has none");
+  } else if (record_get(f->record, MEMBER_SCHEMA) != NULL) {
+    print_into(place, sizeof place, "%lld#/schema", (long long)f->record->seq);
+    schema = f->core->proves ? json_true() : fold_tree(f, MEMBER_SCHEMA);
+    json_object_set(f->core->schemas, place, (json_t *)schema);
+  }
+  fold_set_json(&call->schema, schema);
+  return true;
+}
+
+/* Returns true if the turn may make such a call now. A turn makes one call of its own; to produce a
+ * value it makes more, one after the other. */
+static bool may_call(const struct fold *f, const struct turn *turn, enum call_purpose purpose) {
+  const struct structured_config *structured = fold_structured(f, turn);
+  json_int_t number = fold_number(f, MEMBER_INVARIANT);
+  bool checks = purpose == PURPOSE_CHECK;
+  if (purpose != PURPOSE_EXECUTE && purpose != PURPOSE_REASK && !checks)
+    return fold_bad(f, "its purpose is not of this point");
+  if (structured == NULL && (purpose != PURPOSE_EXECUTE || turn->calls != NULL))
+    return fold_bad(f, "its turn has had its call");
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
+      return fold_bad(f, "another call of its turn is not over");
+  if (checks && (number < 1 || (size_t)number > invariants_count(structured->invariants)))
+    return fold_bad(f, "its invariant is not in the workflow");
+  size_t count = 0;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    count += call_generates(call);
+  return checks || count < TURN_GENERATIONS || fold_bad(f, "its turn asked often enough");
+}
+
+static void lose_changes(struct core *core, struct turn *turn, struct str why) {
+  free(turn->unseen);
+  turn->unseen = xstrndup(why.p, why.n);
+  touched_unknown(core, turn);
+}
+
+/* Adds up what the attempts of the turn changed, counting each file once. */
+static void add_changed(const struct fold *f, struct turn *turn) {
+  const json_t *files = fold_tree(f, MEMBER_FILES), *file;
+  struct str why = fold_text(f, MEMBER_FILES_UNKNOWN);
+  int64_t more = fold_number(f, MEMBER_FILES_MORE);
+  size_t i;
+  bool again = json_at(f->core->config, "rejudges") != NULL; /* perhaps of a turn without a call */
+  if (why.n > 0 || (!json_is_array(files) && !again))
+    lose_changes(f->core, turn, why.n > 0 ? why : STR("nobody looked"));
+  if (!json_is_array(files))
+    return;
+  turn->shared |= record_is_true(f->record, MEMBER_FILES_SHARED);
+  more = more > 0 && more < LIMIT_TREE_FILES ? more : 0;
+  touched_add(f->core, turn, files, more);
+  turn->files_more += more;
+  if (turn->files == NULL || json_array_size(turn->files) == 0) {
+    fold_set_json(&turn->files, files);
+    return;
+  }
+  json_t *both = json_clone_top(turn->files);
+  json_array_foreach(files, i, file) {
+    size_t k = 0;
+    while (k < json_array_size(both) &&
+           !json_same(json_at(json_array_get(both, k), "path"), json_at(file, "path")))
+      k++;
+    if (k == json_array_size(both))
+      json_array_append(both, (json_t *)file);
+  }
+  fold_set_json(&turn->files, both);
+  json_decref(both);
+}
+
+static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
+  enum call_purpose purpose;
+  enum judge_stage stage = STAGE_COUNT;
+  int stage_calls = 0;
+  struct call **at = &turn->calls;
+  if (id != f->core->call_count + 1)
+    return (void)fold_bad(f, "its call number is not the next one"), NULL;
+  if (!call_purpose_from_name(fold_text(f, MEMBER_PURPOSE), &purpose))
+    return (void)fold_bad(f, "its purpose is unknown"), NULL;
+  bool judges = purpose == PURPOSE_JUDGE || fold_has(f, MEMBER_STAGE);
+  bool reports = purpose == PURPOSE_REPORT;
+  enum turn_phase phase = judges ? TURN_JUDGING : TURN_EXECUTING;
+  if (turn->phase != (reports ? TURN_REPORTING : phase))
+    return (void)fold_bad(f, "its turn is not at that point"), NULL;
+  if (judges && purpose != PURPOSE_JUDGE && purpose != PURPOSE_REASK)
+    return (void)fold_bad(f, "its purpose is not of this point"), NULL;
+  if (judges && !judge_stage_from_name(fold_text(f, MEMBER_STAGE), &stage))
+    return (void)fold_bad(f, "it is for no stage"), NULL;
+  if (reports ? !report_may_call(f, turn) : !judges && !may_call(f, turn, purpose))
+    return NULL;
+  json_int_t vote = judges ? fold_number(f, MEMBER_VOTE) : 0;
+  if (vote < 0 || vote > LIMIT_PANEL_COUNT)
+    return (void)fold_bad(f, "its vote is of no panel"), NULL;
+  for (; *at; at = &(*at)->next)
+    stage_calls += (*at)->stage == stage && (*at)->vote == (int)vote;
+  if (judges && stage_calls >= STAGE_JUDGE_CALLS)
+    return (void)fold_bad(f, "its stage asked often enough"), NULL;
+  struct call *call = xcalloc(1, sizeof *call);
+  f->core->call_count = id;
+  spends_begin(&f->core->spends, f->core->workflow->movements[turn->movement].name,
+               fold_text(f, MEMBER_PROVIDER));
+  call->id = id;
+  call->purpose = purpose;
+  call->stage = stage;
+  call->vote = (int)vote;
+  call->invariant = purpose == PURPOSE_CHECK ? (int)fold_number(f, MEMBER_INVARIANT) : 0;
+  call->report = reports ? report_number(f, turn) : 0;
+  call->prompt_seq = (uint64_t)f->record->seq;
+  *at = call;
+  return call;
+}
+
+static void set_provider_session(struct call *call, struct str id) {
+  call->forks = call->forks && str_eq_c(id, call->provider_session);
+  free(call->provider_session);
+  call->provider_session = id.n > 0 ? xstrndup(id.p, id.n) : NULL;
+}
+
+/* Takes the conversation that the attempt continues, if it continues one. */
+static void use_session(const struct fold *f, struct call *call) {
+  const json_t *session = fold_tree(f, MEMBER_SESSION);
+  const json_t *id = json_at(session, "id");
+  call->resumed = json_is_true(json_at(session, "resumed")) && json_is_string(id);
+  set_provider_session(call, call->resumed ? str_from(json_string_value(id)) : STR(""));
+  call->forks = call->resumed && json_is_true(json_at(session, "forked"));
+}
+
+static void forget_told(struct call *call) {
+  json_decref(call->told.usage);
+  memset(&call->told, 0, sizeof call->told);
+}
+
+/* Keeps how far a conversation has come, for the call that continues it. Logs of older versions
+ * have no total where the backend told a cost: that was told. */
+static void keep_total(struct core *core, struct str id, const json_t *usage) {
+  json_t *total = json_incref((json_t *)json_at(usage, "total"));
+  const json_t *cost = json_at(usage, "cost_usd");
+  if (total == NULL && cost != NULL && json_at(usage, "cost_from") == NULL)
+    total = json_pack("{sO}", "cost_usd", cost);
+  if (total != NULL && id.n > 0 && core->totals == NULL)
+    core->totals = json_object();
+  if (total != NULL && id.n > 0)
+    json_object_setn(core->totals, id.p, id.n, total);
+  json_decref(total);
+}
+
+/* Counts what an interrupted attempt reported of its use: nothing more is known. */
+static void count_lost(const struct fold *f, const struct turn *turn, struct call *call) {
+  struct core *core = f->core;
+  if (call->told.usage == NULL)
+    return;
+  json_t *usage = json_clone_top(call->told.usage);
+  json_object_set_new(usage, "told", json_string("partial"));
+  spends_add(&core->spends, call->purpose, core->workflow->movements[turn->movement].name,
+             str_from(call->provider), usage, 0);
+  json_decref(usage);
+  keep_total(core, str_from(call->provider_session), call->told.usage);
+  call->spent.tokens += call->told.tokens;
+  call->spent.cost_nano += call->told.cost_nano;
+}
+
+static bool apply_call_start(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  if (turn == NULL)
+    return false;
+  long id = (long)fold_number(f, MEMBER_CALL);
+  struct call *call = turn_call(turn, id);
+  bool repeats = fold_has(f, MEMBER_REPEATS);
+  uint64_t seq = f->core->seq + 1; /* the number of this record */
+  json_int_t attempt = fold_number(f, MEMBER_ATTEMPT);
+  if (attempt != (call ? call->attempt : 0) + 1)
+    return fold_bad(f, "its attempt is not the next one");
+  if (call != NULL && call->state != (repeats ? CALL_RUNNING : CALL_WAITING))
+    return fold_bad(f, "its call does not wait for another attempt");
+  if (call == NULL) {
+    call = new_call(f, turn, id);
+    if (call == NULL)
+      return false;
+  }
+  struct str provider = fold_text(f, MEMBER_PROVIDER), model = fold_text(f, MEMBER_MODEL);
+  int64_t now_ms;
+  if (call->outage.tries > 0 && record_time_parse(f->record->ts.p, &now_ms)) {
+    int64_t late_ms = now_ms - call->outage.at_ms; /* nobody waited, or the clock was set */
+    if (late_ms > LIMIT_OUTAGE_LATE_MS || late_ms < -LIMIT_OUTAGE_LATE_MS)
+      call->outage.since_ms += late_ms;
+    call->outage.at_ms = now_ms;
+  }
+  if (call->fallback != NULL) { /* the call starts anew elsewhere */
+    free(call->fallback);
+    call->fallback = NULL;
+    call->failures = call->outage.tries = 0;
+    call->session_lost = false;
+  }
+  if (repeats)
+    count_lost(f, turn, call);
+  forget_told(call);
+  use_session(f, call);
+  free(call->provider);
+  free(call->model);
+  call->provider = xstrndup(provider.p, provider.n);
+  call->model = model.n ? xstrndup(model.p, model.n) : NULL;
+  struct str cwd = fold_text(f, MEMBER_CWD);
+  free(call->cwd);
+  call->cwd = cwd.n > 0 ? xstrndup(cwd.p, cwd.n) : NULL;
+  fold_set_json(&call->sandbox, fold_tree(f, MEMBER_SANDBOX));
+  fold_set_json(&call->options, fold_tree(f, MEMBER_OPTIONS));
+  if (attempt == 1)
+    fold_set_json(&call->wanted, call->options);
+  fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
+  if (!use_schema(f, call))
+    return false;
+  struct str sha256 = fold_text(f, MEMBER_PROMPT_SHA256);
+  if (sha256.n == SHA256_HEX - 1)
+    memcpy(call->prompt_sha256, sha256.p, sha256.n);
+  call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
+  call->attempt = (int)attempt;
+  call->state = CALL_RUNNING;
+  call->tool_count = 0;
+  if (!repeats)
+    count_token(f->core, call);
+  else if (call->purpose == PURPOSE_EXECUTE)
+    lose_changes(f->core, turn, STR("an attempt was cut off"));
+  struct str part;
+  for (uint32_t i = 0; !f->core->proves && record_part(f->record, i, &part); i++)
+    texts_add(&f->core->texts, part, seq, TEXT_PART, i);
+  return true;
+}
+
+/* Returns true for a duration of at most some 30 years, so that sums stay in range. */
+static bool is_duration(json_int_t ms) {
+  return ms >= 0 && ms < (json_int_t)1 << 40;
+}
+
+/* Sends the next attempt to another provider, without a wait. */
+static void take_fallback(const struct fold *f, struct call *call) {
+  struct str name = fold_text(f, MEMBER_FALLBACK);
+  if (name.n == 0)
+    return;
+  free(call->fallback);
+  call->fallback = xstrndup(name.p, name.n);
+  call->state = CALL_WAITING;
+  call->wait_until_ms = 0;
+}
+
+/* Returns the record's running call and sets its turn; NULL with err set if the call does not
+ * run. */
+static struct call *running_call(const struct fold *f, struct turn **turn) {
+  *turn = fold_turn(f);
+  if (*turn == NULL)
+    return NULL;
+  struct call *call = turn_call(*turn, (long)fold_number(f, MEMBER_CALL));
+  if (call != NULL && call->state == CALL_RUNNING)
+    return call;
+  (void)fold_bad(f, "its call is not running");
+  return NULL;
+}
+
+static bool apply_admission(const struct fold *f) {
+  struct turn *turn;
+  struct call *call = running_call(f, &turn);
+  enum admission_answer answer;
+  if (call == NULL)
+    return false;
+  if (!admission_from_name(fold_text(f, MEMBER_ANSWER), &answer))
+    return fold_bad(f, "its answer is unknown");
+  if (answer == ADMISSION_FALLBACK)
+    take_fallback(f, call);
+  return true;
+}
+
+/* Remembers the conversation that the next call continues. */
+static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
+  struct buf key = {0};
+  if (call->provider_session == NULL || call->forks ||
+      turn->item > 0) /* a fork is not continued, nor is an item's conversation */
+    return;
+  core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), false,
+                   &key);
+  json_object_set_new(f->core->sessions, buf_c(&key), json_string(call->provider_session));
+  buf_deinit(&key);
+}
+
+/* Notes until when the provider has to cool down; meanwhile others do its work and its judging. */
+static void keep_behind(const struct fold *f, const struct call *call, const json_t *error) {
+  json_int_t ms = json_integer_value(json_at(error, "retry_after_ms"));
+  int64_t now_ms;
+  if (call->fallback == NULL || !record_time_parse(f->record->ts.p, &now_ms))
+    return;
+  if (ms < LIMIT_BEHIND_MS || ms > LIMIT_RESET_WAIT_MS)
+    ms = LIMIT_BEHIND_MS;
+  if (f->core->behind == NULL)
+    f->core->behind = json_object();
+  json_object_set_new(f->core->behind, call->provider, json_integer(now_ms + ms));
+}
+
+static void set_reached(struct core *core, const struct call *call, bool answered) {
+  if (core->reached == NULL)
+    core->reached = json_object();
+  json_object_set_new(core->reached, call->provider, json_boolean(answered));
+}
+
+/* Folds a failed attempt: the call waits for the next one, goes to another provider, or is over. */
+static bool call_failed(const struct fold *f, struct call *call, const json_t *error) {
+  const json_t *message = json_at(error, "message");
+  bool wait = fold_has(f, MEMBER_RETRY_IN_MS);
+  int64_t now_ms;
+  call->class = CLASS_PROTOCOL;
+  (void)error_class_from_name(str_from(json_string_value(json_at(error, "class"))), &call->class);
+  buf_clear(&call->text);
+  if (json_is_string(message))
+    buf_append(&call->text, json_string_value(message), json_string_length(message));
+  call->session_lost |= call->class == CLASS_NOT_FOUND && call->resumed;
+  call->state = wait ? CALL_WAITING : CALL_FAILED;
+  /* The attempt is one of the call's, or one of an outage, which uses up none of them. After an
+   * outage that lasted too long, no call waits for that provider until it answers. */
+  const json_t *outage = fold_tree(f, MEMBER_OUTAGE);
+  if (outage == NULL) {
+    if (call->outage.tries > 0 && call->state == CALL_FAILED &&
+        error_class_is_transient(call->class))
+      set_reached(f->core, call, false);
+    call->outage.tries = 0;
+    call->failures++;
+  } else if (record_time_parse(json_view(json_at(outage, "since")).p, &call->outage.since_ms)) {
+    call->outage.tries++;
+  }
+  take_fallback(f, call);
+  keep_behind(f, call, error);
+  if (!wait)
+    return true;
+  if (!record_time_parse(f->record->ts.p, &now_ms))
+    return fold_bad(f, "its ts is not a time");
+  call->wait_until_ms = call->outage.at_ms = now_ms + fold_number(f, MEMBER_RETRY_IN_MS);
+  return true;
+}
+
+/* Notes what the attempt has used so far. */
+static void keep_told(const struct fold *f, struct call *call) {
+  json_t *usage = fold_tree(f, MEMBER_DATA);
+  if (!str_eq_c(fold_text(f, MEMBER_EVENT), "usage") || !json_is_object(usage))
+    return;
+  json_t *priced = spend_priced(usage, json_at(f->core->config, "prices"), str_from(call->model));
+  struct spend one = spend_of(priced, 0);
+  forget_told(call);
+  call->told.tokens = one.input + one.output;
+  call->told.cost_nano = one.cost_nano;
+  call->told.usage = priced;
+}
+
+/* Sums up what was used, and keeps how far a conversation has come, for the call that continues
+ * it. */
+static void keep_usage(const struct fold *f, const struct turn *turn, struct call *call) {
+  struct core *core = f->core;
+  const json_t *usage = fold_tree(f, MEMBER_USAGE);
+  spends_add(&core->spends, call->purpose, core->workflow->movements[turn->movement].name,
+             str_from(call->provider), usage, fold_number(f, MEMBER_DURATION_MS));
+  if (usage == NULL && fold_tree(f, MEMBER_ERROR) == NULL)
+    spends_silent(&core->spends, str_from(call->provider));
+  struct spend one = spend_of(usage, fold_number(f, MEMBER_DURATION_MS));
+  call->spent.tokens += one.input + one.output;
+  call->spent.cost_nano += one.cost_nano;
+  call->spent.ms += one.duration_ms;
+  forget_told(call);
+  keep_total(core, fold_text(f, MEMBER_PROVIDER_SESSION), usage);
+}
+
+static bool apply_call_end(const struct fold *f) {
+  struct turn *turn;
+  struct call *call = running_call(f, &turn);
+  if (call == NULL)
+    return false;
+  const json_t *error = fold_tree(f, MEMBER_ERROR);
+  int64_t wait_ms = fold_number(f, MEMBER_RETRY_IN_MS);
+  if (fold_number(f, MEMBER_ATTEMPT) != call->attempt)
+    return fold_bad(f, "that attempt is not running");
+  if (!is_duration(fold_number(f, MEMBER_DURATION_MS)) || !is_duration(wait_ms))
+    return fold_bad(f, "a time in it cannot be");
+  call->duration_ms += fold_number(f, MEMBER_DURATION_MS);
+  const json_t *usage = fold_tree(f, MEMBER_USAGE);
+  json_int_t input = json_integer_value(json_at(usage, "input"));
+  json_int_t output = json_integer_value(json_at(usage, "output"));
+  const json_int_t most = (json_int_t)1 << 40;
+  call->tokens +=
+      (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
+  if (!call_is_own(call))
+    usage_add(&call->usage, fold_tree(f, MEMBER_USAGE));
+  keep_usage(f, turn, call);
+  if (call->purpose == PURPOSE_EXECUTE)
+    add_changed(f, turn);
+  if (call->purpose == PURPOSE_EXECUTE)
+    checks_changed(f->core, turn);
+  if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
+    set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
+  if (error != NULL)
+    return call_failed(f, call, error);
+  if (!fold_take_text(f, MEMBER_TEXT, &call->text))
+    return false;
+  fold_set_json(&call->structured, fold_tree(f, MEMBER_STRUCTURED));
+  call->state = CALL_DONE;
+  set_reached(f->core, call, true);
+  call->text_seq = (uint64_t)f->record->seq;
+  buf_deinit(&call->prompt);
+  bool has_exit = record_is_number(f->record, MEMBER_EXIT);
+  if (call->purpose == PURPOSE_CHECK) {
+    call->has_exit = has_exit;
+    call->exit = (int)fold_number(f, MEMBER_EXIT);
+    return fold_take_text(f, MEMBER_STDERR, &call->error_text);
+  }
+  if (call->purpose == PURPOSE_REPORT && call->resumed)
+    keep_session(f, turn, call);
+  if (call->purpose == PURPOSE_EXECUTE) {
+    keep_session(f, turn, call);
+    fold_set_json(&turn->tests, fold_tree(f, MEMBER_TESTS));
+    fold_set_json(&turn->unfinished, fold_tree(f, MEMBER_UNFINISHED));
+    turn->has_exit = has_exit;
+    turn->exit = (int)fold_number(f, MEMBER_EXIT);
+  }
+  if (call->purpose == PURPOSE_EXECUTE && fold_structured(f, turn) == NULL) {
+    fold_take_answer(turn, call);
+    fold_set_json(&turn->structured, call->structured);
+    fold_worked(f, turn);
+  }
+  return true;
+}
+
+static bool apply_call_event(const struct fold *f) {
+  struct turn *turn;
+  struct call *call = running_call(f, &turn);
+  if (call == NULL)
+    return false;
+  call->event_count++;
+  keep_told(f, call);
+  if (str_eq_c(fold_text(f, MEMBER_EVENT), "tool"))
+    guards_see_tool(call, fold_tree(f, MEMBER_DATA));
+  if (str_eq_c(fold_text(f, MEMBER_EVENT), "session")) {
+    const json_t *id = json_at(fold_tree(f, MEMBER_DATA), "provider_session");
+    if (json_string_length(id) > 0)
+      set_provider_session(call, str_from(json_string_value(id)));
+  }
+  const json_t *refused = json_at(fold_tree(f, MEMBER_DATA), "refused");
+  size_t length = json_string_length(refused);
+  if (length > 0 && length <= LIMIT_NAME_BYTES)
+    core_refuse(f->core, call, refused);
+  return true;
+}
+
+/* --- what came of an answer: its checks, its value, its judgment --- */
+
+static bool apply_check(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  const struct call *call =
+      turn ? turn_call(turn, (long)json_integer_value(json_at(f->record->body, "call"))) : NULL;
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_EXECUTING || fold_structured(f, turn) == NULL)
+    return fold_bad(f, "its turn has no value to check");
+  if (call == NULL || !call_generates(call) ||
+      (call->state != CALL_DONE && call->state != CALL_FAILED))
+    return fold_bad(f, "its call brought nothing to check");
+  json_int_t number = json_integer_value(json_at(f->record->body, "number"));
+  if (number != (json_int_t)json_array_size(turn->checks) + 1)
+    return fold_bad(f, "its number is not the next one");
+  json_array_append(turn->checks, f->record->body);
+  return true;
+}
+
+/* Folds how one round of making a value ended: with a value, or without one and what follows from
+ * that. */
+static bool apply_structured(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_EXECUTING || fold_structured(f, turn) == NULL || turn->escalated)
+    return fold_bad(f, "its turn has no value to bring");
+  struct str outcome = fold_text(f, MEMBER_OUTCOME), message = fold_text(f, MEMBER_MESSAGE);
+  const json_t *value = fold_tree(f, MEMBER_VALUE);
+  free(turn->reason);
+  turn->reason = message.n > 0 ? xstrndup(message.p, message.n) : NULL;
+  if (str_eq_c(outcome, "escalated")) {
+    turn->escalated = true;
+    return true;
+  }
+  if (str_eq_c(outcome, "failed")) {
+    turn->phase = TURN_JUDGED;
+    turn->failure = END_FAILED;
+    const char *reason = record_text_c(f->record, MEMBER_REASON);
+    turn->error =
+        json_pack("{ss ss*}", "class", "structured_output", "reason", reason[0] ? reason : NULL);
+    return true;
+  }
+  if (value == NULL || (!str_eq_c(outcome, "value") && !str_eq_c(outcome, "sentinel")))
+    return fold_bad(f, "it has no value and no other outcome");
+  struct call *call = turn_call(turn, (long)fold_number(f, MEMBER_CALL));
+  if (fold_has(f, MEMBER_CALL) &&
+      (call == NULL || !call_generates(call) || call->state != CALL_DONE))
+    return fold_bad(f, "its call did not answer");
+  if (call != NULL)
+    fold_take_answer(turn, call);
+  if (turn->text.n == 0) { /* the backend gave a value but no text */
+    json_write(value, &turn->text);
+    turn->text_seq = 0;
+  }
+  fold_set_json(&turn->structured, value);
+  fold_worked(f, turn);
+  return true;
+}
+
+static bool apply_stage(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_JUDGING)
+    return fold_bad(f, "its turn is not being judged");
+  enum judge_stage stage;
+  enum stage_outcome outcome;
+  if (!judge_stage_from_name(json_view(json_at(f->record->body, "stage")), &stage) ||
+      !stage_outcome_from_name(json_view(json_at(f->record->body, "outcome")), &outcome))
+    return fold_bad(f, "its stage or outcome is unknown");
+  json_array_append(turn->stages, f->record->body);
+  return true;
+}
+
+static bool apply_judgment(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_JUDGING)
+    return fold_bad(f, "its turn is judged already");
+  const struct movement *m = &f->core->workflow->movements[turn->movement];
+  json_int_t rule = fold_number(f, MEMBER_RULE);
+  enum judge_stage method;
+  if (rule < 0 || (size_t)rule > m->rule_count)
+    return fold_bad(f, "its rule is not in the workflow");
+  if (rule == 0) {
+    struct str reason = fold_text(f, MEMBER_REASON);
+    if (!session_outcome_from_name(fold_text(f, MEMBER_FAILURE), &turn->failure) ||
+        (turn->failure != END_RULE_NO_MATCH && turn->failure != END_FAILED))
+      return fold_bad(f, "it has neither a rule nor a failure");
+    free(turn->reason);
+    turn->reason = xstrndup(reason.p, reason.n);
+  } else {
+    if (!judge_stage_from_name(fold_text(f, MEMBER_METHOD), &method))
+      return fold_bad(f, "its method is unknown");
+    f->core->method_counts[method]++;
+  }
+  turn->rule = (int)rule;
+  turn->phase = TURN_JUDGED;
+  return true;
 }
 
 /* --- turns and the session --- */
@@ -87,7 +679,7 @@ static bool apply_session_start(const struct fold *f) {
       return err_wrap(f->err, "record 1: its workflow cannot be built");
   }
   const struct workflow *wf = core->workflow;
-  (void)snprintf(core->session, sizeof core->session, "%s", id.p);
+  print_into(core->session, sizeof core->session, "%s", id.p);
   core->config = json_incref(fold_tree(f, MEMBER_CONFIG));
   if (!fold_take_text(f, MEMBER_TASK, &core->task))
     return false;
@@ -108,6 +700,14 @@ static bool apply_session_start(const struct fold *f) {
     texts_add(&core->texts, m->instruction, 1, TEXT_INSTRUCTION, at);
   }
   return true;
+}
+
+/* Returns true if one of the turn's judges may still answer. */
+static bool waits(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_WAITING || call->state == CALL_RUNNING)
+      return true;
+  return false;
 }
 
 static bool apply_turn_start(const struct fold *f) {
@@ -146,18 +746,6 @@ static bool apply_turn_start(const struct fold *f) {
   return true;
 }
 
-/* Makes the turn's answer the next movement's {previous_response}. */
-static void apply_last_answer(struct core *core, struct turn *turn) {
-  buf_deinit(&core->last_text);
-  core->last_text = turn->text;
-  core->last_text_seq = turn->text_seq;
-  free(core->last_joined.joints);
-  core->last_joined = turn->joined;
-  turn->joined = (struct joined){0};
-  core->has_last_text = true;
-  turn->text = (struct buf){0};
-}
-
 static bool apply_turn_end(const struct fold *f) {
   struct core *core = f->core;
   struct turn *turn = fold_turn(f);
@@ -177,7 +765,7 @@ static bool apply_turn_end(const struct fold *f) {
     return fold_bad(f, "its question was not answered");
   if (m->argv != NULL && turn->has_exit) {
     guards_see_end(core, turn);
-    gates_put(core, turn);
+    checks_put(core, turn);
   }
   core->ended.turn = turn->id;
   core->ended.movement = turn->movement;
@@ -185,9 +773,18 @@ static bool apply_turn_end(const struct fold *f) {
   core->next = rejected ? m->approve->on_reject : m->rule_next[turn->rule - 1];
   monitor_note(core, turn->movement);
   kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
-  bool passed = m->gate && gate_exit(turn) == 0; /* its exit status says nothing about the work */
-  if (m->monitor == NULL && !passed)             /* the loop goes on with the text it had */
-    apply_last_answer(core, turn);
+  bool passed = m->gate && checks_exit(turn) == 0; /* its exit status says nothing about the work */
+  if (m->monitor == NULL && !passed) {             /* the loop goes on with the text it had */
+    /* the next movement's {previous_response}: */
+    buf_deinit(&core->last_text);
+    core->last_text = turn->text;
+    core->last_text_seq = turn->text_seq;
+    free(core->last_joined.joints);
+    core->last_joined = turn->joined;
+    turn->joined = (struct joined){0};
+    core->has_last_text = true;
+    turn->text = (struct buf){0};
+  }
   if (turn->parts != NULL)
     group_publish(core, turn);
   kept_move(&core->reports, &turn->reports);
@@ -236,24 +833,7 @@ static void begin_round(struct turn *turn) {
   }
   json_array_clear(turn->checks);
   turn->escalated = false;
-  people_forget(turn);
-}
-
-/* Returns the last of the turn's own calls, NULL if there is none. */
-static struct call *last_own(const struct turn *turn) {
-  struct call *last = NULL;
-  for (struct call *call = turn->calls; call; call = call->next)
-    if (call_is_own(call))
-      last = call;
-  return last;
-}
-
-/* Returns true if the call was to make a value and was refused or cut off: that is an outcome of
- * its own. */
-static bool call_ends_value(const struct fold *f, const struct turn *turn,
-                            const struct call *call) {
-  return fold_structured(f, turn) != NULL && call_generates(call) &&
-         (call->class == CLASS_REFUSED || call->class == CLASS_LENGTH);
+  human_forget(turn);
 }
 
 /* Gives the call another chance, starting with the first of its providers. */
@@ -262,7 +842,7 @@ static void begin_again(const struct fold *f, const struct turn *turn, struct ca
   core_first_backend(f->core, turn, call, &first, &model);
   call->state = CALL_WAITING;
   call->wait_until_ms = 0;
-  call->failures = 0;
+  call->failures = call->outage.tries = 0;
   bool same = str_eq_c(first, call->provider) && str_eq(model, str_from(call->model));
   if (first.n > 0 && !same && call->fallback == NULL)
     call->fallback = xstrndup(first.p, first.n);
@@ -339,7 +919,7 @@ static bool take_verdict(const struct fold *f) {
     fold_take_answer(turn, answer);
   turn->phase = TURN_JUDGING;
   turn->escalated = false;
-  people_forget(turn);
+  human_forget(turn);
   json_array_clear(turn->stages);
   core_drop_judging(turn);
   json_decref(turn->verdict);
@@ -347,14 +927,6 @@ static bool take_verdict(const struct fold *f) {
   if (fold_has(f, MEMBER_BY))
     json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
   return true;
-}
-
-/* Returns true if one of the turn's judges may still answer. */
-static bool waits(const struct turn *turn) {
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_WAITING || call->state == CALL_RUNNING)
-      return true;
-  return false;
 }
 
 /* Takes what a person added to a budget. After a stop by budget each call's own use counts anew. */
@@ -374,14 +946,18 @@ static bool apply_session_resume(const struct fold *f) {
   if (!take_verdict(f))
     return false;
   take_budget(f);
-  for (struct turn *t = f->core->turns; t; t = t->next)
-    t->let_be |= str_eq_c(buf_view(&f->core->stop_reason), "protected");
+  for (struct turn *t = f->core->turns; t; t = t->next) /* others have yet to show their work */
+    t->let_be |= t->phase == TURN_JUDGING && str_eq_c(buf_view(&f->core->stop_reason), "protected");
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
     guards_forget(f->core);
   struct str reason = buf_view(&f->core->stop_reason);
   if (reason.n > 0) { /* not a crash: the first provider may work again, so ask it first */
     json_decref(f->core->behind);
     f->core->behind = NULL;
+  }
+  if (reason.n > 0 || fold_has(f, MEMBER_BY)) { /* the settings may be others now */
+    json_decref(f->core->reached);
+    f->core->reached = NULL;
   }
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated") && !f->core->answered;
@@ -397,10 +973,16 @@ static bool apply_session_resume(const struct fold *f) {
       continue;
     if (turn->escalated && escalated)
       begin_round(turn);
-    struct call *call = last_own(turn);
+    struct call *last = NULL;
+    for (struct call *call = turn->calls; call; call = call->next)
+      if (call_is_own(call))
+        last = call;
+    struct call *call = last;
     if (call != NULL && call->purpose == PURPOSE_CHECK && call->state == CALL_DONE && no_check) {
       core_drop_call(turn, call);
-    } else if (call != NULL && call->state == CALL_FAILED && !call_ends_value(f, turn, call)) {
+    } else if (call != NULL && call->state == CALL_FAILED && /* these are outcomes of their own: */
+               !(fold_structured(f, turn) != NULL && call_generates(call) &&
+                 (call->class == CLASS_REFUSED || call->class == CLASS_LENGTH))) {
       begin_again(f, turn, call);
     }
   }

@@ -3,11 +3,11 @@
 
 #include "base/limits.h"
 #include "core/answer.h"
-#include "core/limits.h"
+#include "core/movement_limits.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "structured/answer.h"
+#include "structured/reply_check.h"
 
 #include <assert.h>
 #include <string.h>
@@ -62,9 +62,9 @@ json_t *ask_read(const struct schema *schema, const json_t *document, struct str
   }
   const json_t *first = json_array_get(answer.errors, 0);
   if (value == NULL)
-    (void)err_set(err, ERR_USAGE, "the answer does not fit the schema: %.80s: %.300s",
-                  json_string_value(json_at(first, "path")),
-                  json_string_value(json_at(first, "message")));
+    err_set(err, ERR_USAGE, "the answer does not fit the schema: %.80s: %.300s",
+            json_string_value(json_at(first, "path")),
+            json_string_value(json_at(first, "message")));
   answer_deinit(&answer);
   json_decref(word);
   return value;
@@ -108,8 +108,8 @@ static bool build_ask(struct arena *arena, const json_t *object, struct movement
   if (ask->document != NULL) {
     ask->schema = schema_compile(ask->document, NULL, &errors, NULL);
     if (ask->schema == NULL)
-      (void)err_set(why, ERR_INVALID, "%.100s: %.280s", errors.count ? errors.items[0].path : "$",
-                    errors.count ? errors.items[0].message : "cannot be used");
+      err_set(why, ERR_INVALID, "%.100s: %.280s", errors.count ? errors.items[0].path : "$",
+              errors.count ? errors.items[0].message : "cannot be used");
     schema_errors_deinit(&errors);
     if (ask->schema == NULL)
       return false;
@@ -188,42 +188,18 @@ static bool say_answered(const json_t *before, struct err *err) {
   const json_t *by = json_at(before, "by");
   struct buf who = {0};
   if (by != NULL)
-    buf_printf(&who, "by %s (uid %lld)", json_string_value(json_at(by, "name")),
+    buf_printf(&who, "by %s%s (uid %lld)", json_at(by, "user") != NULL ? "one who says " : "",
+               json_string_value(json_at(by, "name")),
                (long long)json_integer_value(json_at(by, "uid")));
   else
     buf_puts(&who, "by its deadline, with the default");
   struct str text = json_view(json_at(before, "text"));
   if (text.n == 0)
     text = json_view(json_at(before, "answer"));
-  (void)err_set(err, ERR_INVALID, "%s was answered already, %s at %s: %.200s",
-                json_string_value(json_at(before, "movement")), buf_c(&who),
-                json_string_value(json_at(before, "at")), text.p);
+  err_set(err, ERR_INVALID, "%s was answered already, %s at %s: %.200s",
+          json_string_value(json_at(before, "movement")), buf_c(&who),
+          json_string_value(json_at(before, "at")), text.p);
   buf_deinit(&who);
-  return false;
-}
-
-static bool say_none(const struct core *core, const struct core_answer *answer, struct err *err) {
-  const json_t *before = answer_before(core, answer);
-  size_t any;
-  if (before != NULL)
-    return say_answered(before, err);
-  const struct turn *other = find_asking(core, NULL, &any);
-  if (other != NULL)
-    return err_set(err, ERR_USAGE, "%s asks nothing: what is open is asked by " STR_FMT,
-                   answer->movement ? answer->movement : "that question",
-                   STR_ARG(core->workflow->movements[other->movement].name));
-  return err_set(err, ERR_INVALID, "it asks nothing");
-}
-
-static bool say_several(const struct core *core, struct err *err) {
-  struct buf names = {0};
-  for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    if (turn->question != NULL)
-      buf_printf(&names, "%s" STR_FMT, names.n > 0 ? ", " : "",
-                 STR_ARG(core->workflow->movements[turn->movement].name));
-  (void)err_set(err, ERR_USAGE, "several movements ask: name the one to answer: %.300s",
-                buf_c(&names));
-  buf_deinit(&names);
   return false;
 }
 
@@ -241,7 +217,7 @@ static bool take_choice(const json_t *choices, struct core_answer *answer, struc
   struct buf words = {0};
   for (size_t i = 0; i < n; i++)
     buf_printf(&words, "%s%s", i > 0 ? ", " : "", json_string_value(json_array_get(choices, i)));
-  (void)err_set(err, ERR_USAGE, "the answer must be one of its choices: %.300s", buf_c(&words));
+  err_set(err, ERR_USAGE, "the answer must be one of its choices: %.300s", buf_c(&words));
   buf_deinit(&words);
   return false;
 }
@@ -282,10 +258,28 @@ bool core_answer_settle(const struct core *core, struct core_answer *answer, int
       count = 1;
     }
   bool meant = turn != NULL && (answer->question == 0 || turn->question_seq == answer->question);
-  if (core->status == SESSION_ENDED || !meant)
-    return say_none(core, answer, err);
-  if (count > 1)
-    return say_several(core, err);
+  if (core->status == SESSION_ENDED || !meant) {
+    const json_t *before = answer_before(core, answer);
+    size_t any;
+    if (before != NULL)
+      return say_answered(before, err);
+    const struct turn *other = find_asking(core, NULL, &any);
+    if (other != NULL)
+      return err_set(err, ERR_USAGE, "%s asks nothing: what is open is asked by " STR_FMT,
+                     answer->movement ? answer->movement : "that question",
+                     STR_ARG(core->workflow->movements[other->movement].name));
+    return err_set(err, ERR_INVALID, "it asks nothing");
+  }
+  if (count > 1) {
+    struct buf names = {0};
+    for (const struct turn *one = core->turns; one; one = one->next)
+      if (one->question != NULL)
+        buf_printf(&names, "%s" STR_FMT, names.n > 0 ? ", " : "",
+                   STR_ARG(core->workflow->movements[one->movement].name));
+    err_set(err, ERR_USAGE, "several movements ask: name the one to answer: %.300s", buf_c(&names));
+    buf_deinit(&names);
+    return false;
+  }
   if (turn->until_ms > 0 && now_ms >= turn->until_ms) {
     record_time(turn->until_ms, until);
     return err_set(err, ERR_INVALID, "its deadline passed at %s: the default is taken", until);

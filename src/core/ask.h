@@ -3,7 +3,7 @@
  *   ask_build(arena, object, m, &why)      m->ask and m->approve; the caller resolves on_reject
  *   ask_deinit(m)                          what the arena does not free
  *
- * The keys are in core/keys/people.c. */
+ * The keys are in core/keys.c. */
 #ifndef SEGUE_CORE_ASK_H
 #define SEGUE_CORE_ASK_H
 

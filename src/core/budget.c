@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/limits.h"
+#include "core/movement_limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -290,21 +290,6 @@ static void tell_movements(const struct core *core, enum budget_unit unit, struc
   }
 }
 
-static void tell_judging(const struct core *core, enum budget_unit unit, struct buf *out) {
-  static const struct {
-    enum spend_kind kind;
-    const char *words;
-  } kinds[] = {{SPEND_JUDGING, "judging"}, {SPEND_CORRECTIONS, "corrections"}};
-  for (size_t i = 0; i < ARRAY_LEN(kinds) && unit != BUDGET_CALLS; i++) {
-    int64_t amount = budget_use(&core->spends.kinds[kinds[i].kind], unit);
-    if (amount == 0)
-      continue;
-    buf_printf(out, "; %s ", kinds[i].words);
-    budget_put_amount(out, unit, amount);
-    buf_puts(out, " of it");
-  }
-}
-
 /* Writes, for example, "1200 of 1000 tokens (200 over)". */
 static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   bool named = hit->unit != BUDGET_COST && hit->unit != BUDGET_TIME;
@@ -319,18 +304,14 @@ static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   }
 }
 
-static void tell_day(const struct budget_hit *hit, struct buf *out) {
-  buf_puts(out, "today's budget");
-  if (hit->provider.n > 0)
-    buf_printf(out, " of " STR_FMT, STR_ARG(hit->provider));
-  buf_puts(out, " is used up: ");
-  budget_tell_amounts(hit, out);
-  buf_puts(out, "; it starts again at midnight: resume it then, or raise budget in config.yaml");
-}
-
 void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out) {
   if (hit->of == BUDGET_OF_DAY) {
-    tell_day(hit, out);
+    buf_puts(out, "today's budget");
+    if (hit->provider.n > 0)
+      buf_printf(out, " of " STR_FMT, STR_ARG(hit->provider));
+    buf_puts(out, " is used up: ");
+    budget_tell_amounts(hit, out);
+    buf_puts(out, "; it starts again at midnight: resume it then, or raise budget in config.yaml");
     return;
   }
   if (hit->of == BUDGET_OF_SESSION)
@@ -343,7 +324,18 @@ void budget_tell(const struct core *core, const struct budget_hit *hit, struct b
   if (hit->of != BUDGET_OF_SESSION || hit->unit == BUDGET_MOVEMENTS)
     return;
   tell_movements(core, hit->unit, out);
-  tell_judging(core, hit->unit, out);
+  static const struct {
+    enum spend_kind kind;
+    const char *words;
+  } kinds[] = {{SPEND_JUDGING, "judging"}, {SPEND_CORRECTIONS, "corrections"}};
+  for (size_t i = 0; i < ARRAY_LEN(kinds) && hit->unit != BUDGET_CALLS; i++) {
+    int64_t amount = budget_use(&core->spends.kinds[kinds[i].kind], hit->unit);
+    if (amount == 0)
+      continue;
+    buf_printf(out, "; %s ", kinds[i].words);
+    budget_put_amount(out, hit->unit, amount);
+    buf_puts(out, " of it");
+  }
 }
 
 static json_t *amount_json(enum budget_unit unit, int64_t amount) {
@@ -500,11 +492,6 @@ static bool added_place(const struct workflow *wf, struct str key, enum budget_u
   return *unit != BUDGET_UNITS && (index >= 0 || name.n == key.n);
 }
 
-static int64_t added_limit(const struct workflow *wf, size_t place, enum budget_unit unit) {
-  const struct budget *budget = place == 0 ? wf->budget : wf->movements[place - 1].budget;
-  return budget != NULL ? budget->limit[unit] : -1;
-}
-
 bool budget_added_check(const struct workflow *wf, const json_t *added, struct err *err) {
   const char *key;
   json_t *value;
@@ -520,7 +507,8 @@ bool budget_added_check(const struct workflow *wf, const json_t *added, struct e
     if (amount < 1 || amount > budget_most)
       return err_set(err, ERR_USAGE, "--add-budget %.80s must be %s", key,
                      unit == BUDGET_TIME ? "a duration, such as 30m" : "a number above 0");
-    if (added_limit(wf, place, unit) < 0)
+    const struct budget *budget = place == 0 ? wf->budget : wf->movements[place - 1].budget;
+    if (budget == NULL || budget->limit[unit] < 0)
       return err_set(err, ERR_USAGE, "the workflow has no budget of %.80s to add to", key);
   }
   return true;
@@ -566,8 +554,8 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   if (used >= limit) {
     struct buf least = {0};
     budget_put_amount(&least, unit, used - budget_limit(core, &scope, unit));
-    (void)err_set(err, ERR_USAGE, "the budget is used up: give --add-budget %s=N with more than %s",
-                  buf_c(&key), buf_c(&least));
+    err_set(err, ERR_USAGE, "the budget is used up: give --add-budget %s=N with more than %s",
+            buf_c(&key), buf_c(&least));
     buf_deinit(&least);
   }
   buf_deinit(&key);

@@ -108,10 +108,11 @@ struct call_request {
    * other (exit 124). */
   bool gates;
   const char *cwd; /* below the session's folder; NULL: that folder itself */
-  /* Tokens so far of the conversation that it continues ({"input", ...}); NULL: not known. */
+  /* Last report ({"input", ..., "cost_usd"}) of the conversation that it continues or, as a repeat
+   * of a call that was cut off, may find begun; NULL: not known. */
   const json_t *conversation;
   const json_t *secrets; /* names of variables that its program receives; or NULL */
-  const json_t *sandbox; /* confines its program, see core/sandbox.h; NULL: nothing does */
+  const json_t *sandbox; /* confines its program, see core/sandbox_settings.h; NULL: nothing does */
   const json_t *refused; /* names of parameters that this model refused; or NULL */
 };
 
@@ -141,12 +142,14 @@ struct call_result {
   /* result of a command's tests, or NULL: {"format","passed","failed","skipped","problem"?} */
   json_t *tests;
   bool has_exit;
-  int exit;          /* a command's status; 128 + signal if it was killed */
-  int signal;        /* signal that killed it; 0: none, whatever its status */
-  json_t *files;     /* changed files: [{"path","added"?,"removed"?}], or NULL: not known */
-  size_t files_more; /* number of further files, if there are very many */
-  bool files_shared; /* another call worked there meanwhile: some changes may be its own */
-  json_t *usage;     /* tokens and money, as in a log's call_end; or NULL */
+  int exit;                /* a command's status; 128 + signal if it was killed */
+  int signal;              /* signal that killed it; 0: none, whatever its status */
+  json_t *files;           /* changed files: [{"path","added"?,"removed"?}], or NULL: not known */
+  size_t files_more;       /* number of further files, if there are very many */
+  bool files_shared;       /* another call worked there meanwhile: some changes may be its own */
+  char files_unknown[160]; /* why some changes, or without `files` all, are not known; or "" */
+  json_t *usage;           /* tokens and money, as in a log's call_end; or NULL */
+  json_t *unfinished;      /* texts: what its background tasks do that were stopped; or NULL */
   /* Lists in order the requests of a call that needed several, with their answers, or is NULL:
    * {"asked": "think" or "answer", "appended"? (after the call's prompt), "text", "reasoning"?,
    * "enforced"?, "usage"?, "error"?}. */

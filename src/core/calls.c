@@ -1,10 +1,17 @@
-/* Makes calls: the request, the conversation that it continues, the record of its start. */
-#include "core/step.h"
-
+/* Makes calls and their records: the request, the conversation that it continues, the start, what a
+ * call reports, its end, and whether it is tried again; also what budgets and guards say of it. */
+#include "base/limits.h"
 #include "base/log.h"
-#include "core/limits.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "core/decide.h"
+#include "core/group.h"
+#include "core/guard.h"
+#include "core/movement_limits.h"
 #include "core/record.h"
-#include "core/sandbox.h"
+#include "core/sandbox_settings.h"
+#include "core/step.h"
+#include "extract/empty.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -14,16 +21,137 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds what the conversation that the call continues has used so far. */
-static const json_t *total_of(const struct core *core, const struct call *call) {
-  if (!call->resumed || call->provider_session == NULL)
-    return NULL;
-  return json_object_get(core->totals, call->provider_session);
+/* --- parameters that a model refused --- */
+
+static void refused_key(struct str provider, struct str model, struct buf *out) {
+  buf_str(out, provider);
+  buf_putc(out, '\n');
+  buf_str(out, model);
 }
+
+const json_t *core_refused(const struct core *core, struct str provider, struct str model) {
+  struct buf key = {0};
+  if (json_object_size(core->refused) == 0)
+    return NULL;
+  refused_key(provider, model, &key);
+  const json_t *names = json_object_get(core->refused, buf_c(&key));
+  buf_deinit(&key);
+  return names;
+}
+
+void core_refuse(struct core *core, const struct call *call, const json_t *name) {
+  struct buf key = {0};
+  const json_t *known;
+  size_t i;
+  refused_key(str_from(call->provider), str_from(call->model), &key);
+  if (core->refused == NULL)
+    core->refused = json_object();
+  json_t *names = json_object_get(core->refused, buf_c(&key));
+  if (names == NULL) {
+    names = json_array();
+    json_object_set_new(core->refused, buf_c(&key), names);
+  }
+  buf_deinit(&key);
+  json_array_foreach(names, i, known) {
+    if (json_same(known, name))
+      return;
+  }
+  if (json_array_size(names) < LIMIT_REFUSED_COUNT)
+    json_array_append(names, (json_t *)name);
+}
+
+/* --- budgets and guards --- */
+
+struct str step_next_place(const struct call *call) {
+  return str_from(call->fallback != NULL ? call->fallback : call->provider);
+}
+
+bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
+                      struct str provider) {
+  struct budget_hit hit;
+  struct buf message = {0};
+  if (!budget_refuses_call(s->core, turn, call, &hit) &&
+      !(s->env->day_refuses != NULL &&
+        s->env->day_refuses(s->env->ctx, provider, call != NULL, &hit)))
+    return false;
+  bool first = s->halt.reason == NULL;
+  budget_tell(s->core, &hit, &message);
+  (void)step_halt(s, "budget", turn, CLASS_NONE, buf_view(&message), NULL);
+  if (first)
+    s->halt.budget = budget_json(&hit);
+  buf_deinit(&message);
+  return true;
+}
+
+void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit) {
+  struct buf message = {0};
+  step_forget_halt(s);
+  budget_tell(s->core, hit, &message);
+  s->halt.budget = budget_json(hit);
+  step_stop(s, "budget", turn, CLASS_NONE, buf_view(&message), NULL);
+  step_forget_halt(s);
+  buf_deinit(&message);
+}
+
+void step_put_budget(struct record_draft *d, json_t *notes) {
+  if (notes != NULL)
+    record_put_tree(d, MEMBER_BUDGET, notes);
+}
+
+/* Returns the use of an attempt: from its end, or from what it reported before. New or NULL. */
+static json_t *step_call_usage(const struct core *core, const struct call *call,
+                               const struct call_result *r) {
+  bool tells = json_at(r->usage, "input") != NULL || json_at(r->usage, "output") != NULL;
+  if (tells || call->told.usage == NULL || r->class == CLASS_NONE)
+    return spend_priced(r->usage, json_at(core->config, "prices"), str_from(call->model));
+  json_t *usage = json_clone_top(call->told.usage);
+  json_object_set_new(usage, "told", json_string("partial"));
+  return usage;
+}
+
+static void step_explain_end(const struct core *core, const struct turn *turn,
+                             const struct call *call, struct call_result *r) {
+  struct budget_hit hit;
+  struct buf message = {0};
+  if (r->class == CLASS_LOOPING)
+    (void)guard_of_call(core, turn, call, &message);
+  else if (budget_must_end_call(core, turn, call, &hit))
+    budget_tell(core, &hit, &message);
+  if (message.n > 0)
+    call_result_fail(r, r->class, "it was ended: %s", buf_c(&message));
+  buf_deinit(&message);
+}
+
+static void end_call_as(struct step *s, const struct call *call, enum error_class class) {
+  step_effect(s, EFFECT_END_CALL, call->id, 0);
+  s->out->effects[s->out->effect_count - 1].class = class;
+}
+
+/* Ends a call that goes in circles, or notes it. */
+static void step_guard_call(struct step *s, const struct turn *turn, const struct call *call) {
+  struct buf why = {0};
+  enum guard_action action = guard_of_call(s->core, turn, call, &why);
+  if (action == GUARD_STOP)
+    end_call_as(s, call, CLASS_LOOPING);
+  if (action == GUARD_WARN) {
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_CALL_EVENT, turn);
+    record_put_number(&d, MEMBER_CALL, call->id);
+    record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+    record_put_word(&d, MEMBER_EVENT, "note");
+    record_put_tree(&d, MEMBER_DATA, json_pack("{so}", "text", json_text(buf_view(&why))));
+    step_emit(s, &d);
+  }
+  buf_deinit(&why);
+}
+
+/* --- requests --- */
 
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
   const struct movement *m = &core->workflow->movements[turn->movement];
+  /* A call that was cut off may have begun the conversation of its token. */
+  const char *id = call->resumed ? call->provider_session : json_string_value(call->token);
   *out = (struct call_request){
       .session = core->session,
       .turn = turn->id,
@@ -52,7 +180,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .gates = call->purpose == PURPOSE_EXECUTE && m->gate,
       .cwd = call->cwd,
       .sandbox = call->sandbox,
-      .conversation = total_of(core, call),
+      .conversation = id ? json_object_get(core->totals, id) : NULL,
       .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
       .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
   };
@@ -101,7 +229,7 @@ static void choose_session(const struct step *s, const struct turn *turn, const 
   const struct movement *m = &s->core->workflow->movements[turn->movement];
   const struct capability *c = capability_find(s->env->providers, n->provider);
   bool copies = turn->item > 0;
-  if (n->purpose == PURPOSE_REPORT) { /* report.c finds the conversation */
+  if (n->purpose == PURPOSE_REPORT) { /* report_file.c finds the conversation */
     request->provider_session = str_from(n->provider_session);
     return;
   }
@@ -205,27 +333,6 @@ struct call_place {
   int vote, invariant, report; /* each from 1; 0: it is none */
 };
 
-static void put_place(const struct step *s, struct record_draft *d, const struct turn *turn,
-                      const struct call_place *place) {
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
-  if (place->vote > 0)
-    record_put_number(d, MEMBER_VOTE, place->vote);
-  if (place->invariant > 0)
-    record_put_number(d, MEMBER_INVARIANT, place->invariant);
-  if (place->report > 0)
-    record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
-}
-
-/* Says what will confine the call's program. */
-static void calls_put_sandbox(const struct step *s, struct record_draft *d, const struct turn *turn,
-                              const struct call_request *r) {
-  json_t *sandbox =
-      sandbox_of_call(s->core->config, &s->core->workflow->movements[turn->movement],
-                      capability_find(s->env->providers, r->provider), r->argv != NULL);
-  if (sandbox != NULL)
-    record_put_tree(d, MEMBER_SANDBOX, sandbox);
-}
-
 static void call_start_record(const struct step *s, struct record_draft *d, const struct turn *turn,
                               const struct call_request *r, const struct call_place *place) {
   step_turn_record(s, d, RECORD_CALL_START, turn);
@@ -234,7 +341,13 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   record_put_word(d, MEMBER_PURPOSE, call_purpose_name(r->purpose));
   if (r->stage != STAGE_COUNT)
     record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
-  put_place(s, d, turn, place);
+  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  if (place->vote > 0)
+    record_put_number(d, MEMBER_VOTE, place->vote);
+  if (place->invariant > 0)
+    record_put_number(d, MEMBER_INVARIANT, place->invariant);
+  if (place->report > 0)
+    record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
   record_put_bytes(d, MEMBER_MODEL, r->model);
   if (r->options)
@@ -243,7 +356,11 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     calls_put_schema(d, s->core, r->schema);
   if (r->cwd != NULL)
     record_put_bytes(d, MEMBER_CWD, str_from(r->cwd));
-  calls_put_sandbox(s, d, turn, r);
+  json_t *sandbox =
+      sandbox_of_call(s->core->config, &s->core->workflow->movements[turn->movement],
+                      capability_find(s->env->providers, r->provider), r->argv != NULL);
+  if (sandbox != NULL)
+    record_put_tree(d, MEMBER_SANDBOX, sandbox);
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
@@ -386,4 +503,244 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   step_emit(s, &d);
   json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
+}
+
+/* --- what a call reports, and its end --- */
+
+/* Goes to the provider that takes over, unless none is wanted. During a drain that is left to the
+ * resume. */
+static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
+  if (!s->env->draining && !group_stops(s->core, turn) &&
+      !step_over_budget(s, turn, call, step_next_place(call)))
+    step_restart_call(s, turn, call, false);
+}
+
+/* Returns the pause before the next attempt: it doubles up to `most`, half fixed, half jitter. */
+static int64_t retry_pause(const struct step *s, int64_t first, int times, int64_t most) {
+  int64_t wait = first << (times < 16 ? times : 16);
+  wait = wait < most ? wait : most;
+  return wait / 2 + (int64_t)s->ev->entropy[15] * (wait / 2) / 255;
+}
+
+/* Returns for how long an outage of the call's provider is waited for; 0: not at all. */
+static int64_t outage_most(const struct step *s, const struct call *call) {
+  const json_t *said = json_at(s->core->config, "wait_for_outage");
+  const json_t *reached = json_object_get(s->core->reached, call->provider);
+  if (json_is_false(said) || json_is_false(reached))
+    return 0;
+  bool known = reached != NULL || (s->env->has_answered != NULL &&
+                                   s->env->has_answered(s->env->ctx, str_from(call->provider)));
+  int64_t most = limits_duration_ms(json_view(said), LIMIT_OUTAGE_WAIT_MS);
+  return known || most < LIMIT_OUTAGE_NEW_WAIT_MS ? most : LIMIT_OUTAGE_NEW_WAIT_MS;
+}
+
+/* Returns the pause before the next attempt while the provider is away, and puts since when it is
+ * and until when it is waited for: the last attempt comes then. -1: that time is over. */
+static int64_t outage_pause(const struct step *s, const struct call *call,
+                            const struct call_result *r, struct record_draft *d) {
+  int64_t now_ms = s->ev->time_ms, since_ms = now_ms;
+  if (call->outage.tries > 0 && call->outage.since_ms < now_ms)
+    since_ms = call->outage.since_ms;
+  int64_t until_ms = since_ms + outage_most(s, call);
+  if (until_ms <= now_ms + LIMIT_BUDGET_SLACK_MS)
+    return -1;
+  int64_t wait = retry_pause(s, LIMIT_OUTAGE_PAUSE_MS, call->outage.tries, LIMIT_OUTAGE_MAX_MS);
+  wait = wait > r->retry_after_ms ? wait : r->retry_after_ms;
+  char since[RECORD_TIME_BYTES], until[RECORD_TIME_BYTES];
+  record_time(since_ms, since);
+  record_time(until_ms, until);
+  record_put_tree(d, MEMBER_OUTAGE,
+                  json_pack("{so ss ss si}", "provider", json_text(str_from(call->provider)),
+                            "since", since, "until", until, "tries", call->outage.tries + 1));
+  return wait < until_ms - now_ms ? wait : until_ms - now_ms;
+}
+
+/* Returns the wait before another attempt at the same provider, -1 if there is to be none. */
+static int64_t retry_delay(const struct step *s, const struct call *call,
+                           const struct call_result *r, bool once_more, bool may_fall_back,
+                           struct record_draft *d) {
+  int attempts = once_more ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
+  if (r->class == CLASS_BUDGET && call->failures + 1 < LIMIT_CALL_ATTEMPT_COUNT)
+    return 0;                                    /* it waits for a person to add to the budget */
+  bool report = call->purpose == PURPOSE_REPORT; /* another call reports everything */
+  if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost && !report)
+    return 0; /* its conversation may be gone: try once more without it */
+  bool passes = error_class_is_transient(r->class), gives_up = call->failures + 1 >= attempts;
+  bool in_time = r->retry_after_ms > 0 && !gives_up; /* the backend named a time: it is kept to */
+  if (passes && !may_fall_back && !in_time && r->retry_after_ms <= LIMIT_RETRY_AFTER_MS &&
+      (call->outage.tries > 0 || outage_most(s, call) > 0))
+    return outage_pause(s, call, r, d);
+  if ((!once_more && !passes) || gives_up)
+    return -1;
+  if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS &&
+      json_is_false(json_at(s->core->config, "wait_for_reset")))
+    return -1;
+  if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS)
+    return may_fall_back || r->retry_after_ms > LIMIT_RESET_WAIT_MS ? -1 : r->retry_after_ms;
+  if (r->retry_after_ms > 0)
+    return r->retry_after_ms;
+  return retry_pause(s, LIMIT_RETRY_BASE_MS, call->failures, LIMIT_RETRY_MAX_MS);
+}
+
+/* Returns true if a backend answered without saying anything, which is no answer. A command may be
+ * silent: its exit status speaks. */
+static bool is_silent(const struct core *core, const struct turn *turn, const struct call *call,
+                      const struct call_result *r) {
+  return r->class == CLASS_NONE && r->structured == NULL && !step_is_command(core, turn, call) &&
+         extract_says_nothing(buf_view(&r->text.bytes));
+}
+
+static void put_error(struct record_draft *d, const struct call_result *r) {
+  struct str message = str_from(r->message);
+  json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
+  if (utf8_valid(message.p, message.n))
+    json_put(error, "message", json_stringn_nocheck(message.p, message.n));
+  else
+    json_put(error, "message", text_render(message));
+  if (r->retry_after_ms > 0)
+    json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
+  record_put_tree(d, MEMBER_ERROR, error);
+}
+
+/* Puts what a result holds besides its text, and counts it in the day. */
+static void put_result_members(const struct step *s, const struct turn *turn,
+                               const struct call *call, struct record_draft *d,
+                               const struct call_result *r) {
+  const struct core *core = s->core;
+  json_t *usage = step_call_usage(core, call, r);
+  if (r->structured)
+    record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
+  if (r->enforced)
+    record_put_text(d, MEMBER_ENFORCED, str_from(r->enforced));
+  if (r->has_exit)
+    record_put_number(d, MEMBER_EXIT, r->exit);
+  if (r->tests)
+    record_put_tree(d, MEMBER_TESTS, json_incref(r->tests));
+  if (r->signal > 0)
+    record_put_number(d, MEMBER_SIGNAL, r->signal);
+  if (r->error_text.bytes.n > 0)
+    step_put_text(d, MEMBER_STDERR, &r->error_text);
+  if (r->dropped_bytes > 0)
+    record_put_number(d, MEMBER_DROPPED_BYTES, (int64_t)r->dropped_bytes);
+  if (r->error_dropped_bytes > 0)
+    record_put_number(d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
+  if (r->files)
+    record_put_tree(d, MEMBER_FILES, json_incref(r->files));
+  if (r->files_more > 0)
+    record_put_number(d, MEMBER_FILES_MORE, (int64_t)r->files_more);
+  if (r->files_shared)
+    record_put_bool(d, MEMBER_FILES_SHARED, true);
+  record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
+  if (r->unfinished)
+    record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
+  if (r->requests)
+    record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
+  if (usage != NULL)
+    record_put_tree(d, MEMBER_USAGE, usage);
+  record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
+  record_put_bytes(d, MEMBER_NOTE, str_from(r->note));
+  record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
+  struct spend used = spend_of(usage, r->duration_ms);
+  if (s->env->day_count != NULL)
+    s->env->day_count(s->env->ctx, str_from(call->provider), &used);
+  step_put_budget(d, budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
+}
+
+void step_call_end(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  if (call == NULL || call->state != CALL_RUNNING)
+    return; /* cancelled, or of an earlier attempt */
+  assert(s->ev->result != NULL);
+  struct call_result r = *s->ev->result; /* borrowed: only its class and message may change */
+  int64_t wait = -1;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_CALL_END, turn);
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  bool silent = is_silent(s->core, turn, call, &r);
+  if (r.class == CLASS_BUDGET || r.class == CLASS_LOOPING)
+    step_explain_end(s->core, turn, call, &r);
+  if (silent)
+    call_result_fail(&r, CLASS_PROTOCOL, "the answer is empty%s",
+                     str_trim(buf_view(&r.text.bytes)).n > 0 ? ": it holds reasoning alone" : "");
+  if (r.class != CLASS_NONE) {
+    put_error(&d, &r);
+    struct str next = core_next_backend(s->core, turn, call);
+    /* Nobody could read the reply (a proxy's page, say): work that changes nothing may be asked for
+     * again. */
+    bool work = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REASK ||
+                call->purpose == PURPOSE_REPORT;
+    bool once_more = silent || (r.class == CLASS_PROTOCOL && work &&
+                                !s->core->workflow->movements[turn->movement].edit &&
+                                !step_is_command(s->core, turn, call));
+    wait = retry_delay(s, call, &r, once_more, next.n > 0, &d);
+    if (wait >= 0)
+      record_put_number(&d, MEMBER_RETRY_IN_MS, wait);
+    else if (next.n > 0 && (r.elsewhere || error_class_falls_back(r.class)))
+      record_put_bytes(&d, MEMBER_FALLBACK, next);
+    if (r.text.bytes.n > 0)
+      step_put_text(&d, MEMBER_TEXT, &r.text); /* the text that came before it failed */
+  } else {
+    step_put_text(&d, MEMBER_TEXT, &r.text);
+  }
+  put_result_members(s, turn, call, &d, &r);
+  step_emit(s, &d);
+  if (wait >= 0)
+    step_effect(s, EFFECT_TIMER, call->id, wait);
+  else if (call->fallback != NULL)
+    go_elsewhere(s, turn, call);
+}
+
+void step_admission(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  if (call == NULL || call->state != CALL_RUNNING)
+    return;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_ADMISSION, turn);
+  char until[RECORD_TIME_BYTES];
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  record_put_bytes(&d, MEMBER_PROVIDER, str_from(call->provider));
+  record_put_word(&d, MEMBER_ANSWER, admission_name(s->ev->admission));
+  record_put_bytes(&d, MEMBER_REASON, str_from(s->ev->reason));
+  record_put_bytes(&d, MEMBER_MESSAGE, str_from(s->ev->message));
+  if (s->ev->until_ms > 0) {
+    record_time(s->ev->until_ms, until);
+    record_put_text(&d, MEMBER_UNTIL, str_from(until));
+  }
+  if (s->ev->admission == ADMISSION_FALLBACK)
+    record_put_bytes(&d, MEMBER_FALLBACK, core_next_backend(s->core, turn, call));
+  step_emit(s, &d);
+  if (call->fallback != NULL)
+    go_elsewhere(s, turn, call);
+  else if (s->ev->admission == ADMISSION_ADMITTED)
+    step_effect(s, EFFECT_START_CALL, call->id, 0);
+}
+
+void step_call_news(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  const json_t *news = s->ev->news;
+  if (call == NULL || call->state != CALL_RUNNING ||
+      (call->event_count >= LIMIT_CALL_EVENT_COUNT && json_at(news, "tried") == NULL) ||
+      (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
+    return;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_CALL_EVENT, turn);
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  record_put_word(&d, MEMBER_EVENT, s->ev->news_kind);
+  if (news)
+    record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)news));
+  step_emit(s, &d);
+  if (strcmp(s->ev->news_kind, "usage") == 0) {
+    struct budget_hit hit;
+    for (const struct turn *t = s->core->turns; t; t = t->next)
+      for (const struct call *c = t->calls; c; c = c->next)
+        if (c->state == CALL_RUNNING && budget_must_end_call(s->core, t, c, &hit))
+          end_call_as(s, c, CLASS_BUDGET);
+  } else if (strcmp(s->ev->news_kind, "tool") == 0 && json_at(news, "argument") != NULL)
+    step_guard_call(s, turn, call);
 }

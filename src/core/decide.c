@@ -1,15 +1,15 @@
 /* Turns an event into the records and effects that follow from it. */
 #include "core/decide.h"
 
-#include "core/gates.h"
+#include "core/checks.h"
 #include "core/group.h"
 #include "core/guard.h"
+#include "core/human.h"
 #include "core/judging.h"
-#include "core/kept.h"
 #include "core/monitor.h"
-#include "core/people.h"
 #include "core/protect.h"
 #include "core/record.h"
+#include "core/retained.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -17,7 +17,6 @@
 #include "judge/usage.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* --- turns --- */
@@ -68,11 +67,11 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   }
   step_turn_nonce(core, turn, view.answer, nonce);
   struct buf checks = {0}, tests = {0};
-  gates_tell(core, turn, &checks);
-  gate_tests(turn->tests, &tests);
+  checks_tell(core, turn, &checks);
+  checks_tests(turn->tests, &tests);
   view.checks = buf_view(&checks);
   view.tests = buf_view(&tests);
-  view.no_pass = gate_is_no_pass(turn->tests);
+  view.no_pass = checks_is_no_pass(turn->tests);
   if (step->vote > 0)
     core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
                        &n.model);
@@ -226,7 +225,7 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     no_verdict(s, turn, END_FAILED, step.reason);
     break;
   case CHAIN_SPLIT:
-    people_ask_rule(s, turn, &judging.spec, step.reason);
+    human_ask_rule(s, turn, &judging.spec, step.reason);
     break;
   case CHAIN_UNAVAILABLE:
     more = step_halt(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
@@ -235,15 +234,6 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   chain_step_deinit(&step);
   judging_deinit(&judging);
   return more;
-}
-
-static void step_end_turn(struct step *s, const struct turn *turn) {
-  const struct rule *rule = &s->core->workflow->movements[turn->movement].rules[turn->rule - 1];
-  struct record_draft d;
-  step_turn_record(s, &d, RECORD_TURN_END, turn);
-  record_put_number(&d, MEMBER_RULE, rule->number);
-  record_put_text(&d, MEMBER_NEXT, rule->next);
-  step_emit(s, &d);
 }
 
 /* Moves one turn on as far as one record goes. Returns false when it waits. */
@@ -257,8 +247,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       return false;
     if (turn->parts != NULL)
       return group_advance(s, turn);
-    if (people_hold(turn, s->core))
-      return people_wait(s, turn);
+    if (human_hold(turn, s->core))
+      return human_wait(s, turn);
     if (s->core->workflow->movements[turn->movement].structured != NULL)
       return step_shape(s, turn);
     call = turn_execute_call(turn);
@@ -276,7 +266,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     return step_report(s, turn);
   case TURN_JUDGING:
     if (turn->question != NULL)
-      return people_wait(s, turn);
+      return human_wait(s, turn);
     if (protect_refuses(s->core, turn, &why))
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
     else
@@ -284,8 +274,8 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     buf_deinit(&why);
     return more;
   case TURN_JUDGED:
-    if (people_hold(turn, s->core))
-      return people_wait(s, turn);
+    if (human_hold(turn, s->core))
+      return human_wait(s, turn);
     if (turn->group > 0 && worktree_child_commits(s, turn))
       return false;
     if (turn->group > 0) {
@@ -294,8 +284,14 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     }
     if (turn->rule == 0)
       step_fail(s, turn);
-    else
-      step_end_turn(s, turn);
+    else {
+      const struct rule *rule = &s->core->workflow->movements[turn->movement].rules[turn->rule - 1];
+      struct record_draft d;
+      step_turn_record(s, &d, RECORD_TURN_END, turn);
+      record_put_number(&d, MEMBER_RULE, rule->number);
+      record_put_text(&d, MEMBER_NEXT, rule->next);
+      step_emit(s, &d);
+    }
     return true;
   }
   return false;
@@ -313,8 +309,8 @@ static void enter_next(struct step *s) {
   } else if (core_is_at_max(core)) {
     char message[LIMIT_NAME_BYTES + 128];
     const struct movement *m = &wf->movements[core->next];
-    (void)snprintf(message, sizeof message, "max_movements is %ld; \"%.*s\" would have been next",
-                   core_max_movements(core), (int)m->name.n, m->name.p);
+    print_into(message, sizeof message, "max_movements is %ld; \"%.*s\" would have been next",
+               core_max_movements(core), (int)m->name.n, m->name.p);
     step_stop(s, session_outcome_name(END_MAX_MOVEMENTS), NULL, CLASS_NONE, str_from(message),
               NULL);
   } else if (budget_refuses_turn(core, monitor_next(core), &hit)) {
@@ -379,8 +375,8 @@ static void advance(struct step *s) {
     }
     if (!moved && s->halt.reason != NULL && is_idle(s->core))
       step_stop_halted(s);
-    else if (!moved && s->asks && !s->env->attended && people_alone(s->core))
-      people_stop(s);
+    else if (!moved && s->asks && !s->env->attended && human_alone(s->core))
+      human_stop(s);
     step_forget_halt(s);
   }
   if (s->env->draining && s->core->status == SESSION_RUNNING && is_idle(s->core))
@@ -389,9 +385,11 @@ static void advance(struct step *s) {
 
 /* --- events --- */
 
-/* Bounds a wait: the clock may have jumped since it was recorded. */
-static int64_t bounded_wait(int64_t ms) {
-  return ms < LIMIT_RESET_WAIT_MS ? ms : LIMIT_RESET_WAIT_MS;
+/* Returns the rest of a call's wait, bounded: the clock may have jumped since it was recorded. */
+static int64_t rest_of_wait(const struct call *call, int64_t now_ms) {
+  int64_t ms = call->wait_until_ms - now_ms;
+  int64_t most = call->outage.tries > 0 ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS;
+  return ms < most ? ms : most;
 }
 
 bool core_steer_check(const struct core *core, const struct core_steer *steer, struct err *err) {
@@ -469,7 +467,7 @@ static bool resume_exceeds(struct step *s) {
 }
 
 static void on_resume(struct step *s) {
-  people_arm(s);
+  human_arm(s);
   if (!s->core->resumed || is_news(s)) /* else it was recorded, and nothing came of it yet */
     emit_resume(s, s->ev->reason);
   group_settle(s);
@@ -480,7 +478,7 @@ static void on_resume(struct step *s) {
       if (call->state == CALL_RUNNING)
         step_restart_call(s, turn, call, true);
       else if (call->state == CALL_WAITING && call->wait_until_ms > s->ev->time_ms)
-        step_effect(s, EFFECT_TIMER, call->id, bounded_wait(call->wait_until_ms - s->ev->time_ms));
+        step_effect(s, EFFECT_TIMER, call->id, rest_of_wait(call, s->ev->time_ms));
       else if (call->state == CALL_WAITING)
         step_restart_call(s, turn, call, false);
     }
@@ -536,7 +534,7 @@ static void take_event(struct step *s) {
     break;
   case EVENT_TIMER:
     if (ev->call == 0)
-      people_arm(s);
+      human_arm(s);
     call = core_call(s->core, ev->call, &turn);
     if (call != NULL && call->state == CALL_WAITING && !s->env->draining &&
         !step_over_budget(s, turn, call, step_next_place(call)))
@@ -555,7 +553,7 @@ static void take_event(struct step *s) {
     on_resume(s);
     break;
   case EVENT_ANSWER:
-    people_take(s);
+    human_take(s);
     break;
   case EVENT_ACCEPT:
   case EVENT_BEGIN:
@@ -575,7 +573,7 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   if (core->status == SESSION_STOPPED && accepts)
     emit_resume(&s, ev->reason);
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
-    people_take(&s); /* a resume continues the session */
+    human_take(&s); /* a resume continues the session */
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

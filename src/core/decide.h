@@ -70,7 +70,7 @@ enum effect_kind {
   EFFECT_END_CALL,    /* call, class: cancel it; its EVENT_CALL_END will have this class */
   EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
   EFFECT_WORKTREE,    /* call: the child's turn, or 0: do what its struct worktree asks for */
-  EFFECT_REPORTS,     /* reports are to be files: core/kept.h has them */
+  EFFECT_REPORTS,     /* reports are to be files: core/retained.h has them */
   EFFECT_FINISHED,    /* the session stopped or ended: see the state */
 };
 
@@ -110,6 +110,9 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   void (*day_count)(void *ctx, struct str provider, const struct spend *used);
   /* Returns true, once a day, when four fifths of a limit are used. */
   bool (*day_notes)(void *ctx, struct str provider, struct budget_hit *hit);
+  /* Returns true if a call of this provider, with the settings that it has now, was ever answered.
+   * NULL: the session's own log alone tells. */
+  bool (*has_answered)(void *ctx, struct str provider);
   void *ctx;
   bool attended; /* a person is here to be asked, so questions do not stop the session */
   bool draining; /* no new calls; once none is running, the session stops resumably */

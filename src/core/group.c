@@ -3,12 +3,12 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/gates.h"
-#include "core/kept.h"
-#include "core/ref.h"
+#include "core/checks.h"
+#include "core/retained.h"
+#include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "judge/aggregate.h"
+#include "judge/all_any.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -66,20 +66,6 @@ static const json_t *find_items(const struct core *core, const struct movement *
   return json_array_size(items) <= LIMIT_ITEM_COUNT && json_is_array(items) ? items : NULL;
 }
 
-static void begin_parts(struct core *core, struct turn *turn) {
-  const struct movement *m = group_movement(core, turn);
-  turn->part_count = m->child_count;
-  if (m->for_each != NULL) {
-    turn->items = json_incref((json_t *)find_items(core, m));
-    turn->part_count = json_array_size(turn->items);
-  }
-  turn->parts = xcalloc(turn->part_count + 1, sizeof *turn->parts);
-  for (size_t i = 0; i < turn->part_count; i++)
-    turn->parts[i].label = STR("");
-  if (turn->part_count == 0)
-    turn->phase = TURN_JUDGING;
-}
-
 static void find_pending(struct turn *group) {
   while (group->part_next < group->part_count &&
          group->parts[group->part_next].state != PART_PENDING)
@@ -88,8 +74,18 @@ static void find_pending(struct turn *group) {
 
 bool group_enter(const struct fold *f, struct turn *turn) {
   const struct movement *m = group_movement(f->core, turn);
-  if (m->child_count > 0)
-    begin_parts(f->core, turn);
+  if (m->child_count > 0) {
+    turn->part_count = m->child_count;
+    if (m->for_each != NULL) {
+      turn->items = json_incref((json_t *)find_items(f->core, m));
+      turn->part_count = json_array_size(turn->items);
+    }
+    turn->parts = xcalloc(turn->part_count + 1, sizeof *turn->parts);
+    for (size_t i = 0; i < turn->part_count; i++)
+      turn->parts[i].label = STR("");
+    if (turn->part_count == 0)
+      turn->phase = TURN_JUDGING;
+  }
   if (m->group == NO_GROUP)
     return !fold_has(f, MEMBER_PARENT_TURN) || fold_bad(f, "its movement is no child");
   turn->group = (long)fold_number(f, MEMBER_PARENT_TURN);
@@ -144,11 +140,11 @@ static bool take_label(const struct fold *f, const struct turn *turn, const stru
                        struct group_part *part) {
   struct str outcome = fold_text(f, MEMBER_OUTCOME);
   int64_t rule = fold_number(f, MEMBER_RULE);
-  part->label = STR(AGGREGATE_NONE);
-  part->failed = str_eq_c(outcome, AGGREGATE_ERROR);
+  part->label = STR(ALL_ANY_NONE);
+  part->failed = str_eq_c(outcome, ALL_ANY_ERROR);
   part->skipped = str_eq_c(outcome, "cancelled");
   if (part->failed)
-    part->label = STR(AGGREGATE_ERROR);
+    part->label = STR(ALL_ANY_ERROR);
   if (part->skipped && (!group_movement(f->core, group)->stops_on_error || group->part_failed == 0))
     return fold_bad(f, "none of its siblings failed");
   if (part->failed || part->skipped)
@@ -157,7 +153,7 @@ static bool take_label(const struct fold *f, const struct turn *turn, const stru
     return fold_bad(f, "its rule is not the one that was judged");
   if (rule > 0)
     part->label = rule_vote(&group_movement(f->core, turn)->rules[rule - 1]);
-  return rule > 0 || str_eq_c(outcome, AGGREGATE_NONE) || fold_bad(f, "its outcome is unknown");
+  return rule > 0 || str_eq_c(outcome, ALL_ANY_NONE) || fold_bad(f, "its outcome is unknown");
 }
 
 /* Skips the children that have not begun, if the group stops on the first error. */
@@ -170,7 +166,7 @@ static void skip_pending(const struct core *core, struct turn *group) {
       continue;
     part->state = PART_DONE;
     part->skipped = true;
-    part->label = STR(AGGREGATE_NONE);
+    part->label = STR(ALL_ANY_NONE);
     part_tell(part, "not begun", STR("another one failed"));
     group->part_done++;
   }
@@ -221,21 +217,16 @@ bool group_take(const struct fold *f, struct turn *turn) {
   return true;
 }
 
-/* Publishes the values of a for_each as one list, in the order of its items. */
-static void publish_items(struct core *core, const struct turn *turn) {
-  const struct movement *m = &core->workflow->movements[group_movement(core, turn)->first_child];
-  json_t *values = json_array();
-  for (size_t i = 0; i < turn->part_count; i++) {
-    json_t *value = turn->parts[i].structured;
-    json_array_append_new(values, value ? json_incref(value) : json_null());
-  }
-  json_object_setn_new(core->structured, m->name.p, m->name.n, values);
-}
-
 void group_publish(struct core *core, const struct turn *turn) {
   const struct movement *group = group_movement(core, turn);
   if (group->for_each != NULL) {
-    publish_items(core, turn);
+    const struct movement *m = &core->workflow->movements[group->first_child];
+    json_t *values = json_array(); /* in the order of its items */
+    for (size_t i = 0; i < turn->part_count; i++) {
+      json_t *value = turn->parts[i].structured;
+      json_array_append_new(values, value ? json_incref(value) : json_null());
+    }
+    json_object_setn_new(core->structured, m->name.p, m->name.n, values);
     return;
   }
   for (size_t i = 0; i < group->child_count; i++) {
@@ -251,7 +242,7 @@ void group_publish(struct core *core, const struct turn *turn) {
                             .exit = part->exit,
                             .tests = part->tests};
     if (m->argv != NULL && part->has_exit)
-      gates_put(core, &as);
+      checks_put(core, &as);
   }
 }
 
@@ -259,7 +250,7 @@ void group_reopen(struct turn *turn) {
   size_t before = turn->part_done;
   for (size_t i = 0; i < turn->part_count; i++) {
     const struct group_part *part = &turn->parts[i];
-    if (part->failed || part->skipped || str_eq_c(part->label, AGGREGATE_NONE)) {
+    if (part->failed || part->skipped || str_eq_c(part->label, ALL_ANY_NONE)) {
       part_clear(&turn->parts[i]);
       turn->part_done--;
     }
@@ -294,20 +285,16 @@ static void begin_end(struct step *s, struct record_draft *d, const struct turn 
   record_put_number(d, MEMBER_PARENT_TURN, turn->group);
 }
 
-static void end_cancelled(struct step *s, struct turn *turn) {
-  struct record_draft d;
-  begin_end(s, &d, turn);
-  record_put_word(&d, MEMBER_OUTCOME, "cancelled");
-  record_put_text(&d, MEMBER_MESSAGE, STR("another one failed, and stop_on is error"));
-  step_emit(s, &d);
-}
-
 /* Ends one child of a group that stops: one that waits for no call, unless `running_too`. Returns
  * false if there is none. */
 static bool group_end_one(struct step *s, bool running_too) {
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     if (group_stops(s->core, turn) && (running_too || !is_running(turn))) {
-      end_cancelled(s, turn);
+      struct record_draft d;
+      begin_end(s, &d, turn);
+      record_put_word(&d, MEMBER_OUTCOME, "cancelled");
+      record_put_text(&d, MEMBER_MESSAGE, STR("another one failed, and stop_on is error"));
+      step_emit(s, &d);
       return true;
     }
   return false;
@@ -357,7 +344,7 @@ void group_end_child(struct step *s, struct turn *turn) {
     record_put_number(&d, MEMBER_RULE, turn->rule);
   } else {
     bool failed = turn->failure != END_RULE_NO_MATCH;
-    record_put_word(&d, MEMBER_OUTCOME, failed ? AGGREGATE_ERROR : AGGREGATE_NONE);
+    record_put_word(&d, MEMBER_OUTCOME, failed ? ALL_ANY_ERROR : ALL_ANY_NONE);
     record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
   }
   step_emit(s, &d);
@@ -369,7 +356,7 @@ void group_fail_child(struct step *s, struct turn *turn, enum error_class class,
   struct record_draft d;
   long group = turn->group;
   begin_end(s, &d, turn);
-  record_put_word(&d, MEMBER_OUTCOME, AGGREGATE_ERROR);
+  record_put_word(&d, MEMBER_OUTCOME, ALL_ANY_ERROR);
   record_put_bytes(&d, MEMBER_MESSAGE, message);
   record_put_word(&d, MEMBER_CLASS, error_class_name(class));
   step_emit(s, &d);
@@ -405,8 +392,8 @@ static void vote(json_t *votes, struct str label, json_int_t n) {
 void group_env(const struct core *core, const struct turn *turn, json_t *env) {
   const struct movement *group = group_movement(core, turn);
   json_t *parts = json_array(), *votes = json_object();
-  vote(votes, STR(AGGREGATE_ERROR), 0);
-  vote(votes, STR(AGGREGATE_NONE), 0);
+  vote(votes, STR(ALL_ANY_ERROR), 0);
+  vote(votes, STR(ALL_ANY_NONE), 0);
   for (size_t i = 0; i < group->child_count; i++) {
     const struct movement *m = &core->workflow->movements[group->first_child + i];
     for (size_t k = 0; k < m->rule_count; k++)

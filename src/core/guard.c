@@ -2,11 +2,10 @@
 #include "core/guard.h"
 
 #include "base/log.h"
-#include "core/gates.h"
+#include "core/checks.h"
 #include "format/json_object.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ void guards_read(const json_t *object, struct guards *out) {
   static const char *const words[] = {"ignore", "warn", "stop"};
   for (int g = 0; g < GUARD_COUNT; g++) {
     char key[32];
-    (void)snprintf(key, sizeof key, "on_%s", guard_names[g]);
+    print_into(key, sizeof key, "on_%s", guard_names[g]);
     struct str word = json_view(json_object_get(object, key));
     if (json_object_get(object, guard_names[g]) != NULL)
       out->times[g] = (long)json_integer_value(json_object_get(object, guard_names[g]));
@@ -66,22 +65,18 @@ void guards_see_turn(struct core *core, size_t movement) {
   core->streak.movement = movement;
 }
 
-/* Drops what changes from run to run: each sequence of digits becomes one character. */
-static void put_without_digits(struct str text, struct buf *out) {
-  for (size_t i = 0; i < text.n; i++) {
-    bool digit = isdigit((unsigned char)text.p[i]) != 0;
-    if (!digit)
-      buf_putc(out, text.p[i]);
-    else if (i == 0 || !isdigit((unsigned char)text.p[i - 1]))
-      buf_putc(out, '#');
-  }
-}
-
 void guard_sign_failure(int exit, struct str text, char sign[GUARD_SIGN]) {
   char status[16];
   struct buf same = {0};
-  (void)snprintf(status, sizeof status, "%d\n", exit);
-  put_without_digits(text, &same);
+  print_into(status, sizeof status, "%d\n", exit);
+  /* Digits change from run to run: each sequence of them becomes one character. */
+  for (size_t i = 0; i < text.n; i++) {
+    bool digit = isdigit((unsigned char)text.p[i]) != 0;
+    if (!digit)
+      buf_putc(&same, text.p[i]);
+    else if (i == 0 || !isdigit((unsigned char)text.p[i - 1]))
+      buf_putc(&same, '#');
+  }
   guard_sign(str_from(status), buf_view(&same), sign);
   buf_deinit(&same);
 }
@@ -96,11 +91,11 @@ void guards_see_end(struct core *core, const struct turn *turn) {
   struct guard_failure *f = &core->failures[turn->movement];
   const json_t *before = json_object_getn(core->gates, m->name.p, m->name.n);
   core->failed = turn->movement;
-  if (gate_exit(turn) == 0) {
+  if (checks_exit(turn) == 0) {
     f->count = 0;
     return;
   }
-  guard_sign_failure(gate_exit(turn), buf_view(&turn->text), sign);
+  guard_sign_failure(checks_exit(turn), buf_view(&turn->text), sign);
   bool same = f->count > 0 && strcmp(sign, f->sign) == 0 && json_is_false(json_at(before, "stale"));
   f->count = same ? f->count + 1 : 1;
   memcpy(f->sign, sign, sizeof sign);

@@ -1,29 +1,13 @@
 /* Gathers what the judging of a turn is based on. */
 #include "core/judging.h"
 
-#include "core/gates.h"
+#include "core/checks.h"
 #include "core/group.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
-
-/* Tells rules whether a value is a sentinel: each gets `sentinel`, true or false, because an
- * expression cannot ask for a missing member. */
-static void tell_sentinels(const struct workflow *wf, json_t *values) {
-  for (size_t i = 0; i < wf->movement_count; i++) {
-    const struct movement *m = &wf->movements[i];
-    const json_t *value = json_object_getn(values, m->name.p, m->name.n);
-    const json_t *own = json_at(value, "sentinel");
-    bool is_sentinel = json_object_size(value) == 1 && json_is_object(own);
-    if (m->structured == NULL || !json_is_object(value) || (own != NULL && !is_sentinel))
-      continue;
-    json_t *told = json_clone_top(value);
-    json_put(told, "sentinel", json_boolean(is_sentinel));
-    json_object_setn_new(values, m->name.p, m->name.n, told);
-  }
-}
 
 static bool has_when(const struct movement *m) {
   for (size_t i = 0; i < m->rule_count; i++)
@@ -38,23 +22,41 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_put(env, "iteration", json_integer(turn->iteration));
   json_put(env, "movement_iteration", json_integer(turn->movement_iteration));
   if (turn->has_exit)
-    json_put(env, "exit", json_integer(gate_exit(turn)));
+    json_put(env, "exit", json_integer(checks_exit(turn)));
   if (turn->has_exit || core->check.turn > 0)
-    json_put(env, "last_exit", json_integer(turn->has_exit ? gate_exit(turn) : core->check.exit));
+    json_put(env, "last_exit", json_integer(turn->has_exit ? checks_exit(turn) : core->check.exit));
+  /* At least this many files changed if an attempt was cut off, but nobody knows all of them. A
+   * turn that made no call has neither files nor a reason. */
   int64_t changed = (int64_t)json_array_size(turn->files) + turn->files_more;
-  if (turn->files != NULL && (changed > 0 || !turn->files_lost)) {
+  const char *why = turn->shared ? "others ran beside it" : turn->unseen;
+  bool counted = turn->files != NULL && !turn->shared && (changed > 0 || why == NULL);
+  if (counted)
     json_put(env, "changed", json_integer(changed));
+  if (counted && why == NULL && turn->files_more == 0)
     json_put(env, "files", json_incref(turn->files));
-  }
+  else if (why != NULL || counted)
+    json_put(env, EXPR_WHY, json_text(str_from(why ? why : "there are too many to name all")));
   if (turn->tests != NULL)
     json_put(env, "tests", json_incref(turn->tests));
-  json_t *gates = gates_json(core, turn);
+  json_t *gates = checks_json(core, turn);
   if (gates != NULL)
     json_put(env, "checks", gates);
   /* A rule may look at its own movement's value: this run's, not an earlier one's. */
   json_object_setn_new(values, m->name.p, m->name.n,
                        turn->structured ? json_incref(turn->structured) : json_null());
-  tell_sentinels(core->workflow, values);
+  /* Each value says whether it is a sentinel, true or false, because an expression cannot ask for a
+   * missing member. */
+  for (size_t i = 0; i < core->workflow->movement_count; i++) {
+    const struct movement *each = &core->workflow->movements[i];
+    const json_t *value = json_object_getn(values, each->name.p, each->name.n);
+    const json_t *own = json_at(value, "sentinel");
+    bool is_sentinel = json_object_size(value) == 1 && json_is_object(own);
+    if (each->structured == NULL || !json_is_object(value) || (own != NULL && !is_sentinel))
+      continue;
+    json_t *told = json_clone_top(value);
+    json_put(told, "sentinel", json_boolean(is_sentinel));
+    json_object_setn_new(values, each->name.p, each->name.n, told);
+  }
   json_put(env, "structured", values);
   if (turn->parts != NULL)
     group_env(core, turn, env);

@@ -1,8 +1,8 @@
 /* keys.h - the one table of the keys of a workflow.
  *
- * The parser's checks, the "did you mean" of its messages, schemas/workflow.json and the check of a
- * document that came from a log are all derived from it: a new key is a line here and, if it means
- * something, a use in core/workflow.c. */
+ * The parser's checks, the "did you mean" of its messages, the help of a key, schemas/workflow.json
+ * and the check of a document that came from a log are all derived from it: a new key is a line
+ * here and, if it means something, a use in core/workflow.c. */
 #ifndef SEGUE_CORE_KEYS_H
 #define SEGUE_CORE_KEYS_H
 
@@ -37,16 +37,16 @@ enum key_type {
   /* a backend, or a list: the first, then fallbacks, which the resolved document has beside it as
    * `fallback` */
   KEY_PROVIDERS,
-  KEY_ARGV,       /* list of texts: a program and its arguments */
-  KEY_CHOICES,    /* list of 2 to max lines, each once: what a person can choose */
-  KEY_NAMES,      /* list of min to max names */
-  KEY_TEXTS,      /* list of 1 to max texts */
-  KEY_VARIABLES,  /* list of names of environment variables */
-  KEY_PANEL,      /* list of 2 to max backends, or one of words */
-  KEY_RUN,        /* list of programs that an agent may run: see core/run.h */
-  KEY_STAGES,     /* list of judge stages from words, each at most once */
-  KEY_SCHEMA,     /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
-  KEY_ITEMS,      /* a list of 1 to max values of any kind, or a text MOVEMENT.FIELD: core/ref.h */
+  KEY_ARGV,      /* list of texts: a program and its arguments */
+  KEY_CHOICES,   /* list of 2 to max lines, each once: what a person can choose */
+  KEY_NAMES,     /* list of min to max names */
+  KEY_TEXTS,     /* list of 1 to max texts */
+  KEY_VARIABLES, /* list of names of environment variables */
+  KEY_PANEL,     /* list of 2 to max backends, or one of words */
+  KEY_RUN,       /* list of programs that an agent may run: see core/run.h */
+  KEY_STAGES,    /* list of judge stages from words, each at most once */
+  KEY_SCHEMA,    /* a JSON Schema: a preset's name, a path, or a map; see schemas.h */
+  KEY_ITEMS, /* a list of 1 to max values of any kind, or a text MOVEMENT.FIELD: core/value_ref.h */
   KEY_INVARIANTS, /* list of invariants, see structured/invariant.h */
   KEY_PARAMS,     /* map name -> default or {description, default}; gone when it is loaded */
   KEY_ARGS,       /* map name -> text; gone when it is loaded */
@@ -64,6 +64,7 @@ struct key_set;
 struct key {
   const char *name;
   const char *alias; /* another name for it, NULL = none */
+  const char *older; /* one more, which is noted; NULL = none */
   enum key_type type;
   bool required;
   bool or_null; /* null removes a value that was set elsewhere */
@@ -74,7 +75,8 @@ struct key {
   enum facet_kind facet;
   /* checks a line; err says what it must be; or NULL */
   bool (*check)(struct str text, struct err *err);
-  const char *description; /* one or two sentences, for editors */
+  const char *example;     /* its value as YAML, on one line; NULL: see key_example */
+  const char *description; /* one or two sentences, for help and for editors */
 };
 
 struct key_set {
@@ -88,10 +90,15 @@ extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys,
     gate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys, loop_judge_keys;
 extern const char *const stage_words[]; /* what judge.stages may list */
 
+bool key_is(const struct key *k, struct str name);
 /* Finds a key by name or alias; NULL if there is none. */
 const struct key *key_find(const struct key_set *set, struct str name);
 /* Returns the known name nearest to a misspelt one, NULL if none is near. */
 const char *key_nearest(const struct key_set *set, struct str name);
+
+/* Returns the value of a key as YAML, on one line: its example, or the first word of a choice. NULL
+ * for a key that is only noted. */
+const char *key_example(const struct key *k);
 
 /* Appends "a, b or c". */
 void key_words(const struct key *k, struct buf *out);

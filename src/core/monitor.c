@@ -1,10 +1,6 @@
 /* Counts how often cycles are completed. */
 #include "core/monitor.h"
 
-#include "base/log.h"
-#include "format/json_object.h"
-#include "format/json_write.h"
-
 #include <assert.h>
 
 static const struct movement *waiting(const struct core *core) {

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "core/ref.h"
+#include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 

@@ -7,8 +7,8 @@
 #define SEGUE_CORE_PROMPT_H
 
 #include "base/buf.h"
+#include "core/interning.h"
 #include "core/record.h"
-#include "core/texts.h"
 #include "core/workflow.h"
 #include "judge/chain.h"
 
@@ -55,12 +55,16 @@ struct prompt_view {
   struct str check;   /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;
-  struct str checks;   /* other checks so far, one per line; or empty */
-  struct str tests;    /* result of this turn's command: "3 passed, 0 failed"; or empty */
-  bool no_pass;        /* those tests are not a pass */
-  const json_t *files; /* files changed in this turn, as in call_end; NULL: not known */
-  int64_t files_more;  /* number of further files, not named */
-  bool files_lost;     /* the changes of an interrupted attempt are missing */
+  struct str checks;     /* other checks so far, one per line; or empty */
+  struct str tests;      /* result of this turn's command: "3 passed, 0 failed"; or empty */
+  bool no_pass;          /* those tests are not a pass */
+  const json_t *files;   /* files changed in this turn, as in call_end; NULL: not known */
+  int64_t files_more;    /* number of further files, not named */
+  const char *unseen;    /* why some of its changes are not known; NULL: all are, or it made none */
+  const json_t *touched; /* files of the session so far, see checks.h; or NULL */
+  const struct movement *checks_by; /* the movement `check`; or NULL */
+  const json_t *check_first;        /* gate of its first run; or NULL */
+  const json_t *unfinished;         /* what background tasks do that were stopped; or NULL */
   bool has_exit;
   int exit;
   const char *nonce;      /* judge prompts: the random fence around it */

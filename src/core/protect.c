@@ -1,11 +1,15 @@
 /* Finds protected paths among those that a turn changed. */
 #include "core/protect.h"
 
+#include "base/utf8.h"
+#include "core/checks.h"
 #include "format/json_object.h"
+#include "format/json_write.h"
 
+#include <ctype.h>
 #include <string.h>
 
-enum { TOLD_FILES = 20, MATCH_STEPS = 100000 };
+enum { TOLD_FILES = 20, TOLD_PATH_BYTES = 200, MATCH_STEPS = 100000 };
 
 static struct str from_at(struct str s, size_t n) {
   return (struct str){s.p + n, s.n - n};
@@ -75,18 +79,34 @@ static bool is_protected(const json_t *patterns, struct str path) {
   return false;
 }
 
-static void put_protected(const json_t *file, bool first, struct buf *why) {
-  buf_puts(why, first ? "" : ", ");
-  buf_safe(why, json_view(json_at(file, "path")), false);
-  if (json_at(file, "added") != NULL || json_at(file, "removed") != NULL)
-    buf_printf(why, " (+%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT ")",
-               json_integer_value(json_at(file, "added")),
-               json_integer_value(json_at(file, "removed")));
+bool protect_needs(const struct workflow *wf, struct str path) {
+  bool needs = is_protected(wf->protect, path);
+  for (size_t i = 0; i < wf->movement_count && !needs; i++)
+    needs = checks_names(&wf->movements[i], path);
+  return needs;
+}
+
+void protect_put_file(const json_t *file, struct buf *out) {
+  struct str path = json_view(json_at(file, "path"));
+  const json_t *added = json_at(file, "added"), *removed = json_at(file, "removed");
+  bool plain = path.n > 0 && path.n <= TOLD_PATH_BYTES, cut = path.n > TOLD_PATH_BYTES;
+  for (size_t i = 0; i < path.n && plain; i++)
+    plain = isalnum((unsigned char)path.p[i]) || strchr("._/+-@=~%#", path.p[i]) != NULL;
+  path.n = cut ? utf8_floor(path.p, TOLD_PATH_BYTES) : path.n;
+  if (plain)
+    buf_str(out, path);
+  else
+    json_write_string(path, out);
+  buf_puts(out, cut ? "..." : "");
+  if (added != NULL && removed != NULL)
+    buf_printf(out, " +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
+               json_integer_value(removed));
 }
 
 bool protect_refuses(const struct core *core, const struct turn *turn, struct buf *why) {
   const json_t *patterns = core->workflow->protect, *file;
   struct str name = core->workflow->movements[turn->movement].name;
+  const char *beside = turn->shared ? ", or what ran beside it," : "";
   size_t i, found = 0;
   if (patterns == NULL || turn->let_be)
     return false;
@@ -94,14 +114,21 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
     if (!is_protected(patterns, json_view(json_at(file, "path"))))
       continue;
     if (found == 0)
-      buf_printf(why, "\"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
-    if (found < TOLD_FILES)
-      put_protected(file, found == 0, why);
-    found++;
+      buf_printf(why, "\"" STR_FMT "\"%s changed what is protected: ", STR_ARG(name), beside);
+    if (found++ >= TOLD_FILES)
+      continue;
+    buf_puts(why, found > 1 ? ", " : "");
+    protect_put_file(file, why);
   }
   if (found > TOLD_FILES)
     buf_printf(why, " and %zu more", found - TOLD_FILES);
-  if (found > 0)
+  if (found > 0) {
     buf_puts(why, "; put it back, or resume to let it be");
-  return found > 0;
+  } else if (turn->unseen != NULL) {
+    buf_printf(
+        why, "it is not known whether \"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
+    buf_safe(why, str_from(turn->unseen), false);
+    buf_puts(why, "; look yourself, and resume to let it be");
+  }
+  return found > 0 || turn->unseen != NULL;
 }

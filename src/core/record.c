@@ -3,9 +3,9 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "core/record_key.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "json/scan.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -64,10 +64,6 @@ const char *record_member_name(enum member key) {
   return keys[key].name.p;
 }
 
-bool record_key_is_tree(enum member key) {
-  return keys[key].is_tree;
-}
-
 enum record_type record_type_named(struct str name) {
   size_t i = 0;
   while (i < RECORD_TYPE_COUNT && !str_eq(type_names[i], name))
@@ -99,7 +95,8 @@ static void fill_key_table(void) {
   }
 }
 
-enum member record_key_of(const char *name, size_t n) {
+/* Returns MEMBER_COUNT if no member has that name. */
+static enum member record_key_of(const char *name, size_t n) {
   (void)pthread_once(&key_table.once, fill_key_table);
   for (size_t at = key_slot(name, n); key_table.slots[at] != 0; at = (at + 1) % KEY_SLOT_COUNT)
     if (str_eq(keys[key_table.slots[at] - 1].name, (struct str){name, n}))
@@ -122,6 +119,7 @@ static char *put_digits(char *at, int value, int digits) {
  * character after it. Logs hold and views read several times a turn: snprintf and sscanf would show
  * up in profiles. */
 enum { TIME_NUMBERS = 7 };
+
 static const int time_digits[TIME_NUMBERS] = {4, 2, 2, 2, 2, 2, 3};
 static const char time_after[] = "--T::.Z";
 
@@ -234,10 +232,6 @@ void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
   record_add(d, key, RECORD_TREE)->is.tree = value;
 }
 
-void record_put_raw(struct record_draft *d, enum member key, struct str text) {
-  record_add(d, key, RECORD_RAW)->is.text = text;
-}
-
 void record_put_body(struct record_draft *d, json_t *object) {
   d->record.body = object;
 }
@@ -245,7 +239,7 @@ void record_put_body(struct record_draft *d, json_t *object) {
 /* --- keeping --- */
 
 static bool has_text(const struct record_member *m) {
-  return m->kind == RECORD_TEXT || m->kind == RECORD_RAW || m->kind == RECORD_REF;
+  return m->kind == RECORD_TEXT || m->kind == RECORD_REF;
 }
 
 /* Returns the bytes of the record's parts, which come first, and of its texts, each with a NUL. */
@@ -329,17 +323,6 @@ int64_t record_number(const struct record *r, enum member key) {
   return m != NULL && m->kind == RECORD_NUMBER ? m->is.number : 0;
 }
 
-/* Builds what was left as text. Nobody sees a difference, so the record counts as constant. */
-static const struct record_member *record_built(const struct record *r, enum member key) {
-  const struct record_member *m = record_get(r, key);
-  if (m == NULL || m->kind != RECORD_RAW)
-    return m;
-  struct record_member *built = (struct record_member *)m;
-  built->is.tree = record_raw_tree(m->is.text);
-  built->kind = built->is.tree != NULL ? RECORD_TREE : RECORD_NULL;
-  return built;
-}
-
 struct str record_text(const struct record *r, enum member key) {
   const struct record_member *m = record_get(r, key);
   if (m != NULL && (m->kind == RECORD_TEXT || m->kind == RECORD_WORD))
@@ -362,19 +345,12 @@ bool record_is_true(const struct record *r, enum member key) {
 }
 
 json_t *record_tree(const struct record *r, enum member key) {
-  const struct record_member *m = record_built(r, key);
+  const struct record_member *m = record_get(r, key);
   return m != NULL && m->kind == RECORD_TREE ? m->is.tree : NULL;
-}
-
-/* Tells whether a text may be {"ref": place}, without building it. */
-static bool may_be_ref(struct str raw) {
-  return memmem(raw.p, raw.n, "ref", 3) != NULL || memchr(raw.p, '\\', raw.n) != NULL;
 }
 
 bool record_ref(const struct record *r, enum member key, struct str *place) {
   const struct record_member *m = record_get(r, key);
-  if (m != NULL && m->kind == RECORD_RAW && may_be_ref(m->is.text))
-    m = record_built(r, key);
   const json_t *ref = NULL;
   if (m != NULL && m->kind == RECORD_TREE && json_object_size(m->is.tree) == 1)
     ref = json_at(m->is.tree, "ref");
@@ -384,7 +360,7 @@ bool record_ref(const struct record *r, enum member key, struct str *place) {
 }
 
 bool record_part(const struct record *r, size_t k, struct str *text) {
-  const struct record_member *m = record_built(r, MEMBER_PROMPT);
+  const struct record_member *m = record_get(r, MEMBER_PROMPT);
   *text = STR("");
   if (m != NULL && m->kind == RECORD_PARTS) {
     if (k < m->is.prompt.n && !m->is.prompt.parts[k].is_ref)
@@ -403,17 +379,6 @@ static void write_ref(struct str place, struct buf *out) {
   buf_puts(out, "{\"ref\":");
   json_write_string(place, out);
   buf_putc(out, '}');
-}
-
-static void write_parts(const struct record_part *parts, size_t n, struct buf *out) {
-  for (size_t i = 0; i < n; i++) {
-    buf_putc(out, i == 0 ? '[' : ',');
-    if (parts[i].is_ref)
-      write_ref(parts[i].text, out);
-    else
-      json_write_string(parts[i].text, out);
-  }
-  buf_puts(out, n > 0 ? "]" : "[]");
 }
 
 /* Appends a literal. There must be room for it. */
@@ -457,14 +422,18 @@ static void write_member(const struct record_member *m, struct buf *out) {
   case RECORD_TREE:
     json_write(m->is.tree, out);
     break;
-  case RECORD_RAW:
-    buf_str(out, m->is.text);
-    break;
   case RECORD_REF:
     write_ref(m->is.text, out);
     break;
   case RECORD_PARTS:
-    write_parts(m->is.prompt.parts, m->is.prompt.n, out);
+    for (size_t i = 0; i < m->is.prompt.n; i++) {
+      buf_putc(out, i == 0 ? '[' : ',');
+      if (m->is.prompt.parts[i].is_ref)
+        write_ref(m->is.prompt.parts[i].text, out);
+      else
+        json_write_string(m->is.prompt.parts[i].text, out);
+    }
+    buf_puts(out, m->is.prompt.n > 0 ? "]" : "[]");
     break;
   }
 }
@@ -493,10 +462,85 @@ void record_write(const struct record *r, struct buf *out) {
 
 json_t *record_json(const struct record *r) {
   struct buf text = {0};
+  struct jscan_result found;
   record_write(r, &text);
-  json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
-  buf_deinit(&text);
-  if (json == NULL)
+  if (jscan_whole(buf_view(&text), &found) != JSCAN_OK) /* jansson's refuses U+0000 in names */
     BUG("a record that is not JSON");
-  return json;
+  buf_deinit(&text);
+  return found.value;
+}
+
+/* --- reading back --- */
+
+static void put_json(struct record_draft *d, enum member key, json_t *value) {
+  if (keys[key].is_tree)
+    record_put_tree(d, key, json_incref(value));
+  else if (json_is_integer(value))
+    record_put_number(d, key, json_integer_value(value));
+  else if (json_is_string(value))
+    record_put_text(d, key, (struct str){json_string_value(value), json_string_length(value)});
+  else if (json_is_boolean(value))
+    record_put_bool(d, key, json_is_true(value));
+  else if (json_is_null(value))
+    record_put_null(d, key);
+  else /* the log may say anything: the member is there, but nothing in it can be used */
+    record_put_tree(d, key, json_incref(value));
+}
+
+void record_put_members(struct record_draft *d, const json_t *object) {
+  json_t *source = (json_t *)object;
+  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
+    enum member key = record_key_of(json_object_iter_key(at), json_object_iter_key_len(at));
+    if (key < MEMBER_COUNT)
+      put_json(d, key, json_object_iter_value(at));
+  }
+}
+
+/* Compares in place: a call for each of the names would be most of the work. */
+#define IS(key, literal)                                                                           \
+  ((key).n == sizeof(literal) - 1 && memcmp((key).p, literal, sizeof(literal) - 1) == 0)
+
+enum { COMMON_BYTES = 4 }; /* the length of the longest name that all records have */
+
+static bool is_common(struct str key) {
+  return IS(key, "v") || IS(key, "seq") || IS(key, "ts") || IS(key, "type") || IS(key, "turn") ||
+         IS(key, "hash");
+}
+
+void record_read(struct record_draft *d, const json_t *json) {
+  struct record *r = &d->record;
+  *r = (struct record){.version = json_integer_value(json_at(json, "v")),
+                       .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
+                       .ts = json_view(json_at(json, "ts")),
+                       .type_name = json_view(json_at(json, "type")),
+                       .members = d->members};
+  r->type = record_type_named(r->type_name);
+  if (r->type < RECORD_TYPE_COUNT)
+    r->type_name = str_from(record_type_name(r->type));
+  if (r->type != RECORD_STAGE && r->type != RECORD_CHECK) {
+    record_put_members(d, json);
+    return;
+  }
+  json_t *turn = json_at(json, "turn");
+  if (turn != NULL)
+    put_json(d, MEMBER_TURN, turn);
+  json_t *body = json_object(), *source = (json_t *)json;
+  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at))
+    if (!is_common((struct str){json_object_iter_key(at), json_object_iter_key_len(at)}))
+      json_object_setn_new_nocheck(body, json_object_iter_key(at), json_object_iter_key_len(at),
+                                   json_incref(json_object_iter_value(at)));
+  r->body = body;
+}
+
+/* --- references --- */
+
+bool record_each_ref(const struct record *r, enum member key, record_ref_fn fn, void *ctx) {
+  size_t i;
+  json_t *element;
+  json_array_foreach(record_tree(r, key), i, element) {
+    const char *place = json_string_value(json_at(element, "ref"));
+    if (!(place == NULL || fn(ctx, i, place)))
+      return false;
+  }
+  return true;
 }

@@ -9,7 +9,6 @@
  *   struct record *r = record_keep(&d);              one block with all its texts; record_free(r)
  *
  *   record_read(&d, json) -> d.record -> record_drop(&d)     to read one back; borrows json
- *   record_read_members(&d, members, n, &texts)              from its text; borrows `texts`
  *
  * A turn takes about a hundred members, most of them read once, so they are a flat list by number
  * and not a tree. Schemas, values and a stage's body stay trees. */
@@ -98,6 +97,7 @@ enum record_type {
   PLAIN(ENFORCED, "enforced")                                                                      \
   TREE(ERROR, "error")                                                                             \
   PLAIN(RETRY_IN_MS, "retry_in_ms")                                                                \
+  TREE(OUTAGE, "outage")                                                                           \
   PLAIN(EXIT, "exit")                                                                              \
   TREE(TESTS, "tests")                                                                             \
   PLAIN(SIGNAL, "signal")                                                                          \
@@ -109,6 +109,8 @@ enum record_type {
   TREE(FILES, "files")                                                                             \
   PLAIN(FILES_MORE, "files_more")                                                                  \
   PLAIN(FILES_SHARED, "files_shared")                                                              \
+  PLAIN(FILES_UNKNOWN, "files_unknown")                                                            \
+  TREE(UNFINISHED, "unfinished")                                                                   \
   TREE(REQUESTS, "requests")                                                                       \
   TREE(USAGE, "usage")                                                                             \
   PLAIN(PROVIDER_SESSION, "provider_session")                                                      \
@@ -165,7 +167,6 @@ enum record_kind {
   RECORD_FALSE,
   RECORD_NULL,
   RECORD_TREE,
-  RECORD_RAW,   /* the JSON text of a list or an object; it becomes a TREE when it is asked for */
   RECORD_REF,   /* {"ref": text} */
   RECORD_PARTS, /* parts of a prompt */
 };
@@ -179,7 +180,7 @@ struct record_member {
   uint8_t key, kind;
   union {
     int64_t number;
-    struct str text; /* TEXT, WORD, RAW, REF */
+    struct str text; /* TEXT, WORD, REF */
     json_t *tree;
     struct {
       const struct record_part *parts;
@@ -235,20 +236,6 @@ void record_free(struct record *record);            /* accepts NULL */
 /* Reads a record back. Unknown members are left out; a PLAIN member that is a list, an object or a
  * real becomes a tree. The draft borrows its texts from json; call record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
-/* Does the same for an object whose members schema/text.h found. Its texts are put into `texts`,
- * which the caller has cleared; lists and objects stay text in the line until they are asked for,
- * because most of them are not. False: a stage's or check's member is not JSON, and nothing
- * counts. */
-struct schema_member;
-/* Holds the text of a workflow that was read before, and what it was read as: many logs begin with
- * the same one. */
-struct record_workflow {
-  struct str text;
-  json_t *tree;
-};
-/* known: may be NULL. */
-bool record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
-                         const struct record_workflow *known, struct buf *texts) MUST_CHECK;
 void record_drop(struct record_draft *d);
 
 static inline const struct record_member *record_get(const struct record *r, enum member key) {

@@ -2,12 +2,10 @@
 #include "core/state.h"
 
 #include "base/list.h"
-#include "core/kept.h"
+#include "core/retained.h"
 
 #include "core/group.h"
 #include "core/guard.h"
-
-#include "base/log.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -104,8 +102,10 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->structured);
   json_decref(turn->files);
   json_decref(turn->tests);
+  json_decref(turn->unfinished);
   kept_free(&turn->reports);
   buf_deinit(&turn->text);
+  free(turn->unseen);
   free(turn->reason);
   free(turn);
 }
@@ -153,6 +153,7 @@ void core_deinit(struct core *core) {
   json_decref(core->totals);
   json_decref(core->gates);
   json_decref(core->behind);
+  json_decref(core->reached);
   worktrees_deinit(core);
   kept_free(&core->reports);
   kept_free(&core->responses);

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/call.h"
+#include "core/interning.h"
 #include "core/spend.h"
-#include "core/texts.h"
 #include "core/workflow.h"
 #include "core/worktree.h"
 #include "judge/stage.h"
@@ -38,6 +38,11 @@ struct call {
   int invariant;          /* checked invariant's number in the movement's list, from 1; else 0 */
   enum error_class class; /* class of the last failure */
   int64_t wait_until_ms;  /* wall clock */
+  struct {                /* it waits for a provider that is away; 0 tries: it does not */
+    int tries;            /* failed attempts since then, which are none of its `failures` */
+    int64_t since_ms;     /* the first one, later by all times in which nobody waited */
+    int64_t at_ms;        /* when the next attempt is due, or the last one started */
+  } outage;
   int64_t duration_ms, tokens; /* sums over all attempts */
   struct {                     /* the same since a person last dealt with the call's budget */
     int64_t tokens, cost_nano, ms;
@@ -170,12 +175,14 @@ struct turn {
   uint64_t text_seq;         /* record that holds it */
   bool has_exit;
   int exit;
-  json_t *tests; /* a command's counted tests, as in call_end; or NULL */
+  json_t *tests;      /* a command's counted tests, as in call_end; or NULL */
+  json_t *unfinished; /* background tasks that were stopped, as there; or NULL */
   json_t *structured;
   json_t *files;              /* files that its work changed, by path; NULL: not known */
   int64_t files_more;         /* number of further changed files, if very many */
+  char *unseen;               /* why some of its changes are not known; NULL: all are */
+  bool shared;                /* some of `files` may be the work of others at the same time */
   bool let_be;                /* a person accepted its changes to protected paths */
-  bool files_lost;            /* an attempt was interrupted: its changes are missing */
   json_t *question;           /* open question to a person, as in its record; or NULL */
   uint64_t question_seq;      /* seq of that record */
   int64_t asked_ms, until_ms; /* time of the question; its deadline, 0: none */
@@ -219,7 +226,7 @@ struct core {
     size_t movement;
     long count;  /* 0: none */
   } streak;      /* turns of one movement in a row */
-  json_t *gates; /* command movement -> its last turn, see core/gates.h; or NULL */
+  json_t *gates; /* command movement -> its last turn, see core/checks.h; or NULL */
   struct {       /* last finished turn that is not a child's; turn 0: none */
     long turn;
     size_t movement;
@@ -242,8 +249,10 @@ struct core {
   json_t *structured;          /* movement -> value */
   json_t *sessions;            /* key of a conversation -> its provider's id, see core/calls.c */
   json_t *token_counts;        /* provider -> times used, by number (array) or by text (object) */
-  json_t *behind;              /* replaced provider -> until when it is skipped (ms); or NULL */
-  json_t *totals; /* provider's conversation -> its tokens so far, if reported; or NULL */
+  /* provider -> true: it has answered, false: it was waited for in vain since; or NULL */
+  json_t *reached;
+  json_t *behind; /* replaced provider -> until when it is skipped (ms); or NULL */
+  json_t *totals; /* provider's conversation -> what was told of it last, if so; or NULL */
   struct spends spends;
   /* added to budgets: the session's, then each movement's; or NULL */
   int64_t (*added)[BUDGET_UNITS];
@@ -252,7 +261,7 @@ struct core {
   long method_counts[STAGE_COUNT];
   json_t *inputs;  /* movement -> people's answers to it, as its prompt shows them; or NULL */
   json_t *answers; /* all of them, in order: {turn, movement, answer, text, by, at}; or NULL */
-  json_t *touched; /* path -> file changed by calls so far, as call_end has it; or NULL */
+  json_t *touched; /* what calls changed so far, see checks.h; or NULL */
   bool answered;   /* stopped, and an answer has come since */
   json_t *schemas; /* place of a call_start's schema -> the schema; each is logged once */
   struct texts texts;

@@ -5,13 +5,12 @@
 #include "base/sha256.h"
 #include "core/apply.h"
 #include "core/group.h"
+#include "core/human.h"
 #include "core/monitor.h"
 #include "core/outputs.h"
-#include "core/people.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
-#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -227,6 +226,9 @@ void step_turn_nonce(const struct core *core, const struct turn *turn, struct st
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view) {
   const struct core *core = s->core;
+  const struct movement *check =
+      core->check.turn > 0 ? &core->workflow->movements[core->check.movement] : NULL;
+  const json_t *gate = check ? json_object_getn(core->gates, check->name.p, check->name.n) : NULL;
   *view = (struct prompt_view){
       .workflow = core->workflow,
       .templates = s->env->templates,
@@ -246,11 +248,14 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .item = group_item(core, turn),
       .index = turn->item,
       .answer = buf_view(&turn->text),
-      .files = turn->files,
+      .files = turn->shared ? NULL : turn->files,
       .files_more = turn->files_more,
-      .files_lost = turn->files_lost,
-      .check =
-          core->check.turn > 0 ? core->workflow->movements[core->check.movement].name : STR(""),
+      .unseen = turn->unseen,
+      .unfinished = turn->unfinished,
+      .touched = core->touched,
+      .check = check ? check->name : STR(""),
+      .checks_by = check,
+      .check_first = json_at(gate, "first"),
       .check_turn = core->check.turn,
       .check_exit = core->check.exit,
       .has_exit = turn->has_exit,
@@ -263,7 +268,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .worktrees = core->worktrees,
       .cycle_count = monitor_count(core, &core->workflow->movements[turn->movement]),
       .report_dir = json_view(json_at(core->config, "report_dir")),
-      .user_inputs = people_told(core, turn),
+      .user_inputs = human_told(core, turn),
   };
 }
 

@@ -1,8 +1,7 @@
 /* step.h - defines one decision in the making, shared by its parts; internal to the core.
  *
- * decide.c dispatches events, shape.c makes a movement's value, calls.c and call_end.c make the
- * records of calls. Every record goes out through step_emit: made, applied, appended, in this
- * order. */
+ * decide.c dispatches events, work.c makes a movement's value, calls.c makes the records of
+ * calls. Every record goes out through step_emit: made, applied, appended, in this order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
@@ -69,15 +68,6 @@ struct str step_next_place(const struct call *call);
 /* Stops the session for a used-up budget. */
 void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit);
 
-/* Ends a call that goes in circles, or notes it. */
-void step_guard_call(struct step *s, const struct turn *turn, const struct call *call);
-/* Ends all calls whose usage so far exceeds a limit that stops them; explains such an end. */
-void step_end_over_budget(struct step *s);
-void step_explain_end(const struct core *core, const struct turn *turn, const struct call *call,
-                      struct call_result *r);
-/* Returns the use of an attempt: from its end, or from what it reported before. New or NULL. */
-json_t *step_call_usage(const struct core *core, const struct call *call,
-                        const struct call_result *r);
 /* Puts notes about budgets for watchers; takes them, NULL is fine. */
 void step_put_budget(struct record_draft *d, json_t *notes);
 
@@ -95,7 +85,7 @@ json_t *step_merged(const json_t *base, const json_t *top);
 /* Drops options whose value is null. Takes `options`; NULL if none are left. */
 json_t *step_without_nulls(json_t *options);
 
-/* --- a movement's own work: shape.c --- */
+/* --- a movement's own work: work.c --- */
 
 /* Makes the movement's call. raise: with a higher limit on the length of the answer. */
 void step_execute(struct step *s, struct turn *turn, bool raise);
@@ -108,12 +98,12 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 /* Returns the options of the movement's work: the user's, the file's, the flags'. NULL: none;
  * owned. */
 json_t *step_work_options(const struct core *core, const struct movement *m);
-/* --- reports: report.c --- */
+/* --- reports: report_file.c --- */
 
 /* Advances the reports by one record. False: it waits for a call. */
 bool step_report(struct step *s, struct turn *turn);
 
-/* Records what a forked session takes over: carry.c. */
+/* Records what a forked session takes over: fork_state.c. */
 void step_carry(struct step *s, const struct core_parent *parent);
 
 /* --- calls --- */

@@ -1,18 +1,18 @@
 /* Builds the immutable workflow from its resolved document. */
 #include "core/workflow.h"
 
-#include "core/ask.h"
-#include "core/build.h"
-#include "core/limits.h"
-#include "core/sandbox.h"
-
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/ask.h"
 #include "core/budget.h"
 #include "core/guard.h"
 #include "core/keys.h"
+#include "core/movement_limits.h"
+#include "core/sandbox_settings.h"
+#include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "format/template.h"
 #include "structured/reask.h"
 
 #include <assert.h>
@@ -20,11 +20,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets an error that names its place as a path, like movements[2].rules[0].next. The document comes
- * from our own loader or from a log that anybody may have edited. The table of keys checks every
- * value first (keys.h); then come the checks of what values mean together. */
+enum { BUILD_PATH_BYTES = 64 };
 
-bool build_fail(struct build *b, const char *path, const char *key, const char *what) {
+struct build {
+  struct workflow *wf;
+  json_t *by_name; /* movement name -> index */
+  struct err *err;
+};
+
+/* Returns a text or, if the key is missing, the empty view. Borrowed from the document. */
+static inline struct str build_text(const json_t *object, const char *key) {
+  const json_t *v = json_object_get(object, key);
+  return v ? json_view(v) : STR("");
+}
+
+static inline bool build_bool(const json_t *object, const char *key, bool otherwise) {
+  const json_t *v = json_object_get(object, key);
+  return v ? json_is_true(v) : otherwise;
+}
+
+static inline json_int_t build_count(const json_t *object, const char *key, json_int_t otherwise) {
+  const json_t *v = json_object_get(object, key);
+  return v ? json_integer_value(v) : otherwise;
+}
+
+/* Returns false, with the place as a path, like movements[2].rules[0].next, and what is wrong
+ * there. The document comes from our own loader or from a log that anybody may have edited. The
+ * table of keys checks every value first (keys.h); then come the checks of what values mean
+ * together. */
+static bool build_fail(struct build *b, const char *path, const char *key, const char *what) {
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
 }
 
@@ -94,7 +118,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   char path[BUILD_PATH_BYTES];
   if (judge == NULL)
     return true;
-  (void)snprintf(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
+  print_into(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
   struct str provider = build_text(judge, "provider");
   if ((v = json_at(judge, "stages")) != NULL)
     get_stages(v, out);
@@ -132,8 +156,8 @@ static enum on_failure get_on_failure(const json_t *object) {
 static bool fail_within(struct build *b, const char *path, const char *key,
                         struct schema_errors *errors) {
   char what[400];
-  (void)snprintf(what, sizeof what, "%.100s: %.280s", errors->count ? errors->items[0].path : "$",
-                 errors->count ? errors->items[0].message : "cannot be used");
+  print_into(what, sizeof what, "%.100s: %.280s", errors->count ? errors->items[0].path : "$",
+             errors->count ? errors->items[0].message : "cannot be used");
   schema_errors_deinit(errors);
   return build_fail(b, path, key, what);
 }
@@ -162,7 +186,7 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   char path[BUILD_PATH_BYTES + 32];
   if (so == NULL)
     return true;
-  (void)snprintf(path, sizeof path, "%s.structured_output", movement_path);
+  print_into(path, sizeof path, "%s.structured_output", movement_path);
   struct structured_config *out = arena_array(&b->wf->arena, 1, sizeof *out);
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
@@ -183,6 +207,177 @@ static bool build_structured(struct build *b, const json_t *object, const char *
          compile_invariants(b, json_at(so, "invariants"), path, out);
 }
 
+/* --- rules --- */
+
+/* Finds where `name` leads, in the form of m->rule_next. */
+static bool build_next(struct build *b, struct str name, const char *path, const char *key,
+                       int *out) {
+  if (str_eq_c(name, "COMPLETE")) {
+    *out = NEXT_COMPLETE;
+    return true;
+  }
+  if (str_eq_c(name, "ABORT")) {
+    *out = NEXT_ABORT;
+    return true;
+  }
+  const json_t *index = json_object_getn(b->by_name, name.p, name.n);
+  *out = (int)json_integer_value(index);
+  return index || build_fail(b, path, key, "names no movement, COMPLETE or ABORT");
+}
+
+static bool build_rule(struct build *b, const json_t *object, const char *path,
+                       const struct movement *m, struct rule *rule, int *next) {
+  struct err why;
+  if (!rule_parse(&b->wf->arena, build_text(object, "condition"), rule, NULL, &why))
+    return build_fail(b, path, "condition", why.text);
+  rule->next = build_text(object, "next");
+  rule->appendix = build_text(object, "appendix");
+  rule->interactive_only = build_bool(object, "interactive_only", false);
+  rule->asks = build_bool(object, "requires_user_input", false);
+  if (rule->aggregate != NULL && m->child_count == 0)
+    return build_fail(b, path, "condition", "all() and any() are for movements with parallel");
+  if (rule->asks && (m->ask != NULL || m->child_count > 0))
+    return build_fail(b, path, "requires_user_input", "needs a movement that does the work");
+  if (m->group == NO_GROUP && json_at(object, "next") == NULL && !rule->asks)
+    return build_fail(b, path, "next", "is missing");
+  if (m->group == NO_GROUP && rule->asks && rule->next.n > 0 &&
+      !build_next(b, rule->next, path, "next", next))
+    return false;
+  if (m->group == NO_GROUP && rule->asks) /* it runs again with the answer */
+    rule->next = m->name;
+  if (m->group == NO_GROUP)
+    return build_next(b, rule->next, path, "next", next);
+  *next = NEXT_COMPLETE; /* the group judges what a child found */
+  return rule->next.n == 0 || build_fail(b, path, "next", "a child's rule leads nowhere");
+}
+
+/* Reads rules into the places from `at` on. */
+static bool build_rule_list(struct build *b, const json_t *list, const char *path,
+                            struct movement *m, size_t at) {
+  const json_t *v;
+  size_t i;
+  json_array_foreach((json_t *)list, i, v) {
+    char rule_path[BUILD_PATH_BYTES + 32];
+    print_into(rule_path, sizeof rule_path, "%s[%zu]", path, i);
+    if (!build_rule(b, v, rule_path, m, &m->rules[at + i], &m->rule_next[at + i]))
+      return false;
+  }
+  return true;
+}
+
+static bool has_labels(const struct rule *rules, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (rules[i].kind != RULE_WHEN)
+      return true;
+  return false;
+}
+
+/* Returns true if a rule of the workflow applies to this movement too. It does not if it leads to
+ * the movement itself, if it is about children and there are none, or if it has a label and no
+ * labels are judged. */
+static bool takes_global(const struct build *b, const struct movement *m, const json_t *object,
+                         bool judged) {
+  struct rule rule = {0};
+  struct err why;
+  if (!rule_parse(&b->wf->arena, build_text(object, "condition"), &rule, NULL, &why))
+    return true; /* build_rule reports the error */
+  bool own_end = str_eq(build_text(object, "next"), m->name);
+  return !own_end && (rule.aggregate == NULL || m->child_count > 0) &&
+         (rule.kind == RULE_WHEN || judged);
+}
+
+/* Reads the rules into m; the workflow's come first. */
+static bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m) {
+  const json_t *globals = json_at(b->wf->doc, "global_rules"), *v;
+  size_t n = json_array_size(list), first = 0, i;
+  char rule_path[BUILD_PATH_BYTES + 32];
+  json_auto_t *taken = json_array();
+  m->rules = arena_array(&b->wf->arena, n + json_array_size(globals), sizeof *m->rules);
+  m->rule_next = arena_array(&b->wf->arena, n + json_array_size(globals), sizeof *m->rule_next);
+  print_into(rule_path, sizeof rule_path, "%s.rules", path);
+  if (!build_rule_list(b, list, rule_path, m, 0))
+    return false;
+  bool judged = has_labels(m->rules, n) && m->ask == NULL; /* a person's choice needs no judge */
+  json_array_foreach((json_t *)globals, i, v) {
+    if (m->group == NO_GROUP && m->monitor == NULL && takes_global(b, m, v, judged))
+      json_array_append(taken, (json_t *)v);
+  }
+  first = json_array_size(taken);
+  if (n + first > LIMIT_RULE_COUNT)
+    return build_fail(b, path, "rules", "are more than 100 with those of the workflow");
+  if (first > 0 && (!build_rule_list(b, taken, "global_rules", m, 0) ||
+                    !build_rule_list(b, list, rule_path, m, first)))
+    return false;
+  m->rule_count = n + first;
+  for (i = 0; i < m->rule_count; i++) {
+    m->rules[i].number = (int)i + 1;
+    m->rules[i].is_global = i < first;
+  }
+  return true;
+}
+
+/* --- reports --- */
+
+static bool build_reports(struct build *b, const json_t *object, const char *path,
+                          struct movement *m) {
+  struct err why;
+  if (!contracts_read(&b->wf->arena, object, &m->contracts, &m->contract_count, &why))
+    return build_fail(b, path, "output_contracts", why.text);
+  bool asks = json_at(object, "output_contracts") != NULL;
+  if (asks && m->argv != NULL)
+    return build_fail(b, path, "output_contracts",
+                      "a command writes no reports: report: FILE keeps its output");
+  b->wf->has_reports |= m->contract_count > 0;
+  return true;
+}
+
+static bool has_report(const struct movement *m, struct str name) {
+  for (size_t i = 0; i < m->contract_count; i++)
+    if (str_eq(m->contracts[i].name, name))
+      return true;
+  return false;
+}
+
+/* Checks children that run at once: none may write another's file. */
+static bool build_siblings(struct build *b, const char *path, const struct movement *group) {
+  const struct movement *children = &b->wf->movements[group->first_child];
+  if (group->for_each != NULL && children->contract_count > 0)
+    return build_fail(b, path, "parallel", "the runs of for_each would write the same report");
+  for (size_t i = 0; i < group->child_count; i++)
+    for (size_t k = 0; k < children[i].contract_count; k++)
+      for (size_t j = 0; j < i; j++)
+        if (has_report(&children[j], children[i].contracts[k].name))
+          return build_fail(b, path, "parallel", "two children write the same report");
+  return true;
+}
+
+static void mark_answer(void *ctx, struct str name) {
+  struct workflow *wf = ctx;
+  size_t skip = strlen(PROMPT_RESPONSE);
+  long index = workflow_find(wf, (struct str){name.p + skip, name.n - skip});
+  if (index >= 0)
+    wf->movements[index].answers_later = true;
+}
+
+/* Marks the movements whose answers a later prompt names. */
+static void build_answers(struct workflow *wf) {
+  const char *name;
+  const json_t *output;
+  json_object_foreach((json_t *)wf->outputs, name, output) {
+    template_names(json_view(output), PROMPT_RESPONSE, mark_answer, wf);
+  }
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    const struct movement *m = &wf->movements[i];
+    template_names(m->instruction, PROMPT_RESPONSE, mark_answer, wf);
+    for (size_t k = 0; k < m->contract_count; k++) {
+      template_names(m->contracts[k].order, PROMPT_RESPONSE, mark_answer, wf);
+      template_names(m->contracts[k].format, PROMPT_RESPONSE, mark_answer, wf);
+    }
+  }
+}
+
+/* --- one movement --- */
+
 static void build_argv(struct build *b, const json_t *list, struct movement *m) {
   const json_t *v;
   size_t i;
@@ -202,13 +397,6 @@ static const struct budget *build_budget(struct build *b, const json_t *holder) 
   return budget;
 }
 
-static void build_guards(const struct build *b, const json_t *object, struct movement *m) {
-  for (int g = 0; g < GUARD_COUNT; g++)
-    m->guards.on[g] = GUARD_STOP;
-  guards_read(json_at(b->wf->doc, "guards"), &m->guards);
-  guards_read(json_at(object, "guards"), &m->guards);
-}
-
 /* Builds what a person is asked. */
 static bool build_people(struct build *b, const json_t *object, const char *path,
                          struct movement *m) {
@@ -220,7 +408,7 @@ static bool build_people(struct build *b, const json_t *object, const char *path
     return build_fail(b, path, key, why.text);
   if (m->child_count > 0 && m->approve != NULL)
     return build_fail(b, path, "approve", "stands at the children, each of which does the work");
-  (void)snprintf(place, sizeof place, "%s.approve", path);
+  print_into(place, sizeof place, "%s.approve", path);
   if (on_reject == NULL)
     return true;
   if (m->group != NO_GROUP)
@@ -228,8 +416,9 @@ static bool build_people(struct build *b, const json_t *object, const char *path
   return build_next(b, json_view(on_reject), place, "on_reject", &m->approve->on_reject);
 }
 
-bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
-                    const struct judge_config *judge, const char *path, struct movement *m) {
+/* Builds all of a movement except its name and its children. */
+static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
+                           const struct judge_config *judge, const char *path, struct movement *m) {
   const json_t *options = json_at(object, "options");
   m->judge = *judge;
   if (json_at(object, "command") != NULL)
@@ -244,7 +433,10 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
   m->stall_ms = limits_duration_ms(build_text(object, "stall"), 0);
   m->cwd = build_text(object, "cwd");
   m->budget = build_budget(b, object);
-  build_guards(b, object, m);
+  for (int g = 0; g < GUARD_COUNT; g++)
+    m->guards.on[g] = GUARD_STOP;
+  guards_read(json_at(b->wf->doc, "guards"), &m->guards);
+  guards_read(json_at(object, "guards"), &m->guards);
   m->provider = build_text(object, "provider");
   m->fallback = json_at(object, "fallback");
   m->model = build_text(object, "model");
@@ -275,11 +467,171 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
          build_people(b, object, path, m) && build_rules(b, json_at(object, "rules"), path, m);
 }
 
-/* Folds ASCII case as tags do: two names that differ only in case would share their tags. */
-static void workflow_fold(struct str name, char out[LIMIT_NAME_BYTES]) {
-  for (size_t i = 0; i < name.n; i++)
-    out[i] = (char)(name.p[i] >= 'a' && name.p[i] <= 'z' ? name.p[i] - 'a' + 'A' : name.p[i]);
+/* --- movements with children --- */
+
+/* Names a child GROUP.NAME, so that logs and messages need no other word for it. */
+static bool name_child(struct build *b, const char *path, size_t group, struct str own,
+                       struct movement *m) {
+  const struct movement *parent = &b->wf->movements[group];
+  struct buf full = {0};
+  buf_printf(&full, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own));
+  m->own_name = own;
+  m->name = arena_str(&b->wf->arena, buf_view(&full));
+  m->group = (long)group;
+  buf_deinit(&full);
+  if (m->name.n > LIMIT_NAME_BYTES)
+    return build_fail(b, path, "name", "is over 128 bytes together with its group's");
+  return workflow_find(b->wf, m->name) < 0 ||
+         build_fail(b, path, "name", "two movements have this name");
 }
+
+static bool same_conversation(const struct movement *a, const struct movement *b) {
+  if (a->argv != NULL || b->argv != NULL)
+    return false;
+  if (a->session_key.n > 0 || b->session_key.n > 0)
+    return str_eq(a->session_key, b->session_key);
+  return a->persona.n > 0 && str_eq(a->persona, b->persona);
+}
+
+/* Checks for_each. The movement that makes the items may come after the group: only its name is
+ * looked up. */
+static bool check_each(struct build *b, const char *path, const struct movement *group,
+                       size_t children) {
+  struct prompt_ref ref;
+  if (group->for_each == NULL)
+    return true;
+  if (children != 1)
+    return build_fail(b, path, "for_each", "is for a movement with one child in parallel");
+  return json_is_array(group->for_each) ||
+         prompt_ref_parse(json_view(group->for_each), b->wf, &ref) ||
+         build_fail(b, path, "for_each", "names no movement");
+}
+
+/* Builds the children of the movement at `index`, if it has any. */
+static bool build_group(struct build *b, const json_t *object, const json_t *options,
+                        const struct judge_config *judge, size_t index) {
+  struct movement *group = &b->wf->movements[index];
+  const json_t *list = json_at(object, "parallel"), *v;
+  size_t i;
+  char path[BUILD_PATH_BYTES];
+  if (list == NULL)
+    return true;
+  print_into(path, sizeof path, "movements[%zu]", index);
+  if (json_at(object, "command") != NULL || json_at(object, "structured_output") != NULL ||
+      json_at(object, "ask") != NULL || json_at(object, "report") != NULL ||
+      json_at(object, "output_contracts") != NULL)
+    return build_fail(b, path, "parallel", "a movement with children does no work of its own");
+  group->first_child = b->wf->movement_count;
+  group->for_each = json_at(object, "for_each");
+  group->stops_on_error = json_at(object, "stop_on") != NULL;
+  json_int_t at_once = group->for_each ? LIMIT_ITEMS_AT_ONCE : (json_int_t)json_array_size(list);
+  group->concurrency = (long)build_count(object, "concurrency", at_once);
+  if (!check_each(b, path, group, json_array_size(list)))
+    return false;
+  json_array_foreach((json_t *)list, i, v) {
+    struct movement *m = &b->wf->movements[group->first_child + i];
+    print_into(path, sizeof path, "movements[%zu].parallel[%zu]", index, i);
+    if (!name_child(b, path, index, build_text(v, "name"), m))
+      return false;
+    b->wf->movement_count++; /* from here on workflow_unref frees what it holds */
+    if (json_at(v, "parallel") != NULL)
+      return build_fail(b, path, "parallel", "a child has no children");
+    if (!build_movement(b, v, options, judge, path, m))
+      return false;
+  }
+  group->child_count = json_array_size(list);
+  struct movement *children = &b->wf->movements[group->first_child];
+  for (i = 0; i < group->child_count; i++) /* they never continue one conversation at once */
+    for (size_t k = 0; k < i; k++)
+      if (same_conversation(&children[i], &children[k]))
+        children[i].shares_conversation = children[k].shares_conversation = true;
+  return build_siblings(b, path, group);
+}
+
+/* --- judges of loops --- */
+
+enum { MONITOR_THRESHOLD = 3, MONITOR_PATH_BYTES = BUILD_PATH_BYTES + 32 };
+
+/* Reads the names of a cycle. Each movement may appear once, because its name tells the place in
+ * the cycle. */
+static bool read_names(struct build *b, const json_t *list, const char *path, size_t **out,
+                       size_t *count) {
+  size_t n = json_array_size(list);
+  *out = arena_array(&b->wf->arena, n, sizeof **out);
+  for (size_t i = 0; i < n; i++) {
+    const json_t *name = json_array_get(list, i);
+    const json_t *index = json_object_getn(b->by_name, json_view(name).p, json_view(name).n);
+    if (index == NULL)
+      return build_fail(b, path, "", "names no movement");
+    (*out)[i] = (size_t)json_integer_value(index);
+    for (size_t k = 0; k < i; k++)
+      if ((*out)[k] == (*out)[i])
+        return build_fail(b, path, "", "names a movement twice");
+  }
+  *count = n;
+  return true;
+}
+
+static struct str build_name(const struct build *b, size_t movement) {
+  return b->wf->movements[movement].name;
+}
+
+/* Names the judge _loop_judge_FIRST_LAST, with a number if that name is taken. */
+static bool name_judge(struct build *b, const char *path, const struct monitor *m,
+                       struct movement *judge) {
+  struct buf name = {0};
+  struct str first = build_name(b, m->cycle[0]), last = build_name(b, m->cycle[m->cycle_count - 1]);
+  buf_printf(&name, "_loop_judge_" STR_FMT "_" STR_FMT, STR_ARG(first), STR_ARG(last));
+  size_t n = name.n;
+  for (int number = 2; workflow_find(b->wf, buf_view(&name)) >= 0; number++) {
+    name.n = n;
+    buf_printf(&name, "_%d", number);
+  }
+  judge->name = judge->own_name = arena_str(&b->wf->arena, buf_view(&name));
+  judge->group = NO_GROUP;
+  judge->monitor = m;
+  buf_deinit(&name);
+  return judge->name.n <= LIMIT_NAME_BYTES ||
+         build_fail(b, path, "cycle", "begins and ends with names that are too long together");
+}
+
+static bool build_monitor(struct build *b, const json_t *object, const json_t *options,
+                          const struct judge_config *judge, size_t number) {
+  struct monitor *m = &b->wf->monitors[number];
+  char path[MONITOR_PATH_BYTES], part[MONITOR_PATH_BYTES + 16];
+  print_into(path, sizeof path, "loop_monitors[%zu]", number);
+  print_into(part, sizeof part, "%s.cycle", path);
+  const json_t *threshold = json_at(object, "threshold");
+  m->threshold = threshold ? (long)json_integer_value(threshold) : MONITOR_THRESHOLD;
+  if (!read_names(b, json_at(object, "cycle"), part, (size_t **)&m->cycle, &m->cycle_count))
+    return false;
+  print_into(part, sizeof part, "%s.ignore", path);
+  if (!read_names(b, json_at(object, "ignore"), part, (size_t **)&m->ignore, &m->ignore_count))
+    return false;
+  m->movement = b->wf->movement_count;
+  struct movement *own = &b->wf->movements[m->movement];
+  if (!name_judge(b, path, m, own))
+    return false;
+  b->wf->movement_count++; /* from here on workflow_unref frees what it holds */
+  print_into(part, sizeof part, "%s.judge", path);
+  return build_movement(b, json_at(object, "judge"), options, judge, part, own);
+}
+
+static bool build_monitors(struct build *b, const json_t *list, const json_t *options,
+                           const struct judge_config *judge) {
+  struct workflow *wf = b->wf;
+  const json_t *object;
+  size_t i;
+  wf->monitors = arena_array(&wf->arena, json_array_size(list), sizeof *wf->monitors);
+  json_array_foreach((json_t *)list, i, object) {
+    wf->monitor_count++;
+    if (!build_monitor(b, object, options, judge, i))
+      return false;
+  }
+  return true;
+}
+
+/* --- the whole --- */
 
 static bool build_names(struct build *b, const json_t *list) {
   json_auto_t *folded = json_object();
@@ -288,10 +640,14 @@ static bool build_names(struct build *b, const json_t *list) {
   json_array_foreach(list, i, v) {
     struct movement *m = &b->wf->movements[i];
     char path[BUILD_PATH_BYTES], upper[LIMIT_NAME_BYTES];
-    (void)snprintf(path, sizeof path, "movements[%zu]", i);
+    print_into(path, sizeof path, "movements[%zu]", i);
     m->name = m->own_name = build_text(v, "name");
     m->group = NO_GROUP;
-    workflow_fold(m->name, upper);
+    /* Tags fold ASCII case: two names that differ only in case would share their tags. */
+    for (size_t k = 0; k < m->name.n; k++) {
+      char c = m->name.p[k];
+      upper[k] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
     struct str key = {upper, m->name.n};
     if (str_eq_c(key, "COMPLETE") || str_eq_c(key, "ABORT"))
       return build_fail(b, path, "name", "COMPLETE and ABORT are ends, not movements");
@@ -366,7 +722,7 @@ static bool build_all(struct build *b, const json_t *doc) {
   json_array_foreach((json_t *)list, i, v) {
     const json_t *options = json_at(doc, "options");
     char path[BUILD_PATH_BYTES];
-    (void)snprintf(path, sizeof path, "movements[%zu]", i);
+    print_into(path, sizeof path, "movements[%zu]", i);
     if (!build_group(b, v, options, &judge, i) ||
         !build_movement(b, v, options, &judge, path, &wf->movements[i]))
       return false;

@@ -141,9 +141,9 @@ struct movement {
   const json_t *fallback;     /* providers to ask when `provider` fails; or NULL */
   const json_t *options;      /* own, else the workflow's; may be NULL */
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
-  struct str tests;           /* how the command reports its tests, see limits.h; or empty */
-  long timeout_ms, stall_ms;  /* of one call; stall_ms 0: the backend's own */
-  struct str cwd;             /* below the session's, a template; or empty */
+  struct str tests; /* how the command reports its tests, see movement_limits.h; or empty */
+  long timeout_ms, stall_ms; /* of one call; stall_ms 0: the backend's own */
+  struct str cwd;            /* below the session's, a template; or empty */
   struct str persona, policy, knowledge, instruction;
   const struct budget *budget;   /* of its turns; or NULL */
   struct guards guards;          /* the workflow's, overridden by its own */

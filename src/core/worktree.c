@@ -10,7 +10,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,22 +131,16 @@ static void put_branch(const struct core *core, const struct turn *turn, struct 
   buf_printf(out, "-%ld", turn->id);
 }
 
-/* Returns the first line, cut to fit a subject. */
-static struct str first_line(struct str text) {
-  struct str rest = text, line = str_trim(str_next_line(&rest));
-  if (line.n > SUBJECT_BYTES)
-    line.n = utf8_floor(line.p, SUBJECT_BYTES);
-  return line;
-}
-
 static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,
                                struct buf *out) {
   const json_t *set = core_worktree_setting(core->config, "message");
-  struct str task = first_line(buf_view(&core->task));
+  struct str rest = buf_view(&core->task), task = str_trim(str_next_line(&rest));
+  if (task.n > SUBJECT_BYTES)
+    task.n = utf8_floor(task.p, SUBJECT_BYTES);
   struct str name = core->workflow->movements[movement].name;
   struct str text = set ? json_view(set) : STR("{movement}: {task}");
   char number[24];
-  (void)snprintf(number, sizeof number, "%ld", turn);
+  print_into(number, sizeof number, "%ld", turn);
   if (set == NULL && task.n == 0)
     text = STR("{workflow}: {movement}");
   else if (set == NULL && at_end)
@@ -313,19 +306,14 @@ static void ask_commit(struct step *s, long turn, size_t movement, bool at_end, 
   buf_deinit(&message);
 }
 
-/* Returns whether the turn can have changed a file. */
-static bool may_change(const struct workflow *wf, size_t movement) {
-  const struct movement *m = &wf->movements[movement];
-  return m->edit || m->argv != NULL || m->child_count > 0;
-}
-
 static bool commit_is_due(const struct core *core) {
   const struct workflow *wf = core->workflow;
   if (core->ended.turn == 0 || core->worktree.committed >= core->ended.turn)
     return false;
   if (core->next < 0)
     return core_commit_when(wf, core->config) != COMMIT_OFF;
-  return may_change(wf, core->ended.movement) &&
+  const struct movement *m = &wf->movements[core->ended.movement];
+  return (m->edit || m->argv != NULL || m->child_count > 0) &&
          core_commit_when(wf, core->config) == COMMIT_MOVEMENT;
 }
 
@@ -428,29 +416,6 @@ static bool take_make(const struct fold *f, long number) {
   return w->branch != NULL || fold_bad(f, "it names no branch");
 }
 
-static bool take_made(const struct fold *f, struct worktree *w) {
-  const json_t *data = fold_tree(f, MEMBER_DATA);
-  if (w->asked != WORKTREE_MAKING)
-    return fold_bad(f, "nobody asked for it");
-  worktree_keep(&w->branch, data, "branch");
-  worktree_keep(&w->base, data, "base");
-  worktree_keep(&w->path, data, "path");
-  worktree_keep(&w->folder, data, "folder");
-  w->asked = WORKTREE_IDLE;
-  w->made =
-      w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
-  return w->made || fold_bad(f, "it does not say where the worktree is");
-}
-
-static bool take_committed(const struct fold *f, struct worktree *w) {
-  if (w->asked != WORKTREE_COMMITTING)
-    return fold_bad(f, "nobody asked for it");
-  w->asked = WORKTREE_IDLE;
-  w->committed = w->committing;
-  worktree_keep(&w->message, NULL, "");
-  return true;
-}
-
 bool apply_workspace(const struct fold *f) {
   struct str event = fold_text(f, MEMBER_EVENT);
   long number = (long)fold_number(f, MEMBER_TURN);
@@ -459,10 +424,27 @@ bool apply_workspace(const struct fold *f) {
     return take_make(f, number);
   if (w == NULL)
     w = &f->core->worktree;
-  if (str_eq_c(event, "made"))
-    return take_made(f, w);
-  if (str_eq_c(event, "committed"))
-    return take_committed(f, w);
+  if (str_eq_c(event, "made")) {
+    const json_t *data = fold_tree(f, MEMBER_DATA);
+    if (w->asked != WORKTREE_MAKING)
+      return fold_bad(f, "nobody asked for it");
+    worktree_keep(&w->branch, data, "branch");
+    worktree_keep(&w->base, data, "base");
+    worktree_keep(&w->path, data, "path");
+    worktree_keep(&w->folder, data, "folder");
+    w->asked = WORKTREE_IDLE;
+    w->made =
+        w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
+    return w->made || fold_bad(f, "it does not say where the worktree is");
+  }
+  if (str_eq_c(event, "committed")) {
+    if (w->asked != WORKTREE_COMMITTING)
+      return fold_bad(f, "nobody asked for it");
+    w->asked = WORKTREE_IDLE;
+    w->committed = w->committing;
+    worktree_keep(&w->message, NULL, "");
+    return true;
+  }
   if (!str_eq_c(event, "commit"))
     return fold_bad(f, "its event is unknown");
   if (w->asked != WORKTREE_IDLE || number <= w->committed)

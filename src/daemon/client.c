@@ -146,6 +146,6 @@ bool client_problem(const struct client_reply *reply, struct err *err) {
   enum err_code code = reply->status == 400 || reply->status == 422 ? ERR_USAGE : ERR_IO;
   if (reply->status == 404)
     code = ERR_NOT_FOUND;
-  (void)err_set(err, code, "%s", detail ? detail : "the daemon refused it");
+  err_set(err, code, "%s", detail ? detail : "the daemon refused it");
   return true;
 }

@@ -1,43 +1,49 @@
 /* Answers the routes of the control API. */
-#include "daemon/control_internal.h"
+#include "daemon/control.h"
 
-#include "daemon/abilities.h"
-#include "daemon/counts.h"
-#include "daemon/listing.h"
-#include "daemon/lookup.h"
-#include "daemon/question.h"
-#include "daemon/view.h"
-#include "daemon/window/window.h"
-
+#include "audit/ask_trace.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/record.h"
+#include "daemon/api_status.h"
+#include "daemon/audit_api.h"
+#include "daemon/list_api.h"
+#include "daemon/provider_status.h"
+#include "daemon/session_api.h"
+#include "daemon/session_diff.h"
+#include "daemon/window/window.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
+#include "host/daily_usage.h"
+#include "host/resume_options.h"
 #include "os/clock.h"
-#include "store/select.h"
+#include "os/loop.h"
+#include "store/filter.h"
+#include "store/reader.h"
 #include "store/worker.h"
 
-#include <stdio.h>
+#include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* --- a session as JSON --- */
 
-void control_reply_session(const struct control *api, struct server_request *r, unsigned status,
-                           const char *id) {
-  struct view v;
+static void control_reply_session(const struct control *api, struct server_request *r,
+                                  unsigned status, const char *id) {
+  struct api_status v;
   struct err err = {0};
-  if (!view_of(&v, api->sessions, id, &err)) {
+  if (!api_status_of(&v, api->sessions, id, &err)) {
     server_problem(r, 404, NULL, "there is no session %s", id);
     return;
   }
-  server_reply_json(r, status, view_json(&v, api->sessions));
-  view_deinit(&v);
+  server_reply_json(r, status, api_status_json(&v, api->sessions));
+  api_status_deinit(&v);
 }
 
-bool control_store_answers(const struct control *api, struct server_request *r) {
+static bool control_store_answers(const struct control *api, struct server_request *r) {
   struct err err = {0};
   if (worker_answers(api->sessions->env->store, &err))
     return true;
@@ -48,7 +54,7 @@ bool control_store_answers(const struct control *api, struct server_request *r) 
 
 /* Resolves an id, a unique prefix of one, or "last" to the whole id. Returns false if it has
  * answered the request. */
-bool control_find(struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
+static bool control_find(struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
   struct store_ref ref;
   struct err err = {0};
@@ -60,7 +66,7 @@ bool control_find(struct control *api, struct server_request *r, char id[STORE_I
   if (!control_store_answers(api, r))
     return false;
   if (api->sessions->shared) {
-    reading_find(&api->readings, r, api->sessions->env->store);
+    read_job_find(&api->readings, r, api->sessions->env->store);
     return false;
   }
   if ((!is_id && strcmp(word, "last") != 0) ||
@@ -72,29 +78,765 @@ bool control_find(struct control *api, struct server_request *r, char id[STORE_I
   return true;
 }
 
-struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id) {
+static struct daemon_entry *control_entry(struct control *api, struct server_request *r,
+                                          const char *id) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(api->sessions, id);
-  if (!view_is_in_memory(api->sessions, id) && !control_store_answers(api, r))
+  if (!api_status_is_in_memory(api->sessions, id) && !control_store_answers(api, r))
     return NULL;
   if (e == NULL)
     e = sessions_adopt(api->sessions, id, &err);
-  if (e == NULL || e->brief.seq == 0) {
+  if (e == NULL || e->summary.seq == 0) {
     server_problem(r, 404, NULL, "there is no session %s", id);
     return NULL;
   }
   return e;
 }
 
+/* --- refusals --- */
+
+/* Refuses a request while the daemon is draining, when no session begins or continues any more.
+ * Returns true if it has answered the request. */
+static bool control_refuse_draining(const struct control *api, struct server_request *r) {
+  if (!api->draining)
+    return false;
+  server_set_header(r, "Retry-After", "5");
+  server_problem(r, 503, NULL, "the daemon is stopping: it takes no more sessions");
+  return true;
+}
+
+/* Refuses what only a person may ask for to a program that a session runs, see
+ * host/resume_options.h. Returns true if it has answered the request. */
+static bool control_refuse_program(struct server_request *r, const char *command, const char *id) {
+  struct err err;
+  const char *program = server_program(r);
+  if (program == NULL || resume_options_refuse(program, command, id, &err))
+    return false;
+  server_problem(r, 403, NULL, "%s", err.text);
+  return true;
+}
+
+/* Answers a body that could not be taken. */
+static void control_refuse(const struct intake_result *result) {
+  const struct err *err = &result->err;
+  json_t *list = result->errors.count > 0 ? launch_errors_json(&result->errors) : NULL;
+  json_t *members = list ? json_pack("{so}", "errors", list) : NULL;
+  if (err->line > 0)
+    server_problem(result->request, result->status, members, "%s:%d:%d: %s", err->file, err->line,
+                   err->column, err->text);
+  else
+    server_problem(result->request, result->status, members, "%s", err->text);
+}
+
+/* --- the answer to a question (judge, ask) --- */
+
+/* This gathers what the session's log says. */
+struct question_told {
+  json_t *judgment, *stop; /* the last of each, or NULL */
+  struct ask_trace ask;
+};
+
+static bool question_is(const json_t *record, const char *type) {
+  const char *found = json_string_value(json_object_get(record, "type"));
+  return found != NULL && strcmp(found, type) == 0;
+}
+
+static void question_keep(json_t **slot, json_t *record) {
+  json_decref(*slot);
+  *slot = json_incref(record);
+}
+
+struct answering {
+  uv_work_t work;
+  struct read_jobs *rs;
+  struct server_request *request; /* NULL: its client has left */
+  struct store_ref ref;
+  char id[STORE_ID_BYTES];
+  char status[sizeof((struct summary *)NULL)->status];
+  bool judges, ok;
+  struct question_told told;
+  struct err err;
+};
+
+static bool read_told(const struct store_ref *ref, struct question_told *told, struct err *err) {
+  struct log_reader r;
+  struct str line;
+  if (!reader_open(&r, ref, err))
+    return false;
+  while (reader_next(&r, &line) && r.whole) {
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    if (record != NULL)
+      ask_trace_feed(&told->ask, record);
+    if (question_is(record, "judgment"))
+      question_keep(&told->judgment, record);
+    else if (question_is(record, "session_stop") || question_is(record, "session_end"))
+      question_keep(&told->stop, record);
+    json_decref(record);
+  }
+  reader_close(&r);
+  return true;
+}
+
+/* Nothing was answered: whoever was asked is away, or the session was stopped. */
+static void question_stop(const struct answering *a) {
+  const json_t *stop = a->told.stop;
+  const char *message = json_string_value(json_object_get(stop, "message"));
+  const char *reason = json_string_value(json_object_get(stop, "reason"));
+  json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
+  server_problem(a->request, 502, members, "%s: %s", reason ? reason : a->status,
+                 message ? message : "there is no answer");
+}
+
+static void answering_reply(const struct answering *a) {
+  const struct question_told *told = &a->told;
+  if (!a->ok) {
+    server_problem(a->request, 500, NULL, "%s", a->err.text);
+  } else if (a->judges && told->judgment != NULL) {
+    server_reply_json(a->request, 200,
+                      json_pack("{ss sO}", "session", a->id, "judgment", told->judgment));
+  } else if (!a->judges && told->ask.structured != NULL) {
+    json_t *result = ask_trace_result(&told->ask, NULL);
+    json_object_set_new(result, "session", json_string(a->id));
+    server_reply_json(a->request, 200, result);
+  } else {
+    question_stop(a);
+  }
+}
+
+static void answering_work(uv_work_t *work) {
+  struct answering *a = work->data;
+  a->ok = read_told(&a->ref, &a->told, &a->err);
+}
+
+static void answering_over(uv_work_t *work, int status) {
+  struct answering *a = work->data;
+  assert(status == 0);
+  if (a->request != NULL)
+    answering_reply(a);
+  json_decref(a->told.judgment);
+  json_decref(a->told.stop);
+  ask_trace_deinit(&a->told.ask);
+  read_jobs_end_more(a->rs);
+  free(a);
+}
+
+static void answering_on_gone(void *ctx) {
+  struct answering *a = ctx;
+  a->request = NULL;
+}
+
+/* Reads the entry's log, which has ended or stopped, in the pool, and answers. judges: false if a
+ * value was asked for. */
+static void question_take(struct read_jobs *rs, struct server_request *r,
+                          const struct daemon_entry *e, bool judges) {
+  struct answering *a = xcalloc(1, sizeof *a);
+  a->rs = rs;
+  a->request = r;
+  a->judges = judges;
+  entry_ref(e, &a->ref);
+  memcpy(a->id, e->id, sizeof a->id);
+  memcpy(a->status, e->summary.status, sizeof a->status);
+  a->work.data = a;
+  read_jobs_begin_more(rs);
+  server_keep(r, answering_on_gone, a);
+  loop_work(rs->loop, &a->work, answering_work, answering_over);
+}
+
+/* --- requests that wait for their session --- */
+
+/* A request waits for one of these of its session. */
+enum awaited { FIRST_RECORD, SKIPPED, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
+
+struct waiter {
+  struct list_node in_control;
+  struct control *api;
+  struct server_request *request;
+  char id[STORE_ID_BYTES];
+  enum awaited what;
+  uint64_t question; /* for ANSWER */
+};
+
+static void waiter_drop(struct waiter *w) {
+  list_remove(&w->api->waiters, &w->in_control);
+  free(w);
+}
+
+/* Nobody is waiting for the answer any more, so the question is dropped. */
+static void control_on_gone(void *ctx) {
+  struct waiter *w = ctx;
+  struct sessions *ss = w->api->sessions;
+  bool asks = w->what == JUDGMENT || w->what == VALUE;
+  struct daemon_entry *e = asks && !server_closes(w->request) ? sessions_find(ss, w->id) : NULL;
+  waiter_drop(w);
+  if (e != NULL)
+    sessions_leave(ss, e);
+}
+
+/* question: the one that an ANSWER answers. */
+static void control_wait_for(struct control *api, struct server_request *r, const char *id,
+                             enum awaited what, uint64_t question) {
+  struct waiter *w = xcalloc(1, sizeof *w);
+  *w = (struct waiter){.api = api, .request = r, .what = what, .question = question};
+  print_into(w->id, sizeof w->id, "%s", id);
+  list_push_front(&api->waiters, &w->in_control);
+  server_keep(r, control_on_gone, w);
+}
+
+/* Says that what was asked for is not on disk. */
+static void control_reply_broken(struct server_request *r, const struct daemon_entry *e,
+                                 enum awaited what) {
+  const struct err *broken = e->session ? session_broken(e->session) : NULL;
+  bool paused = e->session != NULL && session_paused(e->session) != NULL;
+  bool full = paused || (broken != NULL && broken->code == ERR_FULL);
+  const char *why = entry_message(e) ? entry_message(e) : "its log broke";
+  if (what == CANCEL && (paused || e->state == ENTRY_BROKEN)) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, full ? 507 : 503, NULL,
+                   "the cancel has not been accepted yet: %s. This daemon keeps trying while it "
+                   "runs, but forgets it when it ends: ask again to be sure",
+                   why);
+  } else if (what == CANCEL && e->sessions->shared) {
+    server_problem(r, 504, NULL, "%s", why); /* its worker did not do it in time */
+  } else if (what == FIRST_RECORD && broken != NULL && broken->code == ERR_LIMIT) {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "%s", why);
+  } else {
+    const char *what_not = what == RESUME ? "it was not resumed: " : "";
+    if (what == ANSWER)
+      what_not = "it was not answered: ";
+    server_problem(r, full ? 507 : 500, NULL, "%s%s", what_not, why);
+  }
+}
+
+/* Answers a waiter whose time has come. */
+static void control_answer(struct control *api, struct server_request *r,
+                           const struct daemon_entry *e, enum awaited what, uint64_t question) {
+  char place[64];
+  switch (what) {
+  case ANSWER:
+    if (summary_asks(&e->summary, question))
+      break;
+    control_reply_session(api, r, 202, e->id);
+    return;
+  case SKIPPED:
+    if (e->summary.seq == 0)
+      break;
+    control_reply_session(api, r, 200, e->id);
+    return;
+  case FIRST_RECORD:
+    if (e->summary.seq == 0)
+      break;
+    print_into(place, sizeof place, "/v1/sessions/%s", e->id);
+    server_set_header(r, "Location", place);
+    control_reply_session(api, r, 201, e->id);
+    return;
+  case RESUME:
+    if (summary_is_stopped(&e->summary))
+      break;
+    control_reply_session(api, r, 202, e->id);
+    return;
+  case JUDGMENT:
+  case VALUE:
+    if (api_status_is_unfinished(&e->summary))
+      break;
+    question_take(&api->readings, r, e, what == JUDGMENT);
+    return;
+  case CANCEL:
+    if (!summary_is_over(&e->summary))
+      break;
+    if (strcmp(e->summary.status, "cancelled") == 0)
+      control_reply_session(api, r, 200, e->id);
+    else
+      server_problem(r, 409, NULL, "it has ended already: %s", e->summary.status);
+    return;
+  }
+  control_reply_broken(r, e, what);
+}
+
+void control_changed(void *ctx, struct daemon_entry *e) {
+  struct control *api = ctx;
+  event_stream_add(&api->news, e->id, entry_status(e), e->summary.seq);
+  if (api->window != NULL)
+    window_changed(api->window, e->id);
+  bool paused = e->session != NULL && session_paused(e->session) != NULL;
+  bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
+              strcmp(e->summary.status, "running") != 0;
+  LIST_EACH(struct waiter, w, in_control, &api->waiters) {
+    struct server_request *r = w->request;
+    enum awaited what = w->what;
+    uint64_t question = w->question;
+    bool open = what == ANSWER && summary_asks(&e->summary, question) && e->state != ENTRY_BROKEN &&
+                e->state != ENTRY_OVER;
+    if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over) || open)
+      continue;
+    waiter_drop(w);
+    control_answer(api, r, e, what, question);
+  }
+}
+
+/* --- which session a request is about --- */
+
+/* Holds a request about one session while the session is looked up. */
+struct about {
+  struct control *api;
+  /* Acts on the entry, as memory or the last look at the store describes it; owns the about. */
+  void (*act)(struct about *a, struct server_request *r, struct daemon_entry *e);
+  bool settles;                   /* waits for a release that is under way */
+  uint64_t seq;                   /* of the last record that a watcher has */
+  struct entry_ask ask;           /* for sessions_resume and sessions_answer */
+  struct server_request *request; /* of the ask; NULL: its client has left */
+  char word[SERVER_PART_BYTES];
+  struct status_snapshot snapshot;
+};
+typedef void (*about_act)(struct about *a, struct server_request *r, struct daemon_entry *e);
+
+static struct about *about_new(struct control *api, about_act act) {
+  struct about *a = xcalloc(1, sizeof *a);
+  a->api = api;
+  a->act = act;
+  return a;
+}
+
+static void about_free(struct about *a) {
+  entry_ask_deinit(&a->ask);
+  status_snapshot_deinit(&a->snapshot);
+  free(a);
+}
+
+/* Memory does not know enough: it is another's, or is about to be let go of. */
+static bool about_asks_store(const struct about *a, const char *word) {
+  const struct sessions *ss = a->api->sessions;
+  const struct daemon_entry *e = sessions_find(ss, word);
+  if (!ss->shared || (e != NULL && e->summary.seq == 0))
+    return false;
+  return e == NULL || !api_status_is_in_memory(ss, word) ||
+         (a->settles && summary_is_stopped(&e->summary));
+}
+
+static void about_taken(void *what, struct server_request *r) {
+  struct about *a = what;
+  struct daemon_entry *e = sessions_update(a->api->sessions, &a->snapshot);
+  if (e->summary.seq > 0) {
+    a->act(a, r, e);
+    return;
+  }
+  server_problem(r, 404, NULL, "there is no session %s", e->id);
+  about_free(a);
+}
+
+static void about_work(void *what, struct read_job_answer *answer) {
+  struct about *a = what;
+  const struct store *store = a->api->sessions->env->store;
+  if (!status_snapshot_take(&a->snapshot, store, a->word, a->settles, &answer->err))
+    answer->status = answer->err.code == ERR_NOT_FOUND ? 404 : 503;
+  answer->hand_on = about_taken;
+}
+
+static void about_drop(void *what) {
+  about_free(what);
+}
+
+/* Finds the session that the request's path names; if there is none, answers. A shared store is
+ * asked in the pool. Takes the about over. */
+static void about_take(struct about *a, struct server_request *r) {
+  struct control *api = a->api;
+  const char *word = server_part(r);
+  if (about_asks_store(a, word)) {
+    print_into(a->word, sizeof a->word, "%s", word);
+    if (control_store_answers(api, r))
+      read_job_take(&api->readings, r, about_work, about_drop, a);
+    else
+      about_free(a);
+    return;
+  }
+  struct daemon_entry *e =
+      control_find(api, r, a->snapshot.id) ? control_entry(api, r, a->snapshot.id) : NULL;
+  if (e != NULL)
+    a->act(a, r, e);
+  else
+    about_free(a);
+}
+
+/* --- beginning sessions --- */
+
+/* The first record shows that a session is kept; a question's client waits for its end. */
+static const enum awaited awaited_by[] = {
+    [ASKS_SESSION] = FIRST_RECORD, [ASKS_JUDGMENT] = JUDGMENT, [ASKS_VALUE] = VALUE};
+
+/* If another session with its key is running, answers with that one. */
+static bool skip_session(struct control *api, struct server_request *r, const struct launch *l) {
+  const char *key = json_string_value(json_object_get(l->config, "unique"));
+  const struct daemon_entry *other = l->skips ? sessions_with_key(api->sessions, key) : NULL;
+  if (other != NULL && other->summary.seq > 0)
+    control_reply_session(api, r, 200, other->id);
+  else if (other != NULL)
+    control_wait_for(api, r, other->id, SKIPPED, 0);
+  return other != NULL;
+}
+
+static void control_on_session(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  struct server_request *r = result->request;
+  struct err err = {0};
+  if (!result->ok) {
+    control_refuse(result);
+    return;
+  }
+  if (control_refuse_draining(api, r) || /* it began meanwhile */
+      skip_session(api, r, &result->launch))
+    return;
+  enum launch_asks asks = result->launch.asks;
+  const struct daemon_entry *e = sessions_submit(api->sessions, &result->launch, &err);
+  if (e != NULL) {
+    control_wait_for(api, r, e->id, awaited_by[asks], 0);
+  } else {
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, err.code == ERR_FULL ? 507 : 503, NULL, "%s", err.text);
+  }
+}
+
+static void control_on_fork(void *ctx, struct intake_result *result) {
+  struct err err = {0};
+  if (result->ok && !launch_find_scenario(&result->launch, &err))
+    server_problem(result->request, 422, NULL, "%s", err.text);
+  else
+    control_on_session(ctx, result);
+}
+
+static void act_fork(struct about *a, struct server_request *r, struct daemon_entry *e) {
+  struct store_ref log;
+  entry_ref(e, &log);
+  intake_take_about(&a->api->intake, r, &log, launch_parse_fork, control_on_fork);
+  about_free(a);
+}
+
+static void control_fork(void *ctx, struct server_request *r) {
+  if (!control_refuse_draining(ctx, r))
+    about_take(about_new(ctx, act_fork), r);
+}
+
+static void control_on_looked(void *ctx, struct intake_result *result) {
+  (void)ctx;
+  if (result->ok)
+    server_reply_json(result->request, 200, json_incref(result->launch.answer));
+  else
+    control_refuse(result);
+}
+
+static void control_judge(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  if (!control_refuse_draining(api, r))
+    intake_take(&api->intake, r, launch_parse_judge, control_on_session);
+}
+
+static void control_ask(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  if (!control_refuse_draining(api, r))
+    intake_take(&api->intake, r, launch_parse_ask, control_on_session);
+}
+
+static void control_lint(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  intake_take(&api->intake, r, launch_parse_lint, control_on_looked);
+}
+
+static void control_plan(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  intake_take(&api->intake, r, launch_parse_plan, control_on_looked);
+}
+
+static void control_submit(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  if (!control_refuse_draining(api, r))
+    intake_take(&api->intake, r, launch_parse, control_on_session);
+}
+
+/* --- cancelling, resuming --- */
+
+static void control_cancel_one(struct control *api, struct server_request *r,
+                               struct daemon_entry *e) {
+  const char *id = e->id;
+  struct err err = {0};
+  struct api_status v;
+  if (api_status_of(&v, api->sessions, id, &err)) {
+    bool done = strcmp(v.status, "cancelled") == 0;
+    bool ended = summary_is_over(v.summary);
+    if (ended && !done)
+      server_problem(r, 409, NULL, "it has ended already: %s", v.status);
+    api_status_deinit(&v);
+    if (done)
+      control_reply_session(api, r, 200, id);
+    if (ended)
+      return;
+  }
+  e->cancelled_by = server_browser(r);
+  if (!sessions_cancel(api->sessions, e, &err)) {
+    if (err.code == ERR_LOCKED)
+      server_problem(r, 409, NULL,
+                     "another program is running it, and only that one can cancel it");
+    else
+      server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
+  } else if (e->session != NULL && session_paused(e->session)) {
+    control_reply_broken(r, e, CANCEL);
+  } else {
+    control_wait_for(api, r, id, CANCEL, 0);
+  }
+}
+
+static void act_cancel(struct about *a, struct server_request *r, struct daemon_entry *e) {
+  control_cancel_one(a->api, r, e);
+  about_free(a);
+}
+
+static void control_cancel(void *ctx, struct server_request *r) {
+  about_take(about_new(ctx, act_cancel), r);
+}
+
+static void refuse_resume(struct server_request *r, const struct err *err) {
+  bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
+  unsigned status = conflict ? 409 : 500;
+  if (err->code == ERR_LIMIT)
+    status = 503;
+  if (err->code == ERR_USAGE)
+    status = 422;
+  server_problem(r, status, NULL, "%s", err->text);
+}
+
+static void control_on_ask_gone(void *ctx) {
+  struct about *a = ctx;
+  a->request = NULL;
+}
+
+static void control_on_asked(struct entry_ask *ask, struct daemon_entry *e, const struct err *err) {
+  struct about *a = (struct about *)((char *)ask - offsetof(struct about, ask));
+  struct server_request *r = a->request;
+  if (r != NULL && err != NULL)
+    refuse_resume(r, err);
+  else if (r != NULL && ask->answers)
+    control_wait_for(a->api, r, e->id, ANSWER, ask->question);
+  else if (r != NULL && e->state == ENTRY_RESUMING)
+    control_wait_for(a->api, r, e->id, RESUME, 0);
+  else if (r != NULL)
+    control_reply_session(a->api, r, 202, e->id);
+  about_free(a);
+}
+
+static void about_ask(struct about *a, struct server_request *r) {
+  a->ask.done = control_on_asked;
+  a->request = r;
+  server_keep(r, control_on_ask_gone, a);
+}
+
+static void act_resume(struct about *a, struct server_request *r, struct daemon_entry *e) {
+  bool refused = strcmp(e->summary.stop_reason, "protected") == 0 &&
+                 control_refuse_program(r, "resume", e->id);
+  bool runs = !refused && e->state != ENTRY_OVER && !entry_is_elsewhere(e);
+  if (runs)
+    server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
+  if (runs || refused) {
+    about_free(a);
+    return;
+  }
+  about_ask(a, r);
+  sessions_resume(a->api->sessions, e, &a->ask);
+}
+
+/* Takes over the steer. */
+static void resume_with(struct control *api, struct server_request *r, struct resume_options *st) {
+  struct about *a = about_new(api, act_resume);
+  a->settles = true;
+  a->ask.steer = *st;
+  a->ask.steer.browser = server_browser(r);
+  *st = (struct resume_options){0};
+  about_take(a, r);
+}
+
+static void control_on_steer(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  if (!result->ok)
+    control_refuse(result);
+  else if (!control_refuse_draining(api, result->request))
+    resume_with(api, result->request, &result->launch.steer);
+}
+
+static void control_resume(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct resume_options nothing = {0};
+  if (control_refuse_draining(api, r))
+    return;
+  if (server_body(r).n == 0)
+    resume_with(api, r, &nothing);
+  else if (!control_refuse_program(r, "resume", server_part(r)))
+    intake_take(&api->intake, r, launch_parse_steer, control_on_steer);
+}
+
+/* --- people --- */
+
+static void act_answer(struct about *a, struct server_request *r, struct daemon_entry *e) {
+  about_ask(a, r);
+  sessions_answer(a->api->sessions, e, &a->ask);
+}
+
+/* Takes over the answer. */
+static void answer_with(struct control *api, struct server_request *r, struct parsed_answer *said) {
+  struct about *a = about_new(api, act_answer);
+  a->settles = true;
+  a->ask.answers = true;
+  a->ask.said = *said;
+  resume_options_set_browser(a->ask.said.by, server_browser(r));
+  *said = (struct parsed_answer){0};
+  about_take(a, r);
+}
+
+static void control_on_answer(void *ctx, struct intake_result *result) {
+  struct control *api = ctx;
+  if (!result->ok)
+    control_refuse(result);
+  else if (!control_refuse_draining(api, result->request))
+    answer_with(api, result->request, &result->launch.said);
+}
+
+static void take_answer_body(struct control *api, struct server_request *r, intake_parse parse,
+                             enum answer_says says) {
+  static const char *const commands[] = {
+      [SAYS_TEXT] = "answer", [SAYS_APPROVE] = "approve", [SAYS_REJECT] = "reject"};
+  struct parsed_answer said = {0};
+  struct err err = {0};
+  if (control_refuse_draining(api, r) || control_refuse_program(r, commands[says], server_part(r)))
+    return;
+  if (server_body(r).n > 0) {
+    intake_take(&api->intake, r, parse, control_on_answer);
+    return;
+  }
+  if (parsed_answer_parse(&said, NULL, says, &err))
+    answer_with(api, r, &said);
+  else
+    server_problem(r, 400, NULL, "%s", err.text);
+  parsed_answer_deinit(&said);
+}
+
+static void control_take_answer(void *ctx, struct server_request *r) {
+  take_answer_body(ctx, r, launch_parse_answer, SAYS_TEXT);
+}
+
+static void control_approve(void *ctx, struct server_request *r) {
+  take_answer_body(ctx, r, launch_parse_approve, SAYS_APPROVE);
+}
+
+static void control_reject(void *ctx, struct server_request *r) {
+  take_answer_body(ctx, r, launch_parse_reject, SAYS_REJECT);
+}
+
+static void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
+  static const struct {
+    const char *what;
+    void (*handle)(void *ctx, struct server_request *r);
+  } acts[] = {{"cancel", control_cancel},
+              {"resume", control_resume},
+              {"answer", control_take_answer},
+              {"approve", control_approve},
+              {"reject", control_reject}};
+  (void)id; /* the request's path names it, as on the socket */
+  for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+    if (strcmp(acts[i].what, what) == 0)
+      acts[i].handle(ctx, r);
+}
+
+/* --- one session --- */
+
 static void get_session(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   char id[STORE_ID_BYTES];
   if (!control_find(api, r, id))
     return;
-  if (view_is_in_memory(api->sessions, id))
+  if (api_status_is_in_memory(api->sessions, id))
     control_reply_session(api, r, 200, id);
   else
-    listing_take_one(&api->readings, r, api->sessions, id);
+    list_api_take_one(&api->readings, r, api->sessions, id);
+}
+
+/* Finds the log of the session that the request names. Returns false if it has answered. */
+static bool control_log(struct control *api, struct server_request *r, struct store_ref *ref) {
+  char id[STORE_ID_BYTES];
+  const struct store *store = api->sessions->env->store;
+  if (!control_find(api, r, id))
+    return false;
+  store_ref(store, id, ref);
+  if (api_status_is_in_memory(api->sessions, id) || server_is_again(r))
+    return true;
+  if (api->sessions->shared) {
+    read_job_find(&api->readings, r, store);
+    return false;
+  }
+  if (store_is_there(ref))
+    return true;
+  server_problem(r, 404, NULL, "there is no session %s", id);
+  return false;
+}
+
+static void control_look(struct control *api, struct server_request *r, enum session_api what) {
+  struct store_ref ref;
+  if (control_log(api, r, &ref))
+    session_api_take(&api->readings, r, api->view_cache, &ref, what);
+}
+
+static void control_on_changes(void *ctx, struct server_request *r,
+                               const struct session_diff *difference) {
+  json_t *told = json_pack("{so sb}", "diff", json_text(difference->diff), "cut", difference->cut);
+  (void)ctx;
+  if (difference->why != NULL)
+    json_object_set_new(told, "error", json_text(str_from(difference->why)));
+  server_reply_json(r, 200, told);
+}
+
+static void control_get_changes(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct store_ref ref;
+  const struct session_diff_ask ask = {.processes = api->sessions->host->processes,
+                                       .done = control_on_changes};
+  if (control_log(api, r, &ref))
+    session_diff_take(&api->readings, &ask, r, &ref);
+}
+
+static void control_get_view(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_VIEW);
+}
+
+static void control_get_turns(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_TURNS);
+}
+
+static void control_get_turn(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_TURN);
+}
+
+static void control_get_call(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_CALL);
+}
+
+static void control_get_text(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_TEXT);
+}
+
+static void control_get_records(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_RECORDS);
+}
+
+static void control_get_found(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_FIND);
+}
+
+static void control_get_integrity(void *api, struct server_request *r) {
+  control_look(api, r, SESSION_API_INTEGRITY);
+}
+
+static void control_get_compare(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  const char *a = server_query(r, "a"), *b = server_query(r, "b");
+  if (a == NULL || a[0] == '\0' || b == NULL || b[0] == '\0')
+    server_problem(r, 400, NULL, "give two sessions: a and b");
+  else if (control_store_answers(api, r))
+    session_api_compare(&api->readings, r, api->sessions->env->store, a, b);
 }
 
 /* --- lists --- */
@@ -111,16 +853,16 @@ static bool read_limit(struct server_request *r, size_t *limit) {
 }
 
 /* Returns false if it has answered the request. */
-static bool read_wanted(struct server_request *r, struct select *wanted, const char **before) {
+static bool read_wanted(struct server_request *r, struct filter *wanted, const char **before) {
   const char *since = server_query(r, "since");
   struct err err = {0};
-  *wanted = (struct select){.statuses = server_query(r, "status"),
+  *wanted = (struct filter){.statuses = server_query(r, "status"),
                             .workflow = server_query(r, "workflow"),
                             .method = server_query(r, "method"),
                             .provider = server_query(r, "provider")};
   *before = server_query(r, "before");
-  if ((since != NULL && !select_since(since, clock_real_ms(), &wanted->since_ms, &err)) ||
-      !select_check(wanted, &err)) {
+  if ((since != NULL && !filter_since(since, clock_real_ms(), &wanted->since_ms, &err)) ||
+      !filter_check(wanted, &err)) {
     server_problem(r, 400, NULL, "%s", err.text);
     return false;
   }
@@ -134,15 +876,15 @@ static bool read_wanted(struct server_request *r, struct select *wanted, const c
 static void list_sessions(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   const char *before;
-  struct select wanted;
+  struct filter wanted;
   size_t limit;
   if (read_wanted(r, &wanted, &before) && read_limit(r, &limit))
-    listing_take(&api->readings, r, api->shelf, api->sessions, &wanted, limit);
+    list_api_take(&api->readings, r, api->sessions, &wanted, limit);
 }
 
 static void get_inbox(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  listing_take_inbox(&api->readings, r, api->shelf, api->sessions);
+  list_api_take_inbox(&api->readings, r, api->sessions);
 }
 
 /* --- events --- */
@@ -163,13 +905,13 @@ static bool last_seen(struct server_request *r, uint64_t *seq) {
 
 static void act_watch(struct about *a, struct server_request *r, struct daemon_entry *e) {
   struct err err = {0};
-  struct view v;
+  struct api_status v;
   bool seen = false;
-  if (view_of(&v, a->api->sessions, e->id, &err)) {
-    bool runs = view_is_unfinished(v.brief) && strcmp(v.status, "open") != 0;
+  if (api_status_of(&v, a->api->sessions, e->id, &err)) {
+    bool runs = api_status_is_unfinished(v.summary) && strcmp(v.status, "open") != 0;
     bool over = !entry_is_live(e) && !runs;
-    seen = over && a->seq >= v.brief->seq;
-    view_deinit(&v);
+    seen = over && a->seq >= v.summary->seq;
+    api_status_deinit(&v);
   }
   if (seen) /* this stops an EventSource from reconnecting */
     server_reply(r, 204, NULL, STR(""));
@@ -187,13 +929,164 @@ static void watch_session(void *ctx, struct server_request *r) {
     about_free(a);
 }
 
-/* --- the rest --- */
-
 static void watch_all(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   const char *last = server_header(r, "Last-Event-ID");
-  news_watch(&api->news, r, last != NULL ? last : server_query(r, "after"));
+  event_stream_watch(&api->news, r, last != NULL ? last : server_query(r, "after"));
 }
+
+/* --- what is counted and told as it happens --- */
+
+static void control_get_audit(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  audit_api_take(&api->readings, r, api->sessions->env->store);
+}
+
+static void control_get_metrics(void *ctx, struct server_request *r) {
+  const struct control *api = ctx;
+  struct buf text = {0};
+  metrics_print(&api->metrics, api->sessions, &text);
+  server_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_view(&text));
+  buf_deinit(&text);
+}
+
+static void control_on_record(void *observer, const struct daemon_entry *e,
+                              const struct record *record) {
+  struct control *api = observer;
+  if (record == NULL)
+    output_tails_end(&api->tails, e->id, 0);
+  else if (record->type == RECORD_CALL_START || record->type == RECORD_CALL_END)
+    output_tails_end(&api->tails, e->id, (long)record_number(record, MEMBER_CALL));
+  if (record == NULL)
+    metrics_forget(&api->metrics, e);
+  else
+    metrics_record(&api->metrics, e, record);
+  if (record != NULL && (record->type == RECORD_TURN_START || record->type == RECORD_JUDGMENT))
+    event_stream_add(&api->news, e->id, entry_status(e), e->summary.seq);
+  if (record != NULL && api->window != NULL)
+    window_changed(api->window, e->id);
+}
+
+static void control_on_said(void *observer, const struct daemon_entry *e, long turn, long call,
+                            bool thinking, struct str text) {
+  struct control *api = observer;
+  const struct output_tail *tail = output_tails_add(&api->tails, e->id, turn, call, thinking, text);
+  if (api->window != NULL)
+    window_said(api->window, e->id, call, thinking, thinking ? tail->thinking.end : tail->text.end,
+                text);
+}
+
+/* --- the window --- */
+
+/* Closes the window after nobody has looked for a long time. */
+static void on_idle(void *ctx) {
+  struct control *api = ctx;
+  window_free(api->window);
+  api->window = NULL;
+}
+
+/* Gives the pages the status of waiting sessions: their logs say only that they began. */
+static size_t control_live(void *ctx, struct page_live **list) {
+  static const enum entry_list lists[] = {LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_BROKEN,
+                                          LIST_RUNNING};
+  const struct control *api = ctx;
+  size_t count = 0, n = 0;
+  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+    count += api->sessions->lists[lists[k]].count;
+  *list = xcalloc(count + 1, sizeof **list);
+  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+    LIST_EACH(struct daemon_entry, e, in_state, &api->sessions->lists[lists[k]]) {
+      struct page_live *live = &(*list)[n++];
+      memcpy(live->id, e->id, sizeof live->id);
+      print_into(live->status, sizeof live->status, "%s", entry_status(e));
+    }
+  return n;
+}
+
+static size_t control_said(void *ctx, const char *id, struct page_said **list) {
+  const struct control *api = ctx;
+  return output_tails_of(&api->tails, id, list);
+}
+
+static void *control_about(void *ctx) {
+  return provider_status_new(ctx);
+}
+
+static json_t *control_day(void *ctx) {
+  const struct control *api = ctx;
+  const struct generation *now = api->sessions->env->generation;
+  return daily_usage_json(&api->sessions->host->day, day_set_of(now->registry));
+}
+
+bool control_open_window(struct control *api, const char *address, struct err *err) {
+  const struct window_options options = {.loop = api->sessions->host->loop,
+                                         .store = api->sessions->env->store,
+                                         .view_cache = api->view_cache,
+                                         .processes = api->sessions->host->processes,
+                                         .address = address,
+                                         .origin = api->http_origin,
+                                         .any_peer = api->http_any_peer,
+                                         .act = control_act,
+                                         .live = control_live,
+                                         .said = control_said,
+                                         .about = control_about,
+                                         .about_read = provider_status_read,
+                                         .about_drop = provider_status_free,
+                                         .day = control_day,
+                                         .idle = address == NULL ? on_idle : NULL,
+                                         .ctx = api};
+  if (api->window == NULL)
+    api->window = window_new(&options, err);
+  return api->window != NULL;
+}
+
+static bool web_body(struct server_request *r, bool *read_only, bool *revoke) {
+  struct str body = server_body(r);
+  json_error_t why;
+  const char *key;
+  json_t *value;
+  if (body.n == 0)
+    return true;
+  json_t *given = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, &why);
+  bool ok = json_is_object(given);
+  json_object_foreach(given, key, value) {
+    struct str name = str_from(key);
+    ok = ok && json_is_boolean(value) && (str_eq_c(name, "read_only") || str_eq_c(name, "revoke"));
+  }
+  *read_only = json_is_true(json_at(given, "read_only"));
+  *revoke = json_is_true(json_at(given, "revoke"));
+  json_decref(given);
+  if (!ok)
+    server_problem(r, 422, NULL,
+                   "the body is an object with read_only and revoke, each true or false");
+  return ok;
+}
+
+static void control_post_code(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct err err = {0};
+  char url[WINDOW_URL_BYTES], code[WINDOW_CODE_BYTES];
+  bool read_only = false, revoke = false;
+  if (!web_body(r, &read_only, &revoke) || (!read_only && control_refuse_program(r, "web", "")))
+    return;
+  if (revoke) {
+    if (api->window != NULL)
+      window_revoke(api->window);
+    server_reply_json(r, 200, json_pack("{sb}", "revoked", 1));
+    return;
+  }
+  if (!control_open_window(api, NULL, &err)) {
+    server_problem(r, 503, NULL, "%s", err.text);
+    return;
+  }
+  window_url(api->window, url);
+  window_code(api->window, read_only, code);
+  server_reply_json(
+      r, 201,
+      json_pack("{ss ss si}", "url", url, "code", code, "seconds", LIMIT_WINDOW_CODE_MS / 1000));
+}
+
+/* --- the rest --- */
 
 json_t *control_health(const struct control *api) {
   const struct sessions *ss = api->sessions;
@@ -233,18 +1126,18 @@ const struct server_route control_routes[] = {
      TAKES_NOTHING, watch_query, watch_all},
     {"GET", "/v1/sessions/{id}/view", "its view, as segue show --as view prints it", TAKES_NOTHING,
      NULL, control_get_view},
-    {"GET", "/v1/sessions/{id}/turns", "its turns (after, limit)", TAKES_NOTHING, lookup_page_query,
-     control_get_turns},
+    {"GET", "/v1/sessions/{id}/turns", "its turns (after, limit)", TAKES_NOTHING,
+     session_api_page_query, control_get_turns},
     {"GET", "/v1/sessions/{id}/turns/{turn}", "a judgment in full", TAKES_NOTHING, NULL,
      control_get_turn},
     {"GET", "/v1/sessions/{id}/calls/{call}", "all records of a call", TAKES_NOTHING, NULL,
      control_get_call},
     {"GET", "/v1/sessions/{id}/text", "a text of a record (ref, offset, limit)", TAKES_NOTHING,
-     lookup_text_query, control_get_text},
+     session_api_text_query, control_get_text},
     {"GET", "/v1/sessions/{id}/records", "its records (after, limit)", TAKES_NOTHING,
-     lookup_page_query, control_get_records},
-    {"GET", "/v1/sessions/{id}/find", "find a text in it (text)", TAKES_NOTHING, lookup_find_query,
-     control_get_found},
+     session_api_page_query, control_get_records},
+    {"GET", "/v1/sessions/{id}/find", "find a text in it (text)", TAKES_NOTHING,
+     session_api_find_query, control_get_found},
     {"GET", "/v1/sessions/{id}/changes", "the lines it changed in its files", TAKES_NOTHING, NULL,
      control_get_changes},
     {"GET", "/v1/sessions/{id}/integrity", "verify its log", TAKES_NOTHING, NULL,
@@ -267,7 +1160,7 @@ const struct server_route control_routes[] = {
     {"GET", "/v1/audit",
      "count judgments (by, since, workflow, movement, method, provider, model, worker, outcome, "
      "min_stages, ambiguous)",
-     TAKES_NOTHING, counts_query, control_get_audit},
+     TAKES_NOTHING, audit_api_query, control_get_audit},
     {"GET", "/v1/compare", "two sessions side by side (a, b)", TAKES_NOTHING, compare_query,
      control_get_compare},
     {"GET", "/v1/providers", "providers: calls, places, cooldowns, circuits, errors", TAKES_NOTHING,
@@ -282,7 +1175,7 @@ const struct server_route control_routes[] = {
 };
 
 bool control_idle(const struct control *api) {
-  return api->intake.jobs.count == 0 && readings_busy(&api->readings) == 0 &&
+  return api->intake.jobs.count == 0 && read_jobs_busy(&api->readings) == 0 &&
          versions_busy(&api->versions) == 0 &&
          (api->window == NULL || window_busy(api->window) == 0);
 }
@@ -295,16 +1188,16 @@ void control_drain(struct control *api) {
 void control_close(struct control *api) {
   window_free(api->window);
   api->window = NULL;
-  news_close(&api->news);
-  shelf_free(api->shelf);
-  api->shelf = NULL;
+  event_stream_close(&api->news);
+  view_cache_free(api->view_cache);
+  api->view_cache = NULL;
 }
 
 void control_deinit(struct control *api) {
   metrics_deinit(&api->metrics);
   versions_deinit(&api->versions);
-  tails_deinit(&api->tails);
-  news_deinit(&api->news);
+  output_tails_deinit(&api->tails);
+  event_stream_deinit(&api->news);
 }
 
 /* Pages that show providers reload themselves. */
@@ -319,10 +1212,10 @@ void control_init(struct control *api, struct sessions *sessions) {
   sessions->recorded = control_on_record;
   sessions->said = control_on_said;
   sessions->observer = api;
-  readings_init(&api->readings, sessions->host->loop);
+  read_jobs_init(&api->readings, sessions->host->loop);
   versions_init(&api->versions, sessions->host->processes, control_on_version, api);
-  news_init(&api->news, sessions->host->loop);
-  api->shelf = shelf_new(sessions->host->loop);
+  event_stream_init(&api->news, sessions->host->loop);
+  api->view_cache = view_cache_new(sessions->host->loop);
   intake_init(&api->intake, sessions->host->loop, sessions->env, api);
   record_time(clock_real_ms(), api->started);
 }

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "os/clock.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,16 +48,13 @@ static void deadlines_arm(struct deadlines *d) {
   uv_timer_start(&d->timer, deadlines_on_timer, (uint64_t)wait, 0);
 }
 
-void deadlines_note(struct deadlines *d, const char *id, const struct brief *b) {
-  int64_t due = b->submitted && brief_is_stopped(b) && !b->answered ? brief_due_ms(b) : 0;
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b) {
+  int64_t due = b->submitted && summary_is_stopped(b) && !b->answered ? summary_due_ms(b) : 0;
   deadlines_drop(d, id);
   if (due == 0)
     return;
-  if (d->count == d->cap) {
-    d->cap = d->cap ? d->cap * 2 : 16;
-    d->items = xrealloc(d->items, d->cap * sizeof *d->items);
-  }
-  (void)snprintf(d->items[d->count].id, STORE_ID_BYTES, "%s", id);
+  d->items = xgrow(d->items, &d->cap, d->count + 1, sizeof *d->items);
+  print_into(d->items[d->count].id, STORE_ID_BYTES, "%s", id);
   d->items[d->count++].due_ms = due;
   deadlines_arm(d);
 }

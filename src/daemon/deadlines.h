@@ -11,7 +11,7 @@
 #ifndef SEGUE_DAEMON_DEADLINES_H
 #define SEGUE_DAEMON_DEADLINES_H
 
-#include "store/brief.h"
+#include "store/summary.h"
 
 #include <uv.h>
 
@@ -30,7 +30,7 @@ struct deadlines {
 
 void deadlines_init(struct deadlines *d, uv_loop_t *loop, void (*due)(void *ctx, const char *id),
                     void *ctx);
-void deadlines_note(struct deadlines *d, const char *id, const struct brief *b);
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);
 void deadlines_deinit(struct deadlines *d);
 
 #endif

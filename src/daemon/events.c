@@ -147,8 +147,8 @@ static void set_extra(struct stream *s, const char *text) {
 
 static void begin_record(struct stream *s) {
   char head[HEAD_BYTES];
-  (void)snprintf(head, sizeof head,
-                 "id: %llu\nevent: record\ndata: ", (unsigned long long)s->place.seq);
+  print_into(head, sizeof head,
+             "id: %llu\nevent: record\ndata: ", (unsigned long long)s->place.seq);
   set_extra(s, head);
   s->in_record = true;
 }

@@ -29,8 +29,8 @@ struct events {
 void events_init(struct events *ev, uv_loop_t *loop);
 void events_close(struct events *ev); /* no feed is left */
 
-/* Borrows nothing. `emptied` is called when the last watcher has gone (feed_free is allowed in it).
- * */
+/* Borrows nothing. `emptied` is called when the last watcher has gone (feed_free is allowed in
+ * it). */
 struct feed *feed_new(struct events *ev, const struct store_ref *ref, void (*emptied)(void *ctx),
                       void *ctx);
 void feed_free(struct feed *feed); /* NULL is fine */

@@ -1,6 +1,7 @@
 /* Checks from time to time that the index of the log folder agrees with the logs. */
 #include "daemon/indexer.h"
 
+#include "audit/aggregate_cache.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/index.h"
@@ -9,7 +10,9 @@ enum { SOON_MS = 500 };
 
 static void indexer_look(uv_work_t *work) {
   struct indexer *ix = work->data;
-  index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
+  bool keeps = index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
+  if (keeps && !ix->more) /* it knows all logs, so what is not among them is gone */
+    aggregate_cache_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
 }
 
 static void on_indexer_timer(uv_timer_t *timer);
@@ -51,6 +54,6 @@ void indexer_close(struct indexer *ix) {
   bool more;
   ix->closing = true;
   if (ix->wanted && !ix->busy) /* so that the next start finds everything in it */
-    index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &more);
+    (void)index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &more);
   uv_close((uv_handle_t *)&ix->timer, NULL);
 }

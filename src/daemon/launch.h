@@ -20,16 +20,14 @@
 #include "host/backends.h"
 #include "host/fork.h"
 #include "host/host.h"
-#include "host/said.h"
-#include "host/steer.h"
+#include "host/parse_answer.h"
+#include "host/resume_options.h"
 
 /* The user's configuration and the backends made from it; each reading makes a new generation. */
 struct generation {
   unsigned references;
   struct config user;
   struct provider_registry *registry;
-  struct preflight_cache *looked; /* for launch_parse, one at a time */
-  struct memo *memo;              /* the same */
 };
 
 /* NULL: it is wrong, err says where. Returns one reference. */
@@ -74,8 +72,8 @@ struct launch {
   struct buf given; /* ASKS_JUDGMENT: the text that is judged */
   json_t *answer;   /* ASKS_NOTHING: nothing is started, this is the answer */
   /* only for a session that is resumed or forked: */
-  struct steer steer;
-  struct said said;           /* of an answer to a question */
+  struct resume_options steer;
+  struct parsed_answer said;  /* of an answer to a question */
   struct launch_about *about; /* or NULL */
 };
 

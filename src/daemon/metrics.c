@@ -119,8 +119,9 @@ static void call_ends(struct metrics *m, const void *owner, const struct record 
     who = str_from(m->calls[i].provider);
   metrics_add(m, METRIC_CALLS, "provider", who, "class", class.n > 0 ? class : STR("none"), 1);
   if (class.n > 0)
-    troubles_add(&m->troubles, who, class,
-                 json_view(json_at(record_tree(record, MEMBER_ERROR), "message")), clock_real_ms());
+    recent_failures_add(&m->troubles, who, class,
+                        json_view(json_at(record_tree(record, MEMBER_ERROR), "message")),
+                        clock_real_ms());
   int64_t ms = record_number(record, MEMBER_DURATION_MS);
   metrics_add(m, METRIC_CALL_SECONDS, "provider", who, NULL, who, (double)ms / 1000);
   if (usage != NULL) {
@@ -187,29 +188,28 @@ static void put_counters(const struct metrics *m, struct buf *out) {
 
 /* Returns how long the oldest session in the queue has waited. */
 static double queue_age(const struct sessions *ss) {
-  const struct daemon_entry *e =
-      LIST_FIRST(struct daemon_entry, in_state, &ss->lists[ENTRY_QUEUED]);
+  const struct daemon_entry *e = LIST_FIRST(struct daemon_entry, in_state, &ss->lists[LIST_QUEUE]);
   int64_t begun;
-  if (e == NULL || !record_time_parse(e->brief.started, &begun))
+  if (e == NULL || !record_time_parse(e->summary.started, &begun))
     return 0;
   int64_t now = clock_real_ms();
   return now > begun ? (double)(now - begun) / 1000 : 0;
 }
 
 static void put_sessions(const struct sessions *ss, struct buf *out) {
-  size_t waiting = 0, paused = ss->lists[ENTRY_BROKEN].count;
-  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[ENTRY_RUNNING]) {
+  size_t waiting = 0, paused = ss->lists[LIST_BROKEN].count;
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_RUNNING]) {
     waiting += strcmp(entry_status(e), "waiting") == 0;
     paused += strcmp(entry_status(e), "paused") == 0;
   }
-  size_t all = ss->lists[ENTRY_RUNNING].count + ss->lists[ENTRY_BROKEN].count;
+  size_t all = ss->lists[LIST_RUNNING].count + ss->lists[LIST_BROKEN].count;
   const struct {
     const char *state;
     size_t count;
   } states[] = {{"running", all - waiting - paused},
                 {"waiting", waiting},
                 {"paused", paused},
-                {"queued", ss->lists[ENTRY_QUEUED].count + ss->lists[ENTRY_WRITING].count}};
+                {"queued", ss->lists[LIST_QUEUE].count + ss->lists[LIST_WRITING].count}};
   put_metric_head(out, "segue_sessions", "gauge", "Sessions that are not over, by state.");
   for (size_t i = 0; i < ARRAY_LEN(states); i++)
     buf_printf(out, "segue_sessions{state=\"%s\"} %zu\n", states[i].state, states[i].count);
@@ -250,6 +250,6 @@ void metrics_deinit(struct metrics *m) {
     free(m->counters[k].items);
   }
   free(m->calls);
-  troubles_deinit(&m->troubles);
+  recent_failures_deinit(&m->troubles);
   *m = (struct metrics){0};
 }

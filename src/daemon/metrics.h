@@ -13,8 +13,8 @@
 #define SEGUE_DAEMON_METRICS_H
 
 #include "core/record.h"
+#include "daemon/recent_failures.h"
 #include "daemon/sessions.h"
-#include "daemon/troubles.h"
 
 enum metric {
   METRIC_JUDGMENTS,
@@ -41,7 +41,7 @@ struct metrics {
   } counters[METRIC_COUNT];
   struct metrics_call *calls; /* under way */
   size_t call_count;
-  struct troubles troubles;
+  struct recent_failures troubles;
 };
 
 void metrics_record(struct metrics *m, const void *owner, const struct record *record);

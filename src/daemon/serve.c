@@ -6,13 +6,13 @@
 #include "daemon/control.h"
 #include "daemon/indexer.h"
 #include "daemon/mhd_load.h"
-#include "daemon/notify.h"
-#include "host/notices.h"
+#include "daemon/sd_notify.h"
+#include "host/notifier.h"
 #include "host/paths.h"
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/memory.h"
-#include "store/notice.h"
+#include "store/notification.h"
 #include "store/worker.h"
 
 #include <poll.h>
@@ -38,9 +38,9 @@ struct daemon {
   struct control api;
   struct indexer indexer;
   struct server *http;
-  struct notify notify;
+  struct sd_notify notify;
   uv_signal_t signals[SIGNAL_COUNT];
-  struct notices notices;
+  struct notifier notifications;
   uv_timer_t watchdog, deadline, silence;
   uv_prepare_t check; /* has all ended? */
   int stops;          /* TERM and INT so far */
@@ -66,14 +66,14 @@ static void serve_close_all(struct daemon *d) {
   uv_close((uv_handle_t *)&d->watchdog, NULL);
   uv_close((uv_handle_t *)&d->deadline, NULL);
   uv_close((uv_handle_t *)&d->silence, NULL);
-  notices_close(&d->notices);
+  notifier_close(&d->notifications);
   uv_close((uv_handle_t *)&d->check, NULL);
 }
 
 static void on_check(uv_prepare_t *check) {
   struct daemon *d = check->data;
   if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api) &&
-      (!notices_telling(&d->notices) || d->late))
+      (!notifier_telling(&d->notifications) || d->late))
     serve_close_all(d);
 }
 
@@ -92,7 +92,7 @@ static void stop(struct daemon *d) {
     on_deadline(&d->deadline);
     return;
   }
-  notify_send(&d->notify, "STOPPING=1\nSTATUS=waiting for running calls");
+  sd_notify_send(&d->notify, "STOPPING=1\nSTATUS=waiting for running calls");
   control_drain(&d->api);
   sessions_drain(&d->sessions);
   size_t left = sessions_running(&d->sessions);
@@ -108,29 +108,28 @@ static void stop(struct daemon *d) {
 
 static void serve_on_news(void *ctx, const struct daemon_entry *e, const struct record *record) {
   struct daemon *d = ctx;
-  if (e->brief.submitted && e->launch.asks == ASKS_SESSION)
-    notices_on_record(&d->notices, &e->brief, record);
+  if (e->summary.submitted && e->launch.asks == ASKS_SESSION)
+    notifier_on_record(&d->notifications, &e->summary, record);
 }
 
 static uint64_t silence_ms(const struct daemon *d) {
-  return (uint64_t)json_integer_value(json_object_get(d->notices.set, "stall_ms"));
+  return (uint64_t)json_integer_value(json_object_get(d->notifications.set, "stall_ms"));
 }
 
 static void on_silence(uv_timer_t *timer) {
   struct daemon *d = timer->data;
-  uint64_t after = silence_ms(d);
-  LIST_EACH(struct daemon_entry, e, in_state, &d->sessions.lists[ENTRY_RUNNING])
-    if (entry_is_silent(e, after))
-      notices_put(&d->notices,
-                  notice_stall(&e->brief, uv_now(&d->loop) - e->heard_ms, clock_real_ms()));
+  uint64_t after = silence_ms(d), silence;
+  LIST_EACH(struct daemon_entry, e, in_state, &d->sessions.lists[LIST_RUNNING])
+    if (entry_is_silent(e, after, &silence))
+      notifier_put(&d->notifications, notification_stall(&e->summary, silence, clock_real_ms()));
 }
 
 /* Follows the configuration as it is now. */
 static void use_notify(struct daemon *d) {
-  notices_use(&d->notices, d->launch_env.generation->user.notify);
+  notifier_use(&d->notifications, d->launch_env.generation->user.notify);
   uint64_t look = silence_ms(d) / 4;
   look = look < LIMIT_NOTICE_LOOK_MS ? look : LIMIT_NOTICE_LOOK_MS;
-  if (notices_wants(&d->notices, "stall"))
+  if (notifier_wants(&d->notifications, "stall"))
     uv_timer_start(&d->silence, on_silence, look + 1, look + 1);
   else
     uv_timer_stop(&d->silence);
@@ -140,7 +139,8 @@ static void use_notify(struct daemon *d) {
 
 static void reload(struct daemon *d) {
   struct err err = {0};
-  notify_send(&d->notify, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)clock_mono_us());
+  sd_notify_send(&d->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                 (unsigned long long)clock_mono_us());
   struct generation *fresh = generation_new(&err);
   if (fresh != NULL) {
     generation_unref(d->launch_env.generation);
@@ -155,7 +155,7 @@ static void reload(struct daemon *d) {
   } else {
     log_warn("the configuration is wrong, the old one stays: %s", err.text);
   }
-  notify_send(&d->notify, "READY=1");
+  sd_notify_send(&d->notify, "READY=1");
 }
 
 static void serve_on_signal(uv_signal_t *handle, int number) {
@@ -168,8 +168,8 @@ static void serve_on_signal(uv_signal_t *handle, int number) {
 
 static void on_watchdog(uv_timer_t *timer) {
   const struct daemon *d = timer->data;
-  notify_send(&d->notify, "WATCHDOG=1\nSTATUS=%zu running, %zu queued",
-              sessions_running(&d->sessions), sessions_queued(&d->sessions));
+  sd_notify_send(&d->notify, "WATCHDOG=1\nSTATUS=%zu running, %zu queued",
+                 sessions_running(&d->sessions), sessions_queued(&d->sessions));
 }
 
 /* --- beginning --- */
@@ -266,7 +266,7 @@ static void undo(struct daemon *d) {
   socket_close(&d->socket);
   store_yield(d->held);
   generation_unref(d->launch_env.generation);
-  notify_deinit(&d->notify);
+  sd_notify_deinit(&d->notify);
 }
 
 static void on_changed(void *ctx, struct daemon_entry *e) {
@@ -287,7 +287,7 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   d->sessions.news = serve_on_news;
   init_handles(d);
   store_blobs_tidy(&d->store, NULL);
-  notices_init(&d->notices, &d->loop, d->host.processes, &d->store);
+  notifier_init(&d->notifications, &d->loop, d->host.processes, &d->store);
   use_notify(d);
   indexer_start(&d->indexer, &d->loop, &d->store);
   long waiting = sessions_recover(&d->sessions, err);
@@ -304,9 +304,9 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   if (d->http == NULL) {
     serve_close_all(d);
   } else {
-    notify_send(&d->notify, "READY=1\nSTATUS=%ld sessions wait", waiting);
-    notices_recover(&d->notices);
-    notices_put(&d->notices, notice_ready(waiting, (int)getpid(), clock_real_ms()));
+    sd_notify_send(&d->notify, "READY=1\nSTATUS=%ld sessions wait", waiting);
+    notifier_recover(&d->notifications);
+    notifier_put(&d->notifications, notification_ready(waiting, (int)getpid(), clock_real_ms()));
     if (d->options->ready)
       d->options->ready(d->socket.path, d->store.where, (size_t)waiting);
   }
@@ -321,7 +321,7 @@ bool serve(const struct serve_options *options, struct err *err) {
     return false;
   no_cores();
   memory_map_large(LIMIT_HEAP_PIECE_BYTES); /* bodies and scenarios take megabytes */
-  notify_init(&d.notify);
+  sd_notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);
   if (!loop_init(&d.loop, err))
     return false;
@@ -329,7 +329,7 @@ bool serve(const struct serve_options *options, struct err *err) {
   if (ok) {
     daemon_run(&d, max_sessions, max_connections, err);
     ok = d.http != NULL;
-    notices_deinit(&d.notices);
+    notifier_deinit(&d.notifications);
     host_deinit(&d.host);
     uv_run(&d.loop, UV_RUN_DEFAULT);
     control_deinit(&d.api);

@@ -74,6 +74,9 @@ struct str server_body(const struct server_request *r);
 /* The number of the window's browser that asks; 0: a program, on the socket. */
 void server_set_browser(struct server_request *r, unsigned number);
 unsigned server_browser(const struct server_request *r);
+/* NULL unless a program that a session runs asks on the socket: then its call's private folder, ""
+ * if that is not known. */
+const char *server_program(const struct server_request *r);
 struct buf server_take_body(struct server_request *r); /* leaves it without one */
 
 /* The request will be answered later, from the loop; gone(ctx) is called if that has become

@@ -1,105 +1,334 @@
-/* Keeps the tables of sessions, the queue and its recovery. */
+/* Keeps the daemon's sessions: their states and lists, the queue, what clients ask of them, and
+ * logs that failed. sessions_shared.c does what a shared store adds.
+ *
+ * DESIGN, the queue. A place becomes free, a session is submitted, a pause is over: each only sets
+ * a timer of no duration, so that one look at the queue serves all that happened in one turn of the
+ * loop, and nothing is freed or started from within a call of the host.
+ *
+ * DESIGN, logs that failed. After a failed write or sync nobody knows how much of the batch is
+ * durable. So a broken session keeps its log, and the lock with it, for a pause. Then the log is
+ * cut back to the part that is certain. Only when that has worked is it closed and taken over as
+ * after a crash: read from the start, its chain checked, synced. The first thing it appends is its
+ * session_resume, so no call is repeated while the disk still fails. Pauses grow, and a session
+ * that makes no progress is left alone in the end. */
 #include "daemon/sessions_internal.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/answer.h"
-#include "os/leftover.h"
-#include "store/index.h"
+#include "os/clock.h"
 #include "store/worker.h"
 
 #include <assert.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const unsigned next_states[] = {
-#define ES(name)            (1u << ENTRY_##name)
-#define ES_NEXT(name, next) next,
-    ENTRY_STATES(ES_NEXT)
-#undef ES_NEXT
+static const struct {
+  enum entry_list list;
+  unsigned next;
+} entry_states[] = {
+#define ES(name)                   (1u << ENTRY_##name)
+#define ES_ROW(name, list_, next_) {.list = LIST_##list_, .next = (next_)},
+    ENTRY_STATES(ES_ROW)
+#undef ES_ROW
 };
 
-/* --- lists --- */
+/* --- states and lists --- */
 
-/* Keeps the list in order of ids; the new one nearly always goes last. */
-static void sessions_list_insert(struct list *list, struct daemon_entry *e) {
+static struct list *entry_list_of(const struct daemon_entry *e) {
+  return &e->sessions->lists[entry_states[e->state].list];
+}
+
+/* Finds its place by the ids. The queue can be long, so it is searched; in the other lists a
+ * session nearly always goes last. */
+static void entry_link(struct daemon_entry *e) {
+  struct list *list = entry_list_of(e);
   struct list_node *after = list->last;
-  while (after && strcmp(LIST_ITEM(after, struct daemon_entry, in_state)->id, e->id) > 0)
-    after = after->prev;
-  list_insert(list, after, &e->in_state);
-}
-
-static struct list *sessions_list_of(struct sessions *ss, enum entry_state state) {
-  return &ss->lists[state];
-}
-
-static size_t place_of(const struct sessions *ss, const char *id) {
-  size_t low = 0, high = ss->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (strcmp(ss->entries[middle]->id, id) < 0)
-      low = middle + 1;
-    else
-      high = middle;
+  if (entry_waits(e)) {
+    struct id_list *queue = &e->sessions->queue;
+    size_t before = id_list_before(queue, e->id);
+    struct daemon_entry *last = before > 0 ? id_list_at(queue, before - 1) : NULL;
+    id_list_add(queue, e);
+    after = last != NULL ? &last->in_state : NULL;
+  } else {
+    while (after != NULL && strcmp(LIST_ITEM(after, struct daemon_entry, in_state)->id, e->id) > 0)
+      after = after->prev;
   }
-  return low;
+  list_insert(list, after, &e->in_state);
+  if (e->state == ENTRY_HELD)
+    id_list_add(&e->sessions->held, e);
+}
+
+static void entry_unlink(struct daemon_entry *e) {
+  if (entry_waits(e))
+    id_list_remove(&e->sessions->queue, e);
+  list_remove(entry_list_of(e), &e->in_state);
+  if (e->state == ENTRY_HELD)
+    id_list_remove(&e->sessions->held, e);
+}
+
+void entry_set_state(struct daemon_entry *e, enum entry_state state) {
+  assert(entry_states[e->state].next & (1u << state));
+  entry_unlink(e);
+  e->state = state;
+  e->sessions->asking |= state == ENTRY_OVER && e->summary.questions != NULL;
+  entry_link(e);
 }
 
 struct daemon_entry *sessions_find(const struct sessions *ss, const char *id) {
-  size_t i = place_of(ss, id);
-  return i < ss->count && strcmp(ss->entries[i]->id, id) == 0 ? ss->entries[i] : NULL;
+  return id_list_find(&ss->all, id);
 }
 
-static void table_insert(struct sessions *ss, struct daemon_entry *e) {
-  if (ss->count == ss->cap) {
-    ss->cap = ss->cap ? ss->cap * 2 : 64;
-    ss->entries = xrealloc(ss->entries, ss->cap * sizeof *ss->entries);
-  }
-  size_t i = place_of(ss, e->id);
-  memmove(ss->entries + i + 1, ss->entries + i, (ss->count - i) * sizeof *ss->entries);
-  ss->entries[i] = e;
-  ss->count++;
+/* Without an id yet, and in no list. */
+static struct daemon_entry *entry_make(struct sessions *ss, enum entry_state state) {
+  struct daemon_entry *e = xcalloc(1, sizeof *e);
+  e->sessions = ss;
+  e->state = state;
+  return e;
+}
+
+static void entry_add(struct daemon_entry *e, const char *id) {
+  print_into(e->id, sizeof e->id, "%.36s", id);
+  id_list_add(&e->sessions->all, e);
+  entry_link(e);
 }
 
 struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
-  struct daemon_entry *e = xcalloc(1, sizeof *e);
-  (void)snprintf(e->id, sizeof e->id, "%.36s", id);
-  e->sessions = ss;
-  e->state = state;
-  table_insert(ss, e);
-  sessions_list_insert(sessions_list_of(ss, state), e);
+  struct daemon_entry *e = entry_make(ss, state);
+  entry_add(e, id);
   return e;
 }
 
 static void sessions_entry_free(struct daemon_entry *e) {
-  struct sessions *ss = e->sessions;
   assert(e->session == NULL && !feed_watched(e->feed));
-  size_t i = place_of(ss, e->id);
-  assert(ss->entries[i] == e);
-  memmove(ss->entries + i, ss->entries + i + 1, (--ss->count - i) * sizeof *ss->entries);
-  list_remove(sessions_list_of(ss, e->state), &e->in_state);
+  if (e->id[0] != '\0') {
+    id_list_remove(&e->sessions->all, e);
+    entry_unlink(e);
+  }
   feed_free(e->feed);
   launch_deinit(&e->launch);
-  brief_deinit(&e->brief);
+  summary_deinit(&e->summary);
   free(e->trouble);
   free(e);
-}
-
-void entry_set_state(struct daemon_entry *e, enum entry_state state) {
-  assert(next_states[e->state] & (1u << state));
-  list_remove(sessions_list_of(e->sessions, e->state), &e->in_state);
-  e->state = state;
-  e->sessions->asking |= state == ENTRY_OVER && e->brief.questions != NULL;
-  sessions_list_insert(sessions_list_of(e->sessions, state), e);
 }
 
 void entry_set_trouble(struct daemon_entry *e, const char *text) {
   char *copy = text ? xstrdup(text) : NULL;
   free(e->trouble);
   e->trouble = copy;
+}
+
+bool entry_ends(const struct daemon_entry *e) {
+  return e->wish == WISH_CANCEL || e->wish == WISH_LEAVE;
+}
+
+void entry_forget_wish(struct daemon_entry *e, enum entry_wish wish) {
+  if (e->wish == wish)
+    e->wish = WISH_NONE;
+}
+
+void entry_set_owner(struct daemon_entry *e, enum entry_owner owner) {
+  if (e->owner != OWNER_CLAIMED)
+    e->owner = owner;
+}
+
+void entry_ref(const struct daemon_entry *e, struct store_ref *ref) {
+  store_ref(e->sessions->env->store, e->id, ref);
+}
+
+/* --- status --- */
+
+const char *entry_status(const struct daemon_entry *e) {
+  switch (e->state) {
+  case ENTRY_STARTING:
+  case ENTRY_RESUMING:
+  case ENTRY_ANSWERING:
+  case ENTRY_HELD:
+  case ENTRY_QUEUED:
+  case ENTRY_OPENING:
+    return "queued";
+  case ENTRY_RUNNING:
+    if (summary_is_over(&e->summary))
+      return e->summary.status;
+    if (e->session && session_paused(e->session))
+      return "paused";
+    return e->summary.wait ? "waiting" : "running";
+  case ENTRY_BROKEN:
+    return "paused";
+  case ENTRY_OVER:
+  case ENTRY_FAILED:
+    break;
+  }
+  return e->summary.status;
+}
+
+const char *entry_message(const struct daemon_entry *e) {
+  const char *paused = e->session && e->state != ENTRY_BROKEN ? session_paused(e->session) : NULL;
+  if (paused)
+    return paused;
+  return e->trouble ? e->trouble : e->summary.message;
+}
+
+bool entry_is_elsewhere(const struct daemon_entry *e) {
+  struct store_ref ref;
+  uint64_t bytes;
+  if (e->state != ENTRY_QUEUED || e->session != NULL || e->sessions->shared) /* it was claimed */
+    return false;
+  entry_ref(e, &ref);
+  return store_is_owned(&ref) || (store_bytes(&ref, &bytes) && bytes != e->summary.bytes);
+}
+
+bool entry_waits(const struct daemon_entry *e) {
+  return entry_states[e->state].list == LIST_QUEUE;
+}
+
+bool entry_is_live(const struct daemon_entry *e) {
+  enum entry_list list = entry_states[e->state].list;
+  return list != LIST_WRITING && list != LIST_OVER;
+}
+
+size_t entry_position(const struct daemon_entry *e) {
+  return entry_waits(e) ? id_list_before(&e->sessions->queue, e->id) + 1 : 0;
+}
+
+/* It reported something just now. */
+static void entry_heard(struct daemon_entry *e) {
+  e->heard_ms = uv_now(e->sessions->host->loop);
+}
+
+bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms, uint64_t *silence_ms) {
+  uint64_t now = uv_now(e->sessions->host->loop);
+  bool works = e->state == ENTRY_RUNNING && e->summary.wait == NULL &&
+               !summary_is_over(&e->summary) && !summary_is_stopped(&e->summary) &&
+               session_paused(e->session) == NULL && json_array_size(e->summary.questions) == 0;
+  if (!works || e->heard_ms == UINT64_MAX || now - e->heard_ms < after_ms)
+    return false;
+  *silence_ms = now - e->heard_ms;
+  e->heard_ms = UINT64_MAX;
+  return true;
+}
+
+/* --- watching --- */
+
+static void on_emptied(void *ctx) {
+  struct daemon_entry *e = ctx;
+  feed_free(e->feed);
+  e->feed = NULL;
+}
+
+/* Reads its log again, for watchers too. False: it cannot be read. */
+static bool entry_look(struct daemon_entry *e) {
+  struct store_ref ref;
+  struct summary summary;
+  struct err err;
+  entry_ref(e, &ref);
+  if (!summary_read(&summary, &ref, &err))
+    return false;
+  summary_deinit(&e->summary);
+  e->summary = summary;
+  e->sessions->asking |= summary.questions != NULL;
+  if (e->feed != NULL)
+    feed_grow(e->feed, e->summary.bytes);
+  return true;
+}
+
+/* Another program may append to the log. Once its owner is gone or its session over, nothing more
+ * will come, unless the session waits here. */
+static void look_for_others(struct daemon_entry *e) {
+  struct store_ref ref;
+  entry_ref(e, &ref);
+  bool was = e->owner == OWNER_OTHER, over = e->state == ENTRY_OVER;
+  bool is = store_is_owned(&ref); /* before reading: the last records precede the release */
+  e->owner = is ? OWNER_OTHER : OWNER_NONE;
+  if (is || was || over)
+    (void)entry_look(e);
+  if (over && !is)
+    feed_over(e->feed);
+}
+
+static bool entry_look_at_all(struct list *list) {
+  bool any = false;
+  LIST_EACH(struct daemon_entry, e, in_state, list) {
+    bool waits = entry_waits(e);
+    if (e->feed == NULL || (e->owner != OWNER_OTHER && !waits))
+      continue;
+    if (e->session == NULL)
+      look_for_others(e);
+    any = any || e->owner == OWNER_OTHER || waits;
+  }
+  return any;
+}
+
+void sessions_on_looks(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  if (ss->shared) {
+    if (!sessions_look_at_others(ss))
+      uv_timer_stop(&ss->looks);
+    return;
+  }
+  bool over = entry_look_at_all(&ss->lists[LIST_OVER]),
+       waiting = entry_look_at_all(&ss->lists[LIST_QUEUE]);
+  if (!over && !waiting)
+    uv_timer_stop(&ss->looks);
+}
+
+void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq) {
+  struct sessions *ss = e->sessions;
+  if (e->feed == NULL) {
+    struct store_ref ref;
+    entry_ref(e, &ref);
+    e->feed = feed_new(ss->events, &ref, on_emptied, e);
+    feed_grow(e->feed, e->session ? session_log_bytes(e->session) : e->summary.bytes);
+    bool over = e->state == ENTRY_OVER; /* its session may still be about to be freed */
+    if (!ss->shared && (over || entry_is_elsewhere(e)))
+      look_for_others(e);
+    else if (ss->shared && e->session != NULL && !over)
+      entry_set_owner(e, OWNER_NONE);
+    else if (ss->shared && e->owner == OWNER_NONE)
+      e->owner = OWNER_ANY; /* looked at in the pool */
+    if (e->owner != OWNER_NONE || entry_waits(e))
+      uv_timer_start(&ss->looks, sessions_on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
+  }
+  feed_watch(e->feed, r, last_seq);
+}
+
+/* --- sessions with one key --- */
+
+/* Until the first record is written, the key is only in the launch's configuration. */
+static const char *entry_key(const struct daemon_entry *e) {
+  if (e->summary.seq > 0)
+    return e->summary.unique;
+  return json_string_value(json_object_get(e->launch.config, "unique"));
+}
+
+static struct daemon_entry *find_with_key(const struct sessions *ss, enum entry_list list,
+                                          const char *key, const struct daemon_entry *other) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[list]) {
+    const char *own = e != other ? entry_key(e) : NULL;
+    if (own != NULL && strcmp(own, key) == 0 && !summary_is_over(&e->summary))
+      return e;
+  }
+  return NULL;
+}
+
+struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key) {
+  static const enum entry_list live[] = {LIST_RUNNING, LIST_OPENING, LIST_BROKEN, LIST_QUEUE,
+                                         LIST_WRITING};
+  struct daemon_entry *found = NULL;
+  for (size_t i = 0; i < ARRAY_LEN(live) && found == NULL; i++)
+    found = find_with_key(ss, live[i], key, NULL);
+  return found;
+}
+
+/* True if another one with its key runs. */
+static bool entry_waits_for_same(const struct daemon_entry *e) {
+  const struct sessions *ss = e->sessions;
+  const char *key = entry_key(e);
+  return key != NULL && (find_with_key(ss, LIST_RUNNING, key, e) != NULL ||
+                         find_with_key(ss, LIST_OPENING, key, e) != NULL ||
+                         find_with_key(ss, LIST_BROKEN, key, e) != NULL);
 }
 
 /* --- reports from the host --- */
@@ -116,49 +345,57 @@ static bool entry_is_for_others(const struct daemon_entry *e) {
   return e->sessions->shared && on != NULL && !worker_has(on);
 }
 
+/* Its first record, its resume or its answer is on disk: what waited for it is answered. */
+static void entry_written(struct daemon_entry *e, enum entry_state state) {
+  entry_set_state(e, state);
+  if (state != ENTRY_HELD)
+    let_go(e);
+  sessions_soon(e->sessions);
+  e->sessions->changed(e->sessions->ctx, e);
+}
+
 static void sessions_on_record(void *ctx, const struct record *record, struct str line) {
   struct daemon_entry *e = ctx;
-  bool running = strcmp(e->brief.status, "running") == 0;
+  struct sessions *ss = e->sessions;
+  bool ran = strcmp(e->summary.status, "running") == 0;
   (void)line;
-  brief_feed(&e->brief, record);
+  summary_feed(&e->summary, record);
   entry_heard(e);
-  if (e->sessions->news != NULL)
-    e->sessions->news(e->sessions->ctx, e, record);
-  if (e->sessions->recorded != NULL)
-    e->sessions->recorded(e->sessions->observer, e, record);
-  e->brief.bytes = session_log_bytes(e->session);
+  if (ss->news != NULL)
+    ss->news(ss->ctx, e, record);
+  if (ss->recorded != NULL)
+    ss->recorded(ss->observer, e, record);
+  e->summary.bytes = session_log_bytes(e->session);
   if (e->feed != NULL)
-    feed_grow(e->feed, e->brief.bytes);
-  if (e->state == ENTRY_WRITING && e->answering) {
-    e->answering = false;
-    e->resumed = false;
-    entry_set_state(e, brief_goes_on(&e->brief) ? ENTRY_QUEUED : ENTRY_OVER);
-    let_go(e);
-    sessions_soon(e->sessions);
-    e->sessions->changed(e->sessions->ctx, e);
-  } else if (e->state == ENTRY_WRITING && entry_is_for_others(e)) {
-    entry_set_state(e, ENTRY_OVER);
-    let_go(e);
-    sessions_soon(e->sessions);
-    e->sessions->changed(e->sessions->ctx, e);
-  } else if (e->state == ENTRY_WRITING) {
-    entry_set_state(e, ENTRY_QUEUED);
-    if (e->resumed)
-      let_go(e);
-    else
-      e->held = true;
-    sessions_soon(e->sessions);
-    e->sessions->changed(e->sessions->ctx, e);
-  } else if ((running && strcmp(e->brief.status, "running") != 0) ||
-             record->type == RECORD_ANSWER) {
-    e->sessions->changed(e->sessions->ctx, e);
+    feed_grow(e->feed, e->summary.bytes);
+  switch (e->state) {
+  case ENTRY_STARTING:
+    entry_written(e, entry_is_for_others(e) ? ENTRY_OVER : ENTRY_HELD);
+    break;
+  case ENTRY_RESUMING:
+    entry_written(e, entry_is_for_others(e) ? ENTRY_OVER : ENTRY_QUEUED);
+    break;
+  case ENTRY_ANSWERING:
+    entry_forget_wish(e, WISH_RESUME);
+    entry_written(e, summary_goes_on(&e->summary) ? ENTRY_QUEUED : ENTRY_OVER);
+    break;
+  case ENTRY_HELD:
+  case ENTRY_QUEUED:
+  case ENTRY_OPENING:
+  case ENTRY_RUNNING:
+  case ENTRY_BROKEN:
+  case ENTRY_OVER:
+  case ENTRY_FAILED:
+    if ((ran && strcmp(e->summary.status, "running") != 0) || record->type == RECORD_ANSWER)
+      ss->changed(ss->ctx, e);
+    break;
   }
 }
 
 static void sessions_on_trouble(void *ctx, const char *message) {
   struct daemon_entry *e = ctx;
   log_warn("session %s: %s", e->id, message);
-  if (e->cancelled && e->session != NULL && session_paused(e->session))
+  if (entry_ends(e) && e->summary.seq > 0 && e->session != NULL && session_paused(e->session))
     e->sessions->changed(e->sessions->ctx, e);
 }
 
@@ -171,12 +408,13 @@ static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, st
     e->sessions->said(e->sessions->observer, e, turn, call, thinking, text);
 }
 
-void entry_retire(struct daemon_entry *e) {
+/* It is over here; the loop frees its session. */
+static void entry_retire(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
   ss->pace.freed += e->state == ENTRY_RUNNING;
-  entry_set_state(e, ENTRY_OVER);
-  e->answering = e->due = false;
-  deadlines_note(&ss->deadlines, e->id, &e->brief);
+  entry_set_state(e, e->state == ENTRY_STARTING ? ENTRY_FAILED : ENTRY_OVER);
+  entry_forget_wish(e, WISH_DEADLINE);
+  deadlines_note(&ss->deadlines, e->id, &e->summary);
   let_go(e);
   if (e->feed != NULL)
     feed_over(e->feed);
@@ -187,9 +425,9 @@ void entry_retire(struct daemon_entry *e) {
 /* A person answered while the session's stop was being written: it goes on. */
 static bool entry_was_answered(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
-  if (e->state != ENTRY_RUNNING || ss->draining || !e->brief.answered || !brief_goes_on(&e->brief))
+  if (e->state != ENTRY_RUNNING || ss->draining || !e->summary.answered ||
+      !summary_goes_on(&e->summary))
     return false;
-  entry_set_state(e, ENTRY_OVER);
   entry_set_state(e, ENTRY_QUEUED);
   let_go(e);
   ss->changed(ss->ctx, e);
@@ -200,8 +438,8 @@ static bool entry_was_answered(struct daemon_entry *e) {
 static void sessions_on_finished(void *ctx, struct session *s) {
   struct daemon_entry *e = ctx;
   const struct err *broken = session_broken(s);
-  if (e->state == ENTRY_WRITING)
-    e->resumed = false; /* the resume was not written */
+  if (e->state == ENTRY_RESUMING || e->state == ENTRY_ANSWERING) /* it was not written */
+    entry_forget_wish(e, WISH_RESUME);
   if (broken != NULL) {
     entry_set_trouble(e, broken->text);
     log_warn("session %s: %s", e->id, broken->text);
@@ -217,7 +455,7 @@ const struct watcher sessions_watcher = {.record = sessions_on_record,
                                          .delta = sessions_on_delta,
                                          .finished = sessions_on_finished};
 
-/* --- starting --- */
+/* --- its session, in memory or not --- */
 
 static bool no_descriptors(void) {
   int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -235,7 +473,9 @@ static bool sessions_choose(void *ctx, const json_t *config, struct session_setu
   return true;
 }
 
-bool entry_reopen(struct daemon_entry *e, struct err *err) {
+/* Reads its log back into e->session; NULL with err: the log cannot be used. False: no descriptor
+ * is left, or it is in other hands; try again later. */
+static bool entry_reopen(struct daemon_entry *e, struct err *err) {
   struct store_ref ref;
   struct host *host = e->sessions->host;
   launch_deinit(&e->launch);
@@ -246,71 +486,449 @@ bool entry_reopen(struct daemon_entry *e, struct err *err) {
   return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
 }
 
+/* Lets go of its session, and of its log with that. */
+static void entry_drop_session(struct daemon_entry *e) {
+  if (e->sessions->recorded != NULL)
+    e->sessions->recorded(e->sessions->observer, e, NULL);
+  session_free(e->session);
+  e->session = NULL;
+  launch_deinit(&e->launch);
+}
+
+static void sessions_free_dead(struct sessions *ss) {
+  while (ss->dead) {
+    struct daemon_entry *e = ss->dead;
+    ss->dead = e->next_dead;
+    e->next_dead = NULL;
+    struct store_ref ref;
+    entry_ref(e, &ref);
+    entry_drop_session(e);
+    if (e->state == ENTRY_FAILED)
+      store_remove(&ref);
+    if (e->summary.seq == 0 && e->feed == NULL)
+      sessions_entry_free(e);
+    else if (e->owner == OWNER_CLAIMED && e->state == ENTRY_OVER)
+      sessions_take(ss, e->id, &(struct summary){0});
+  }
+}
+
+/* Settles what was said for a reopened session, with the present configuration. */
+static bool entry_settle(const struct daemon_entry *e, struct resume_options *st, struct err *err) {
+  const struct core *core = session_core(e->session);
+  const struct generation *now = e->launch.generation;
+  bool has_scenario = json_object_get(st->changed, "scenario") != NULL ||
+                      json_object_get(core->config, "scenario") != NULL;
+  return resume_options_settle(st, core, &now->user, now->registry, has_scenario, err);
+}
+
+/* Its log is not broken. why NULL: by request. */
+static bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) {
+  char asked[80];
+  if (e->session == NULL) {
+    if (!entry_reopen(e, err) || e->session == NULL)
+      return false;
+    if (session_core(e->session)->status == SESSION_ENDED) {
+      entry_drop_session(e);
+      return err_set(err, ERR_INVALID, "it has ended");
+    }
+  }
+  if (!entry_ends(e))
+    e->wish = WISH_CANCEL;
+  if (e->state != ENTRY_RUNNING)
+    entry_set_state(e, ENTRY_RUNNING);
+  if (e->cancelled_by > 0)
+    print_into(asked, sizeof asked, "cancelled by request of browser %u of the window",
+               e->cancelled_by);
+  else
+    print_into(asked, sizeof asked, "cancelled by request");
+  if (why == NULL)
+    why = e->wish == WISH_LEAVE ? "its client has left" : asked;
+  host_cancel(e->session, why);
+  return true;
+}
+
+/* --- logs that failed --- */
+
+static void sessions_mend_on(uv_timer_t *timer);
+
+/* Sets the timer for when the first of them is due. */
+static void mend_arm(struct sessions *ss) {
+  uint64_t first = UINT64_MAX, now = uv_now(ss->host->loop);
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_BROKEN])
+    first = e->not_before_ms < first ? e->not_before_ms : first;
+  if (first != UINT64_MAX)
+    uv_timer_start(&ss->mends, sessions_mend_on, first > now ? first - now : 0, 0);
+}
+
+bool entry_mend_later(struct daemon_entry *e, const struct err *why) {
+  struct sessions *ss = e->sessions;
+  bool of_the_disk = why->code == ERR_IO || why->code == ERR_FULL;
+  char text[sizeof why->text + 48];
+  if (e->summary.turns > e->broken_turns)
+    e->breaks = 0;
+  if (!of_the_disk || ss->draining || e->summary.seq == 0 || e->breaks == LIMIT_MEND_COUNT)
+    return false;
+  uint64_t wait_ms = (uint64_t)LIMIT_MEND_MS << e->breaks;
+  wait_ms = wait_ms < LIMIT_MEND_MAX_MS ? wait_ms : LIMIT_MEND_MAX_MS;
+  e->breaks++;
+  e->broken_turns = e->summary.turns;
+  e->not_before_ms = uv_now(ss->host->loop) + wait_ms;
+  print_into(text, sizeof text, "%s: the log is opened again in %u s", why->text,
+             (unsigned)(wait_ms / 1000));
+  entry_set_trouble(e, text);
+  if (e->state != ENTRY_BROKEN)
+    entry_set_state(e, ENTRY_BROKEN);
+  mend_arm(ss);
+  ss->changed(ss->ctx, e);
+  sessions_soon(ss); /* its place is free */
+  return true;
+}
+
+void entry_mend_soon(struct daemon_entry *e) {
+  e->not_before_ms = 0;
+  e->breaks -= e->breaks > 0;
+  mend_arm(e->sessions);
+}
+
+/* Cuts the log back to what is surely on disk and lets go of it. False: not even that works. */
+static bool entry_mend_now(struct daemon_entry *e, struct err *err) {
+  if (e->session == NULL)
+    return true;
+  if (!session_settle(e->session, err))
+    return false;
+  entry_drop_session(e);
+  return true;
+}
+
+static void sessions_mend_on(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  uint64_t now = uv_now(ss->host->loop);
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_BROKEN]) {
+    struct err err;
+    if (e->not_before_ms > now)
+      continue;
+    bool cancels = entry_ends(e) && !ss->shared; /* in a shared store it is cancelled once opened */
+    if (entry_mend_now(e, &err) && (!cancels || entry_cancel_now(e, NULL, &err))) {
+      if (!cancels)
+        entry_set_state(e, ENTRY_QUEUED);
+      sessions_soon(ss);
+    } else if (!entry_mend_later(e, &err)) {
+      entry_set_trouble(e, err.text);
+      log_warn("session %s does not continue: %s", e->id, err.text);
+      entry_retire(e);
+    }
+  }
+  mend_arm(ss);
+}
+
+/* --- what clients ask of it --- */
+
+bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) {
+  sessions_free_dead(ss);
+  assert(e->summary.seq > 0);
+  if (ss->shared && e->session == NULL && e->state != ENTRY_BROKEN) {
+    if (!entry_ends(e))
+      e->wish = WISH_CANCEL; /* takes effect once it is opened here, or its worker has done it */
+    if (e->state != ENTRY_OPENING && e->asked_until_ms == 0)
+      entry_open_later(e);
+    return true;
+  }
+  if (e->state != ENTRY_BROKEN)
+    return entry_cancel_now(e, NULL, err);
+  if (!entry_ends(e))
+    e->wish = WISH_CANCEL;
+  entry_mend_soon(e);
+  return true;
+}
+
+void sessions_leave(struct sessions *ss, struct daemon_entry *e) {
+  struct err err = {0};
+  if (e->state == ENTRY_OVER || e->state == ENTRY_FAILED)
+    return;
+  e->wish = WISH_LEAVE;
+  if (e->summary.seq == 0) /* it is cancelled when its turn comes */
+    return;
+  if (!sessions_cancel(ss, e, &err))
+    log_warn("session %s, whose client has left, is not cancelled: %s", e->id, err.text);
+}
+
+/* --- what a client asks of one that does not run here --- */
+
+void entry_ask_deinit(struct entry_ask *ask) {
+  resume_options_deinit(&ask->steer);
+  parsed_answer_deinit(&ask->said);
+}
+
+static const char CRASHED[] = "its program was killed: resume it first, as it is";
+static const char ELSEWHERE[] = "another program is running it";
+
+/* It goes on, once that is durable if it has to be written. */
+static void resume_accepted(struct daemon_entry *e) {
+  e->wish = WISH_RESUME;
+  entry_set_owner(e, OWNER_NONE);
+  e->breaks = 0;
+  e->not_before_ms = 0;
+  entry_set_trouble(e, NULL);
+  if (e->feed != NULL)
+    feed_again(e->feed);
+  if (e->state == ENTRY_OVER)
+    entry_set_state(e, ENTRY_QUEUED);
+  sessions_soon(e->sessions);
+}
+
+/* A restarted daemon would leave the session alone, because a user stopped it. So the log says that
+ * it goes on before the answer leaves. */
+static bool resume_opened(struct daemon_entry *e, struct resume_options *st, struct err *err) {
+  const struct core *core = session_core(e->session);
+  bool stopped = core->status == SESSION_STOPPED;
+  if (!stopped && resume_options_says(st))
+    return err_set(err, ERR_INVALID, CRASHED);
+  if (!stopped) /* it was advanced just now */
+    return err_set(err, ERR_LOCKED, ELSEWHERE);
+  if (!entry_settle(e, st, err))
+    return false;
+  entry_set_state(e, ENTRY_RESUMING);
+  host_accept(e->session, "user", &st->core);
+  resume_accepted(e);
+  return true;
+}
+
+static bool answer_opened(struct daemon_entry *e, struct entry_ask *ask, struct err *err) {
+  entry_set_state(e, ENTRY_ANSWERING);
+  return host_reply(e->session, &ask->said.core, &ask->question, err);
+}
+
+/* Its log is read back. */
+static bool ask_opened(struct daemon_entry *e, struct entry_ask *ask, struct err *err) {
+  bool ok = ask->answers ? answer_opened(e, ask, err) : resume_opened(e, &ask->steer, err);
+  if (ok)
+    return true;
+  if (e->state != ask->from)
+    entry_set_state(e, ask->from);
+  entry_drop_session(e);
+  return false;
+}
+
+/* It was opened for what a client asked (e->ask). */
+static void entry_opened_for(struct daemon_entry *e, const struct err *err) {
+  struct sessions *ss = e->sessions;
+  struct entry_ask *ask = e->ask;
+  struct err why = *err;
+  bool ok = false, ends = ss->draining || entry_ends(e);
+  e->ask = NULL;
+  if (e->session != NULL && ss->draining)
+    err_set(&why, ERR_LIMIT, "the daemon is stopping: it takes no more sessions");
+  else if (e->session != NULL && ends)
+    err_set(&why, ERR_LOCKED, "it is being cancelled");
+  else if (e->session != NULL)
+    ok = ask_opened(e, ask, &why);
+  else if (!ends)
+    entry_set_state(e, ask->from);
+  ask->done(ask, e, ok ? NULL : &why);
+  if (ends)
+    entry_opened(e, &why);
+  else if (!ok)
+    ss->changed(ss->ctx, e);
+  sessions_soon(ss);
+}
+
+/* Opens the log for it: a shared one later. */
+static void ask_open(struct daemon_entry *e, struct entry_ask *ask) {
+  struct err err = {0};
+  ask->from = e->state;
+  if (e->sessions->shared) {
+    e->ask = ask;
+    entry_open_later(e);
+    return;
+  }
+  bool ok = entry_reopen(e, &err) && e->session != NULL && ask_opened(e, ask, &err);
+  ask->done(ask, e, ok ? NULL : &err);
+}
+
+/* Another program may have it, or have advanced it. */
+static bool ask_look(struct daemon_entry *e, const char *owned, struct err *err) {
+  struct store_ref ref;
+  struct summary now;
+  entry_ref(e, &ref);
+  if (e->sessions->shared ? e->owner == OWNER_OTHER : store_is_owned(&ref))
+    return err_set(err, ERR_LOCKED, "%s", owned);
+  if (e->sessions->shared) /* sessions_update did it */
+    return true;
+  if (!summary_read(&now, &ref, err))
+    return false;
+  summary_deinit(&e->summary);
+  e->summary = now;
+  return true;
+}
+
+static bool resume_check(struct daemon_entry *e, bool says, struct err *err) {
+  const struct sessions *ss = e->sessions;
+  bool kept = summary_goes_on(&e->summary);
+  if (e->state == ENTRY_QUEUED && kept)
+    return !says || err_set(err, ERR_INVALID, CRASHED);
+  if (e->state == ENTRY_QUEUED) /* nothing is left to wait for */
+    entry_set_state(e, ENTRY_OVER);
+  if (summary_is_over(&e->summary))
+    return err_set(err, ERR_INVALID, "it has ended already: %s", e->summary.status);
+  if (!e->summary.submitted)
+    return err_set(err, ERR_INVALID, "it was started by segue run: segue resume continues it");
+  return sessions_queued(ss) < LIMIT_QUEUE_COUNT ||
+         err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
+}
+
+void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask) {
+  struct err err = {0};
+  bool says = resume_options_says(&ask->steer);
+  sessions_free_dead(ss);
+  assert(e->state == ENTRY_OVER || (e->state == ENTRY_QUEUED && e->session == NULL));
+  bool ok = ask_look(e, ELSEWHERE, &err) && resume_check(e, says, &err);
+  if (ok && e->state == ENTRY_QUEUED) { /* it crashed in another program: its turn comes anyway */
+    e->wish = entry_ends(e) ? e->wish : WISH_RESUME;
+  } else if (ok && (says || !summary_goes_on(&e->summary))) {
+    ask_open(e, ask);
+    return;
+  } else if (ok) {
+    resume_accepted(e);
+  }
+  ask->done(ask, e, ok ? NULL : &err);
+}
+
+void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask) {
+  struct err err = {0};
+  bool ok = false;
+  sessions_free_dead(ss);
+  ask->question = 0;
+  if (e->state == ENTRY_ANSWERING) {
+    err_set(&err, ERR_LOCKED, "another answer to it is being recorded right now: look again");
+  } else if (e->state == ENTRY_STARTING || e->state == ENTRY_RESUMING || e->state == ENTRY_BROKEN ||
+             e->state == ENTRY_OPENING) {
+    err_set(&err, ERR_LOCKED, "it is being written right now: try again");
+  } else if (ss->shared && e->session != NULL &&
+             session_core(e->session)->status == SESSION_STOPPED) {
+    err_set(&err, ERR_LOCKED, "it is stopping right now: try again");
+  } else if (e->state == ENTRY_RUNNING || e->session != NULL) {
+    ok = host_reply(e->session, &ask->said.core, &ask->question, &err);
+  } else if (ask_look(e, "another program is running it: answer it there", &err)) {
+    ask_open(e, ask);
+    return;
+  }
+  ask->done(ask, e, ok ? NULL : &err);
+}
+
+void entry_continue_by_default(struct daemon_entry *e) {
+  if (e->state != ENTRY_OVER || e->session != NULL || !summary_is_stopped(&e->summary) ||
+      e->sessions->draining)
+    return;
+  if (!entry_ends(e))
+    e->wish = WISH_DEADLINE;
+  entry_set_state(e, ENTRY_QUEUED);
+  sessions_soon(e->sessions);
+}
+
+static void sessions_on_deadline(void *ctx, const char *id) {
+  struct sessions *ss = ctx;
+  struct err err;
+  struct daemon_entry *e = sessions_find(ss, id);
+  if (ss->shared) {
+    sessions_due_later(ss, id);
+    return;
+  }
+  if (e == NULL)
+    e = sessions_adopt(ss, id, &err);
+  if (e != NULL)
+    entry_continue_by_default(e);
+}
+
+/* --- its turn --- */
+
 static bool waits_for_person(const struct core *core) {
   return core->status == SESSION_STOPPED && !core->answered &&
          session_stop_is_for_person(buf_view(&core->stop_reason));
+}
+
+/* The reason in its session_resume. */
+static const char *go_on_reason(const struct daemon_entry *e) {
+  if (session_core(e->session)->answered)
+    return "answer";
+  if (e->wish == WISH_DEADLINE)
+    return "deadline";
+  return e->wish == WISH_RESUME ? "user" : "restart";
 }
 
 /* A session that a person resumed, with no record of it yet, goes on with the configuration as it
  * is now. */
 static bool go_on(struct daemon_entry *e, struct err *err) {
   const struct core *core = session_core(e->session);
-  struct steer st = {0};
-  bool by_user = e->resumed && core->status == SESSION_STOPPED;
+  struct resume_options st = {0};
+  bool by_user = e->wish == WISH_RESUME && core->status == SESSION_STOPPED;
   if (by_user && !entry_settle(e, &st, err)) {
     session_refuse(e->session);
-    steer_deinit(&st);
+    resume_options_deinit(&st);
     return false;
   }
-  const char *reason = e->resumed ? "user" : "restart";
-  if (core->answered || e->due)
-    reason = core->answered ? "answer" : "deadline";
   json_t *config = json_incref(by_user ? st.config : core->config);
   launch_deinit(&e->launch);
-  bool ok = launch_again(&e->launch, e->sessions->env, config, err) &&
-            host_go(e->session, sessions_choose, e, reason, by_user ? &st.core : NULL, err);
+  bool ok =
+      launch_again(&e->launch, e->sessions->env, config, err) &&
+      host_go(e->session, sessions_choose, e, go_on_reason(e), by_user ? &st.core : NULL, err);
   json_decref(config);
-  steer_deinit(&st);
+  resume_options_deinit(&st);
   return ok;
 }
 
-/* The session goes on, once its log is read back (else err says why not) and nobody else has taken
- * it meanwhile. */
-static bool start_opened(struct daemon_entry *e, struct err *err) {
-  const struct core *core = e->session ? session_core(e->session) : NULL;
-  entry_set_trouble(e, core ? NULL : err->text);
-  if (core == NULL && entry_mend_later(e, err))
+/* Returns whether its session, which was read back, works from here on. If it cannot, its trouble
+ * says why; otherwise it has ended, or waits for a person. */
+static bool entry_goes_on(struct daemon_entry *e, struct err *err) {
+  const struct core *core = session_core(e->session);
+  bool wanted = e->wish == WISH_RESUME || e->wish == WISH_DEADLINE;
+  if (core->status == SESSION_ENDED || (!wanted && waits_for_person(core)))
+    return false;
+  if (e->wish != WISH_RESUME && host_stop_poison(e->session))
+    return true; /* it only writes that it stops */
+  if (go_on(e, err))
     return true;
-  const char *asked =
-      core != NULL && core->status != SESSION_ENDED ? session_asked(e->session) : "";
-  if (core != NULL && core->status != SESSION_ENDED &&
-      (strcmp(asked, "cancel") == 0 || (e->sessions->shared && e->cancelled)))
-    return entry_cancel_now(e, NULL, err);
-  e->foreign = false;
-  e->resumed = e->resumed ||
-               (core != NULL && core->status == SESSION_STOPPED && strcmp(asked, "resume") == 0);
-  if (core != NULL && core->seq != e->brief.seq && !e->sessions->shared)
-    entry_look(e);    /* another program has advanced it */
-  if (core != NULL) { /* questions may be anywhere in its log */
-    json_decref(e->brief.questions);
-    e->brief.questions = core_questions(core);
-  }
-  bool runs = core != NULL && core->status != SESSION_ENDED &&
-              (e->resumed || e->due || !waits_for_person(core));
-  bool stops = runs && !e->resumed && host_stop_poison(e->session);
-  if (runs && !stops && !go_on(e, err)) {
-    runs = false;
-    entry_set_trouble(e, err->text);
-    worker_pause(e->sessions->env->store, e->id, err->text);
-  }
-  e->resumed = e->due = false;
-  if (runs) {
-    entry_set_state(e, ENTRY_RUNNING);
-    return true;
-  }
+  entry_set_trouble(e, err->text);
+  worker_pause(e->sessions->env->store, e->id, err->text);
+  return false;
+}
+
+/* It does not go on: it has ended, waits for a person, or has a trouble. */
+static void entry_stay(struct daemon_entry *e) {
   if (e->trouble != NULL)
     log_warn("session %s does not continue: %s", e->id, e->trouble);
+  entry_set_owner(e, OWNER_NONE);
+  entry_forget_wish(e, WISH_RESUME);
   entry_retire(e);
+}
+
+/* Its turn has come: its log was read back, or cannot be (err says why). False: it was to be ended,
+ * and err says why it could not. */
+static bool start_opened(struct daemon_entry *e, struct err *err) {
+  entry_set_trouble(e, e->session == NULL ? err->text : NULL);
+  if (e->session == NULL) {
+    if (!entry_mend_later(e, err))
+      entry_stay(e);
+    return true;
+  }
+  const struct core *core = session_core(e->session);
+  /* In a shared store, somebody may have asked for it elsewhere. */
+  const char *asked = core->status != SESSION_ENDED ? session_asked(e->session) : "";
+  if (core->status != SESSION_ENDED && (entry_ends(e) || strcmp(asked, "cancel") == 0))
+    return entry_cancel_now(e, NULL, err);
+  if (core->status == SESSION_STOPPED && strcmp(asked, "resume") == 0)
+    e->wish = WISH_RESUME;
+  if (core->seq != e->summary.seq && !e->sessions->shared)
+    (void)entry_look(e);             /* another program has advanced it */
+  json_decref(e->summary.questions); /* they may be anywhere in its log */
+  e->summary.questions = core_questions(core);
+  if (!entry_goes_on(e, err)) {
+    entry_stay(e);
+    return true;
+  }
+  entry_set_owner(e, OWNER_NONE);
+  entry_forget_wish(e, WISH_RESUME);
+  entry_forget_wish(e, WISH_DEADLINE);
+  entry_set_state(e, ENTRY_RUNNING);
   return true;
 }
 
@@ -318,13 +936,13 @@ void entry_opened(struct daemon_entry *e, struct err *err) {
   struct sessions *ss = e->sessions;
   if (e->ask != NULL) {
     entry_opened_for(e, err);
-  } else if (ss->draining && !e->cancelled) { /* another worker goes on with it */
+  } else if (ss->draining && !entry_ends(e)) { /* another worker goes on with it */
     entry_set_state(e, ENTRY_OVER);
     let_go(e);
     sessions_soon(ss);
   } else if (e->session == NULL && err->code == ERR_LOCKED) {
     entry_set_state(e, ENTRY_OVER); /* another worker has it; the queue will say when it is free */
-    if (e->cancelled)
+    if (entry_ends(e))
       entry_ask_cancel(e);
     else
       ss->changed(ss->ctx, e);
@@ -348,11 +966,18 @@ static bool start_again(struct daemon_entry *e) {
   return false;
 }
 
+/* True if it has not begun and was to begin before now. */
+static bool entry_is_too_late(const struct daemon_entry *e) {
+  int64_t last_ms;
+  return e->summary.turns == 0 && record_time_parse(e->summary.not_after, &last_ms) &&
+         clock_real_ms() > last_ms;
+}
+
 /* Returns false if another program has it, or no descriptor is left. */
 static bool end_late(struct daemon_entry *e) {
   struct err err;
   char why[80];
-  (void)snprintf(why, sizeof why, "it did not begin before %s", e->brief.not_after);
+  print_into(why, sizeof why, "it did not begin before %s", e->summary.not_after);
   if (entry_cancel_now(e, why, &err))
     return true;
   e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
@@ -361,13 +986,12 @@ static bool end_late(struct daemon_entry *e) {
 
 static bool sessions_start(struct daemon_entry *e) {
   struct err err;
-  if (e->left)
-    return entry_cancel_now(e, "its client has left", &err);
+  if (e->wish == WISH_LEAVE)
+    return entry_cancel_now(e, NULL, &err);
   if (entry_is_too_late(e))
     return end_late(e);
-  if (!e->held)
+  if (e->state != ENTRY_HELD)
     return start_again(e);
-  e->held = false;
   entry_set_state(e, ENTRY_RUNNING);
   launch_started(&e->launch);
   host_begin(e->session);
@@ -376,41 +1000,14 @@ static bool sessions_start(struct daemon_entry *e) {
   return true;
 }
 
-void entry_drop_session(struct daemon_entry *e) {
-  if (e->sessions->recorded != NULL)
-    e->sessions->recorded(e->sessions->observer, e, NULL);
-  session_free(e->session);
-  e->session = NULL;
-  launch_deinit(&e->launch);
-  e->held = false;
-}
-
-void sessions_free_dead(struct sessions *ss) {
-  while (ss->dead) {
-    struct daemon_entry *e = ss->dead;
-    ss->dead = e->next_dead;
-    e->next_dead = NULL;
-    struct store_ref ref;
-    bool begun = e->brief.seq > 0;
-    entry_ref(e, &ref);
-    entry_drop_session(e);
-    if (!begun && !e->taken) /* its submitter was told so */
-      store_remove(&ref);
-    if (!begun && e->feed == NULL)
-      sessions_entry_free(e);
-    else if (e->claimed && e->state == ENTRY_OVER)
-      sessions_take(ss, e->id, &(struct brief){0});
-  }
-}
-
 /* Forgets the sessions that ended longest ago, and those that wait for a person, perhaps for days.
  * Their logs stay. */
 static void forget(struct sessions *ss) {
-  const struct list *over = sessions_list_of(ss, ENTRY_OVER);
+  const struct list *over = &ss->lists[LIST_OVER];
   bool asking = ss->asking;
   ss->asking = false;
   LIST_EACH(struct daemon_entry, e, in_state, over) {
-    bool asks = brief_is_stopped(&e->brief) && e->brief.questions != NULL;
+    bool asks = summary_is_stopped(&e->summary) && e->summary.questions != NULL;
     if (!asking && over->count <= LIMIT_OVER_COUNT)
       break;
     if ((over->count > LIMIT_OVER_COUNT || asks) && e->session == NULL && e->feed == NULL)
@@ -424,15 +1021,14 @@ static void on_later(uv_timer_t *timer) {
   sessions_soon(timer->data);
 }
 
-/* Counts by spans of time. Returns whether another one has begun. */
-static bool pace_passes(struct sessions *ss) {
+/* Counts, by spans of time, the places that became free. */
+static void pace_count(struct sessions *ss) {
   uint64_t now = uv_now(ss->host->loop), passed = now - ss->pace.since_ms;
   if (passed < LIMIT_QUEUE_PACE_MS)
-    return false;
+    return;
   ss->pace.before = passed < 2 * LIMIT_QUEUE_PACE_MS ? ss->pace.freed : 0;
   ss->pace.freed = 0;
   ss->pace.since_ms = now;
-  return true;
 }
 
 /* Returns how many at the front of the queue begin here so soon, as things go, that giving them to
@@ -447,17 +1043,18 @@ static size_t begin_soon(const struct sessions *ss) {
 
 /* Keeps nothing in memory for sessions that have to wait for long, except a text to be judged. */
 static void release_held(struct sessions *ss) {
-  bool all = pace_passes(ss);
-  const struct list *queue = sessions_list_of(ss, ENTRY_QUEUED);
-  size_t place = queue->count, soon = begin_soon(ss);
-  for (struct list_node *last = queue->last; last && place > soon; last = last->prev, place--) {
-    struct daemon_entry *e = LIST_ITEM(last, struct daemon_entry, in_state);
-    if (!e->held && !all)
+  pace_count(ss);
+  size_t soon = begin_soon(ss);
+  for (size_t i = ss->held.count; i-- > 0;) {
+    struct daemon_entry *e = id_list_at(&ss->held, i);
+    if (entry_position(e) <= soon)
       break;
-    if (e->held && e->launch.asks != ASKS_JUDGMENT) /* its text is not in its log yet */
-      entry_drop_session(e);
+    if (e->launch.asks == ASKS_JUDGMENT) /* its text is not in its log yet */
+      continue;
+    entry_drop_session(e);
+    entry_set_state(e, ENTRY_QUEUED);
   }
-  if (soon > 0 && queue->count > 0)
+  if (soon > 0 && sessions_queued(ss) > 0)
     uv_timer_start(&ss->later, on_later, LIMIT_QUEUE_PACE_MS, 0);
 }
 
@@ -467,7 +1064,7 @@ static void sessions_on_soon(uv_timer_t *timer) {
   sessions_free_dead(ss);
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
-  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_QUEUED)) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_QUEUE]) {
     if (ss->draining || sessions_running(ss) >= ss->max_running)
       break;
     bool now_due = e->not_before_ms <= now;
@@ -494,12 +1091,12 @@ void sessions_soon(struct sessions *ss) {
 
 struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
   struct host *host = ss->host;
-  if (sessions_list_of(ss, ENTRY_QUEUED)->count >= LIMIT_QUEUE_COUNT) {
+  if (ss->lists[LIST_QUEUE].count >= LIMIT_QUEUE_COUNT) {
     launch_deinit(launch);
-    (void)err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
+    err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
     return NULL;
   }
-  struct daemon_entry *e = entry_new(ss, "", ENTRY_WRITING);
+  struct daemon_entry *e = entry_make(ss, ENTRY_STARTING);
   e->launch = *launch;
   *launch = (struct launch){0};
   struct launch_about *about = e->launch.about;
@@ -519,23 +1116,18 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
     sessions_entry_free(e);
     return NULL;
   }
-  list_remove(sessions_list_of(ss, ENTRY_WRITING), &e->in_state);
-  (void)snprintf(e->id, sizeof e->id, "%.36s", session_core(e->session)->session);
-  sessions_list_insert(sessions_list_of(ss, ENTRY_WRITING), e);
-  /* The entry is first, where one without an id belongs. */
-  memmove(ss->entries, ss->entries + 1, --ss->count * sizeof *ss->entries);
-  table_insert(ss, e);
+  entry_add(e, session_core(e->session)->session);
   return e;
 }
 
-/* --- ending --- */
+/* --- beginning and ending --- */
 
 size_t sessions_running(const struct sessions *ss) {
-  return ss->lists[ENTRY_RUNNING].count + ss->lists[ENTRY_OPENING].count;
+  return ss->lists[LIST_RUNNING].count + ss->lists[LIST_OPENING].count;
 }
 
 size_t sessions_queued(const struct sessions *ss) {
-  return ss->lists[ENTRY_QUEUED].count;
+  return ss->lists[LIST_QUEUE].count;
 }
 
 size_t sessions_busy(const struct sessions *ss) {
@@ -544,9 +1136,9 @@ size_t sessions_busy(const struct sessions *ss) {
 
 void sessions_drain(struct sessions *ss) {
   ss->draining = ss->host->draining = true;
-  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_RUNNING))
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_RUNNING])
     host_drain(e->session);
-  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_BROKEN)) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_BROKEN]) {
     struct err err;
     if (!entry_mend_now(e, &err)) /* the next start finds the log as it is */
       log_warn("session %s: %s", e->id, err.text);
@@ -556,7 +1148,7 @@ void sessions_drain(struct sessions *ss) {
 }
 
 void sessions_stop(struct sessions *ss, const char *message) {
-  LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_RUNNING))
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_RUNNING])
     host_stop(e->session, "shutdown", message);
 }
 
@@ -579,9 +1171,11 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
 
 void sessions_close(struct sessions *ss) {
   sessions_free_dead(ss);
-  while (ss->count > 0)
-    sessions_entry_free(ss->entries[ss->count - 1]);
-  free(ss->entries);
+  while (ss->all.count > 0)
+    sessions_entry_free(id_list_at(&ss->all, ss->all.count - 1));
+  id_list_deinit(&ss->all);
+  id_list_deinit(&ss->queue);
+  id_list_deinit(&ss->held);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);

@@ -14,44 +14,96 @@
  * are depends on how quickly places became free just now; if none did, all go to the queue at once,
  * where any worker may take them. Reading back and starting happens a few at a time, from the loop.
  *
- * A log that failed (sessions_mend.c) is not the end of its session: after a pause it is taken over
- * like after a crash. */
+ * A log that failed is not the end of its session: after a pause it is taken over like after a
+ * crash. */
 #ifndef SEGUE_DAEMON_SESSIONS_H
 #define SEGUE_DAEMON_SESSIONS_H
 
 #include "base/list.h"
 #include "daemon/deadlines.h"
 #include "daemon/events.h"
+#include "daemon/id_list.h"
 #include "daemon/launch.h"
-#include "daemon/snapshot.h"
 
+/* The life of a session here.
+ *
+ *   submitted                     recovered, claimed
+ *       |                                 |
+ *       v        its memory is wanted     v
+ *   STARTING --> HELD --------------> QUEUED <---- RESUMING, ANSWERING
+ *       |         |                   |   |                 ^
+ *       v         |                   |   v                 |
+ *    FAILED       |                   | OPENING ------------+
+ *                 v                   v   |                 |
+ *              RUNNING <------------------+               OVER
+ *               |   ^
+ *               v   |
+ *              BROKEN --> QUEUED
+ *
+ * From each but FAILED it can go OVER; a cancel makes it RUNNING, to its end, from each but
+ * STARTING; from OVER it is also queued or opened again.
+ *
+ * A row is the state, the list it is in, and where it can go. */
 #define ENTRY_STATES(X)                                                                            \
-  /* its first record, or that of an accepted resume or answer, is on the way to the disk */       \
-  X(WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
-  /* it waits for its turn; its session may still be in memory */                                  \
-  X(QUEUED, ES(WRITING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                       \
-  /* its turn has come, or it is to end: its log is read back beside the loop (shared stores) */   \
-  X(OPENING, ES(WRITING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                       \
-  X(RUNNING, ES(BROKEN) | ES(OVER))                                                                \
+  /* submitted here: its first record is on its way to the disk */                                 \
+  X(STARTING, WRITING, ES(HELD) | ES(OVER) | ES(FAILED))                                           \
+  /* an accepted resume is on its way to the disk */                                               \
+  X(RESUMING, WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                           \
+  /* an answer is on its way to the disk: its log says where it goes then */                       \
+  X(ANSWERING, WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                          \
+  /* it waits for its turn, with its session in memory: it begins without its log being read */    \
+  X(HELD, QUEUE, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                 \
+  /* it waits for its turn; a session that is still in memory is about to be freed */              \
+  X(QUEUED, QUEUE, ES(ANSWERING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))              \
+  /* shared stores: its log is read back beside the loop, for its turn, its end, or its `ask` */   \
+  X(OPENING, OPENING,                                                                              \
+    ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))               \
+  X(RUNNING, RUNNING, ES(QUEUED) | ES(BROKEN) | ES(OVER))                                          \
   /* its log failed and will be opened again; its session may still be in memory */                \
-  X(BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                                   \
+  X(BROKEN, BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                           \
   /* ended, stopped, or it cannot go on (`trouble`); runs again to be cancelled or resumed */      \
-  X(OVER, ES(WRITING) | ES(QUEUED) | ES(OPENING) | ES(RUNNING))
+  X(OVER, OVER, ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(OPENING) | ES(RUNNING))             \
+  /* its first record could not be written, as its submitter was told: the loop forgets it */      \
+  X(FAILED, OVER, 0)
 
 enum entry_state {
-#define ES_ENUM(name, next) ENTRY_##name,
+#define ES_ENUM(name, list, next) ENTRY_##name,
   ENTRY_STATES(ES_ENUM)
 #undef ES_ENUM
 };
 
+/* The lists of sessions, each in the order of the ids. */
+enum entry_list { LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_RUNNING, LIST_BROKEN, LIST_OVER };
+
+/* Somebody wants this of it, until it is done: it decides what happens at its next turn. The
+ * latest wish counts, except that a wish for its end stays until a resume is accepted, or the end
+ * turned out not to be this daemon's to make. */
+enum entry_wish {
+  WISH_NONE,
+  WISH_DEADLINE, /* a deadline of its questions has passed: it goes on with the default answers */
+  WISH_RESUME,   /* a person wants it to go on, even if a person had stopped it */
+  WISH_CANCEL,   /* it must end, even if its log failed meanwhile */
+  WISH_LEAVE     /* the same, because its client no longer waits for the answer */
+};
+
+/* Who advances it while nothing of it is in memory here, when that was last looked at. */
+enum entry_owner {
+  OWNER_NONE,   /* nobody, or this daemon at its turn */
+  OWNER_ANY,    /* any worker of a shared store may take it: whoever watches it here looks there */
+  OWNER_OTHER,  /* another program, or another worker of a shared store */
+  OWNER_CLAIMED /* the queue of a shared store gave it to this worker before its last life here was
+                   over (after a lost lease): it is queued as soon as that is */
+};
+
 struct sessions;
 struct daemon_entry;
+struct status_snapshot;
 /* A client's request to continue a session (steer) or to answer it (said) while it does not run
  * here: its log is read back first. */
 struct entry_ask {
   bool answers;
-  struct steer steer;
-  struct said said;
+  struct resume_options steer;
+  struct parsed_answer said;
   uint64_t question;     /* set: the record of the question that is answered */
   enum entry_state from; /* set: where it goes back to when that cannot be done */
   /* From the loop, perhaps at once. err NULL: it is accepted, and being written where it has to be;
@@ -61,9 +113,11 @@ struct entry_ask {
 void entry_ask_deinit(struct entry_ask *ask);
 
 struct daemon_entry {
-  char id[STORE_ID_BYTES];
+  char id[STORE_ID_BYTES]; /* first, see id_list.h */
   enum entry_state state;
-  struct brief brief; /* of its durable records */
+  enum entry_wish wish;
+  enum entry_owner owner;
+  struct summary summary; /* of its durable records */
   struct sessions *sessions;
   struct session *session; /* or NULL */
   struct launch launch;
@@ -71,24 +125,14 @@ struct daemon_entry {
   char *trouble;                  /* why it cannot go on, or NULL */
   struct list_node in_state;      /* in the list of its state */
   struct daemon_entry *next_dead; /* its session is to be freed */
-  bool held;                      /* queued, with its session in memory */
-  bool resumed;                   /* queued because a user said so, even if a user had stopped it */
   uint64_t not_before_ms;         /* by the loop's clock: its log was in other hands, or failed */
-  bool left;                      /* its client no longer waits for the answer */
-  bool cancelled;                 /* must end, even if its log failed meanwhile */
   unsigned cancelled_by;          /* the window's browser that asked for it, or 0 */
   unsigned breaks;                /* of its log, in a row */
   long broken_turns;              /* how far it had come at the last break */
-  bool answering;                 /* WRITING an answer: its log says where it goes then */
-  bool due;                       /* queued because a deadline of its questions has passed */
-  bool foreign;                   /* watched while another program runs it */
-  bool taken;                     /* from the store: it was not begun here */
-  bool claimed;            /* it came from the queue of a shared store while it was not over here */
-  bool owned;              /* by some worker of a shared store, when that was last looked at */
-  struct entry_ask *ask;   /* OPENING: what it is opened for; or NULL */
+  struct entry_ask *ask;          /* OPENING: what it is opened for; or NULL */
   uint64_t asked_until_ms; /* by the loop's clock: its worker is to end it; 0: nobody is asked */
-  uint64_t heard_ms;       /* by the loop's clock: when it last reported something, or began */
-  bool silent;             /* its silence has been reported */
+  uint64_t heard_ms; /* by the loop's clock: when it last reported something, or began; UINT64_MAX:
+                        its silence has been reported */
 };
 
 struct sessions_claim;
@@ -104,9 +148,8 @@ struct sessions {
   struct launch_env *env;
   struct events *events;
   size_t max_running;
-  struct daemon_entry **entries; /* by id */
-  size_t count, cap;
-  struct list lists[ENTRY_OVER + 1]; /* struct daemon_entry, by state */
+  struct id_list all, queue, held;  /* struct daemon_entry; held: of the queue those HELD */
+  struct list lists[LIST_OVER + 1]; /* struct daemon_entry, by state */
   struct daemon_entry *dead;
   uv_timer_t soon, later;     /* starts and frees; tries again after a lack of descriptors */
   uv_timer_t looks;           /* at those that another program may run */
@@ -146,9 +189,9 @@ struct daemon_entry *sessions_find(const struct sessions *ss,
  * cancel it. Its state is OVER. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
-/* Takes over the status of a session in a shared store. Returns its entry, made if there was none.
- * */
-struct daemon_entry *sessions_update(struct sessions *ss, struct snapshot *s);
+/* Takes over the status of a session in a shared store. Returns its entry, made if there was
+ * none. */
+struct daemon_entry *sessions_update(struct sessions *ss, struct status_snapshot *s);
 
 /* Finds the session with this key (unique) that is queued or running; NULL: none. A stopped session
  * does not count, whatever it waits for. */
@@ -185,10 +228,13 @@ const char *entry_status(const struct daemon_entry *e);
 const char *entry_message(const struct daemon_entry *e); /* why, or NULL */
 /* True if it waits, but another program runs it or has taken it further: its log counts. */
 bool entry_is_elsewhere(const struct daemon_entry *e);
-/* True, once per silence, if it works and has been silent for that long. */
-bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms);
+/* True if it waits for its turn, with its session in memory or without. */
+bool entry_waits(const struct daemon_entry *e);
+/* True, once per silence, if it works and has been silent for that long; silence_ms: how long. */
+bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms, uint64_t *silence_ms);
 void entry_ref(const struct daemon_entry *e, struct store_ref *ref);
-size_t entry_position(const struct daemon_entry *e); /* in the queue, from 1; 0: it does not wait */
+/* Returns its place in the queue, from 1, whatever waits in O(log n); 0: it does not wait. */
+size_t entry_position(const struct daemon_entry *e);
 void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq);
 
 size_t sessions_running(const struct sessions *ss);

@@ -3,12 +3,21 @@
  *
  * DESIGN. With files, every unfinished session is this daemon's. A shared store keeps the queue
  * itself, and a session belongs to the worker that claimed it, until it is released or that
- * worker's lease is over. Memory holds only the waiting sessions just claimed or submitted here. */
+ * worker's lease is over. Memory holds only the waiting sessions just claimed or submitted here.
+ *
+ * The loop never waits for the store's server: what asks it runs in the pool and comes back with a
+ * copy. Until then the loop goes on, so each of them looks anew at what memory has before it uses
+ * the copy: a session that has come to life here meanwhile is newer than any of them.
+ *
+ * Whoever asks for the end of another worker's session writes that into the store. Its worker sees
+ * it with its next renewal; if none has it any more, it is opened here and ended; and after
+ * LIMIT_STORE_ANSWER_MS the client is told that nobody has answered. */
 #include "base/limits.h"
 #include "base/log.h"
+#include "daemon/api_status.h"
 #include "daemon/sessions_internal.h"
-#include "os/leftover.h"
 #include "os/loop.h"
+#include "os/orphans.h"
 #include "store/index.h"
 #include "store/worker.h"
 
@@ -24,41 +33,42 @@ struct sessions_claim {
   bool more; /* the last answer did not reach the end of the queue */
   size_t places, count;
   struct store_id ids[LIMIT_START_COUNT];
-  struct brief briefs[LIMIT_START_COUNT]; /* of them; all zero: opening it will say why */
+  struct summary summaries[LIMIT_START_COUNT]; /* of them; all zero: opening it will say why */
 };
 
-/* Takes over what was read in the pool. */
-static void entry_set_brief(struct daemon_entry *e, struct brief *taken) {
-  brief_deinit(&e->brief);
-  e->brief = *taken;
-  *taken = (struct brief){0};
-  e->sessions->asking |= e->brief.questions != NULL;
+/* Takes over what was read in the pool, for those who watch it, too. */
+static void entry_set_brief(struct daemon_entry *e, struct summary *taken) {
+  summary_deinit(&e->summary);
+  e->summary = *taken;
+  *taken = (struct summary){0};
+  e->sessions->asking |= e->summary.questions != NULL;
   if (e->feed != NULL)
-    feed_grow(e->feed, e->brief.bytes);
+    feed_grow(e->feed, e->summary.bytes);
 }
 
-static void lose_list(struct sessions *ss, enum entry_state state, const char *why) {
-  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[state])
+static void lose_list(struct sessions *ss, enum entry_list list, const char *why) {
+  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[list])
     if (e->session != NULL)
       host_lost(e->session, why);
 }
 
-/* Others may go on with every session held here, so nothing more is done for them. */
+/* Others may go on with every session held here, so nothing more is done for them: their logs are
+ * fenced, and what is still written to one fails. */
 static void lose_all(struct sessions *ss) {
   static const char why[] = "this worker's lease expired: others continue its sessions";
   log_warn("%s", why);
-  lose_list(ss, ENTRY_RUNNING, why);
-  lose_list(ss, ENTRY_QUEUED, why);
-  lose_list(ss, ENTRY_WRITING, why);
-  lose_list(ss, ENTRY_BROKEN, why);
+  lose_list(ss, LIST_RUNNING, why);
+  lose_list(ss, LIST_QUEUE, why);
+  lose_list(ss, LIST_WRITING, why);
+  lose_list(ss, LIST_BROKEN, why);
 }
 
 static void shared_on_asked(struct sessions *ss, const char *id, const char *what) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(ss, id);
   /* A held session that is to be resumed is already on its way back to the queue. */
-  if (e == NULL || strcmp(what, "cancel") != 0 || e->cancelled || !entry_is_live(e) ||
-      e->brief.seq == 0)
+  if (e == NULL || strcmp(what, "cancel") != 0 || entry_ends(e) || !entry_is_live(e) ||
+      e->summary.seq == 0)
     return;
   if (!sessions_cancel(ss, e, &err))
     log_warn("session %s cannot be cancelled: %s", id, err.text);
@@ -75,7 +85,7 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
     shared_on_asked(ss, id, what);
     break;
   case WORKER_SEATS:
-    gate_seats(&ss->host->gate);
+    call_queue_seats(&ss->host->gate);
     break;
   case WORKER_LOST:
     lose_all(ss);
@@ -118,8 +128,8 @@ static void claim_work(uv_work_t *work) {
   for (size_t i = 0; i < claim->count; i++) {
     struct store_ref ref;
     store_ref(ss->env->store, claim->ids[i].id, &ref);
-    if (!brief_read(&claim->briefs[i], &ref, &err))
-      claim->briefs[i] = (struct brief){0};
+    if (!summary_read(&claim->summaries[i], &ref, &err))
+      claim->summaries[i] = (struct summary){0};
   }
 }
 
@@ -132,13 +142,15 @@ static void claim_over(uv_work_t *work, int status) {
     claim->more = false; /* the queue's end; the store says when there is more */
   for (size_t i = 0; i < claim->count; i++) {
     if (!ss->draining) /* else they are released at the end */
-      sessions_take(ss, claim->ids[i].id, &claim->briefs[i]);
-    brief_deinit(&claim->briefs[i]);
+      sessions_take(ss, claim->ids[i].id, &claim->summaries[i]);
+    summary_deinit(&claim->summaries[i]);
   }
   if (claim->count > 0 || claim->told)
     sessions_soon(ss);
 }
 
+/* Asks only for what there may be: after an answer that reached the queue's end, nothing until the
+ * store says that there is more (WORKER_READY); after one that did not, when a place is free. */
 void sessions_claim(struct sessions *ss) {
   struct sessions_claim *claim = ss->claim;
   size_t busy = sessions_running(ss) + sessions_queued(ss);
@@ -163,14 +175,14 @@ struct catching_up {
   uv_work_t work;
   struct daemon_entry *e;
   struct store_ref ref;
-  struct brief brief;
+  struct summary summary;
   bool read;
 };
 
 static void catching_work(uv_work_t *work) {
   struct catching_up *c = work->data;
   struct err ignored;
-  c->read = brief_read(&c->brief, &c->ref, &ignored);
+  c->read = summary_read(&c->summary, &c->ref, &ignored);
 }
 
 static void catching_over(uv_work_t *work, int status) {
@@ -178,21 +190,19 @@ static void catching_over(uv_work_t *work, int status) {
   struct daemon_entry *e = c->e;
   struct err none = {0};
   assert(status == 0);
-  if (c->read) {
-    brief_deinit(&e->brief);
-    e->brief = c->brief;
-    if (e->feed != NULL)
-      feed_grow(e->feed, e->brief.bytes);
-  }
+  if (c->read)
+    entry_set_brief(e, &c->summary);
   free(c);
   entry_opened(e, &none);
 }
 
+/* The session is this worker's from here on, so what its log has more than memory knows is read
+ * once and stays true. */
 static void shared_on_opened(void *ctx, struct session *s, const struct err *err) {
   struct daemon_entry *e = ctx;
   struct err why = *err;
   e->session = s;
-  if (s == NULL || session_core(s)->seq == e->brief.seq) {
+  if (s == NULL || session_core(s)->seq == e->summary.seq) {
     entry_opened(e, &why);
     return;
   }
@@ -207,7 +217,8 @@ void entry_open_later(struct daemon_entry *e) {
   struct store_ref ref;
   struct host *host = e->sessions->host;
   assert(e->session == NULL);
-  e->owned = false;
+  if (e->owner == OWNER_OTHER)
+    e->owner = OWNER_ANY;
   launch_deinit(&e->launch);
   e->launch.generation = generation_ref(e->sessions->env->generation);
   host->registry = e->launch.generation->registry;
@@ -223,7 +234,7 @@ struct other {
   bool asks;  /* its worker has yet to be asked to end it */
   bool known; /* the brief was read */
   bool owned;
-  struct brief brief;
+  struct summary summary;
 };
 
 struct looking_others {
@@ -241,7 +252,7 @@ static void look_at_other(const struct store *store, struct other *o) {
   if (o->asks && !worker_ask(&ref, "cancel", state, &err))
     log_warn("%s", err.text);
   o->owned = store_is_owned(&ref); /* before reading: the last records precede the release */
-  o->known = brief_read(&o->brief, &ref, &err);
+  o->known = summary_read(&o->summary, &ref, &err);
 }
 
 static void looking_work(uv_work_t *work) {
@@ -255,7 +266,7 @@ static const char NOT_YET[] = "asked; its worker has not answered yet";
 /* Checks on a session that was asked to end: it has ended, or nobody owns it, or time is up. */
 static void asked_look(struct daemon_entry *e, bool owned) {
   struct sessions *ss = e->sessions;
-  bool over = brief_is_over(&e->brief), late = uv_now(ss->host->loop) >= e->asked_until_ms;
+  bool over = summary_is_over(&e->summary), late = uv_now(ss->host->loop) >= e->asked_until_ms;
   if (!over && owned && !late)
     return;
   e->asked_until_ms = 0;
@@ -263,22 +274,24 @@ static void asked_look(struct daemon_entry *e, bool owned) {
     entry_open_later(e);
     return;
   }
-  e->cancelled = false;
+  entry_forget_wish(e, WISH_CANCEL);
   entry_set_trouble(e, over ? NULL : NOT_YET);
   ss->changed(ss->ctx, e);
 }
 
+/* Nothing more comes to those who watch it once nobody has it, or may take it. */
 static void other_looked_at(struct sessions *ss, struct other *o) {
   struct daemon_entry *e = sessions_find(ss, o->id);
   bool ours = e == NULL || e->session != NULL || e->state == ENTRY_OPENING;
   if (ours || !o->known)
     return;
-  entry_set_brief(e, &o->brief);
-  e->owned = o->owned;
-  bool waits = e->state == ENTRY_QUEUED || o->owned || brief_goes_on(&e->brief);
-  if (e->feed != NULL && !waits)
+  entry_set_brief(e, &o->summary);
+  bool waits = entry_waits(e) || summary_goes_on(&e->summary);
+  entry_set_owner(e, waits ? OWNER_ANY : OWNER_NONE);
+  if (o->owned)
+    entry_set_owner(e, OWNER_OTHER);
+  else if (e->feed != NULL && !waits)
     feed_over(e->feed);
-  e->foreign = e->feed != NULL && waits;
   if (e->asked_until_ms != 0)
     asked_look(e, o->owned);
 }
@@ -291,18 +304,19 @@ static void looking_over(uv_work_t *work, int status) {
   for (size_t i = 0; i < l->count; i++) {
     other_looked_at(ss, &l->all[i]);
     if (l->all[i].known)
-      brief_deinit(&l->all[i].brief);
+      summary_deinit(&l->all[i].summary);
   }
   free(l->all);
   free(l);
 }
 
 static bool looks_at(const struct daemon_entry *e) {
-  return e->session == NULL && (e->foreign || e->asked_until_ms != 0);
+  bool watched = e->feed != NULL && e->owner != OWNER_NONE;
+  return e->session == NULL && (watched || e->asked_until_ms != 0);
 }
 
 bool sessions_look_at_others(struct sessions *ss) {
-  static const enum entry_state watched[] = {ENTRY_OVER, ENTRY_QUEUED};
+  static const enum entry_list watched[] = {LIST_OVER, LIST_QUEUE};
   size_t count = 0;
   if (ss->looking != NULL)
     return true;
@@ -339,14 +353,14 @@ struct due {
   uv_work_t work;
   struct sessions *ss;
   char id[STORE_ID_BYTES];
-  struct snapshot now;
+  struct status_snapshot now;
   bool read;
 };
 
 static void due_work(uv_work_t *work) {
   struct due *d = work->data;
   struct err err;
-  d->read = snapshot_take(&d->now, d->ss->env->store, d->id, true, &err);
+  d->read = status_snapshot_take(&d->now, d->ss->env->store, d->id, true, &err);
   if (!d->read)
     log_warn("session %s does not continue at its deadline: %s", d->id, err.text);
 }
@@ -358,7 +372,7 @@ static void due_over(uv_work_t *work, int status) {
   ss->due_count--;
   if (d->read && !d->now.owned)
     entry_continue_by_default(sessions_update(ss, &d->now));
-  snapshot_deinit(&d->now);
+  status_snapshot_deinit(&d->now);
   free(d);
 }
 
@@ -390,7 +404,7 @@ static const struct heads *recovery_heads(struct recovery *r) {
 /* The session may wait long for its turn; processes that outlived the last daemon and its shims
  * must not. */
 static void recover_processes(const char *id) {
-  size_t n = leftover_end(id);
+  size_t n = orphan_end(id);
   if (n > 0)
     log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
              n == 1 ? "was" : "were");
@@ -398,7 +412,7 @@ static void recover_processes(const char *id) {
 
 static void recover_one(struct recovery *r, const char *id, const struct index_row *row) {
   struct store_ref ref;
-  struct brief brief;
+  struct summary summary;
   struct err ignored;
   bool sealed = row != NULL && (row->flags & (INDEX_SEALED | INDEX_OVER)) != INDEX_OVER;
   bool asks = row != NULL && (row->flags & INDEX_ASKS);
@@ -407,18 +421,18 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
   if (!sealed && heads_ended(recovery_heads(r), id))
     return;
   store_ref(r->ss->env->store, id, &ref);
-  if (!brief_read(&brief, &ref, &ignored))
+  if (!summary_read(&summary, &ref, &ignored))
     return;
   if (!sealed)
-    sealer_add_late(&r->ss->host->sealer, recovery_heads(r), &brief, false);
-  deadlines_note(&r->ss->deadlines, id, &brief);
-  if (!brief_goes_on(&brief)) {
-    brief_deinit(&brief);
+    ledger_writer_add_late(&r->ss->host->sealer, recovery_heads(r), &summary, false);
+  deadlines_note(&r->ss->deadlines, id, &summary);
+  if (!summary_goes_on(&summary)) {
+    summary_deinit(&summary);
     return;
   }
-  if (strcmp(brief.status, "running") == 0 && brief.seq > 1 && !store_is_owned(&ref))
+  if (strcmp(summary.status, "running") == 0 && summary.seq > 1 && !store_is_owned(&ref))
     recover_processes(id);
-  entry_new(r->ss, id, ENTRY_QUEUED)->brief = brief;
+  entry_new(r->ss, id, ENTRY_QUEUED)->summary = summary;
 }
 
 long sessions_recover(struct sessions *ss, struct err *err) {
@@ -432,32 +446,35 @@ long sessions_recover(struct sessions *ss, struct err *err) {
     return -1;
   if (count > 0)
     session_ids_after(ss->host, ids[0].id);
-  struct index *x = index_open(store);
+  struct index *x = index_open(store, NULL, INDEX_NOTHING);
   for (size_t i = count; i-- > 0;) /* the oldest first */
     recover_one(&r, ids[i].id, index_row(x, ids[i].id));
   index_close(x);
   free(ids);
   heads_deinit(&r.heads);
   sessions_soon(ss);
-  return (long)ss->lists[ENTRY_QUEUED].count;
+  return (long)ss->lists[LIST_QUEUE].count;
 }
 
-void sessions_take(struct sessions *ss, const char *id, struct brief *taken) {
+/* The lease can be lost, and the same session claimed again under the next one, before the first
+ * life of it here is through: that one is freed first. */
+void sessions_take(struct sessions *ss, const char *id, struct summary *taken) {
   struct daemon_entry *e = sessions_find(ss, id);
-  if (e != NULL && e->state != ENTRY_QUEUED && (e->state != ENTRY_OVER || e->session != NULL)) {
-    e->claimed = true; /* what was lost with the lease is freed first: sessions_free_dead */
+  bool here = e != NULL && !entry_waits(e) && (e->state != ENTRY_OVER || e->session != NULL);
+  if (here) {
+    e->owner = OWNER_CLAIMED; /* what was lost with the lease is freed first: sessions_free_dead */
     return;
   }
   if (e == NULL)
     e = entry_new(ss, id, ENTRY_QUEUED);
   if (taken->seq > 0) /* else what is known is brought up to date when it is opened */
     entry_set_brief(e, taken);
-  e->taken = true;
-  e->claimed = false;
+  if (e->owner == OWNER_CLAIMED)
+    e->owner = OWNER_ANY;
   e->not_before_ms = 0;
-  if (e->state == ENTRY_QUEUED)
+  if (entry_waits(e))
     return;
-  e->cancelled = false;
+  entry_forget_wish(e, WISH_CANCEL);
   entry_set_trouble(e, NULL);
   if (e->feed != NULL)
     feed_again(e->feed);
@@ -465,28 +482,30 @@ void sessions_take(struct sessions *ss, const char *id, struct brief *taken) {
 }
 
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err) {
-  struct brief brief;
+  struct summary summary;
   struct store_ref ref;
   store_ref(ss->env->store, id, &ref);
-  if (!brief_read(&brief, &ref, err))
+  if (!summary_read(&summary, &ref, err))
     return NULL;
   struct daemon_entry *e = entry_new(ss, id, ENTRY_OVER);
-  e->brief = brief;
-  ss->asking = ss->asking || brief.questions != NULL;
+  e->summary = summary;
+  ss->asking = ss->asking || summary.questions != NULL;
   sessions_soon(ss); /* there may be too many now */
   return e;
 }
 
-struct daemon_entry *sessions_update(struct sessions *ss, struct snapshot *s) {
+struct daemon_entry *sessions_update(struct sessions *ss, struct status_snapshot *s) {
   struct daemon_entry *e = sessions_find(ss, s->id);
-  bool ours =
-      e != NULL && (e->session != NULL || (e->state != ENTRY_OVER && e->state != ENTRY_QUEUED));
-  if (ours)
+  bool here = e != NULL && (e->session != NULL || (e->state != ENTRY_OVER && !entry_waits(e)));
+  if (here)
     return e;
   if (e == NULL)
     e = entry_new(ss, s->id, ENTRY_OVER);
-  entry_set_brief(e, &s->brief);
-  e->owned = s->owned;
+  entry_set_brief(e, &s->summary);
+  if (s->owned)
+    entry_set_owner(e, OWNER_OTHER);
+  else if (e->owner == OWNER_OTHER)
+    e->owner = OWNER_ANY;
   sessions_soon(ss); /* there may be too many now */
   return e;
 }

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "os/fs.h"
+#include "os/orphans.h"
 #include "os/peer.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
   int n;
   if (option != NULL && option[0] == '\0') /* not given, as with the folder of logs */
     option = NULL;
-  (void)snprintf(dir, sizeof dir, "/run/user/%ld", (long)geteuid());
+  print_into(dir, sizeof dir, "/run/user/%ld", (long)geteuid());
   if (option != NULL && option[0] == '/')
     n = snprintf(path, SOCKET_PATH_BYTES, "%s", option);
   else if (option != NULL) {
@@ -50,7 +51,7 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
 }
 
 static void socket_folder_of(const char *socket, char dir[SOCKET_PATH_BYTES]) {
-  (void)snprintf(dir, SOCKET_PATH_BYTES, "%s", socket);
+  print_into(dir, SOCKET_PATH_BYTES, "%s", socket);
   char *slash = strrchr(dir, '/');
   slash[slash == dir ? 1 : 0] = '\0';
 }
@@ -107,7 +108,7 @@ static bool in_use(struct err *err, const char *path) {
 
 static bool take_lock(struct control_socket *s, struct err *err) {
   char path[SOCKET_PATH_BYTES + 8];
-  (void)snprintf(path, sizeof path, "%s.lock", s->path);
+  print_into(path, sizeof path, "%s.lock", s->path);
   s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (s->lock_fd < 0)
     return err_set_errno(err, errno, "cannot make %s", path);
@@ -147,7 +148,7 @@ static bool bind_socket(struct control_socket *s, struct err *err) {
 
 bool socket_listen(struct control_socket *s, const char *path, struct err *err) {
   *s = (struct control_socket){.fd = -1, .lock_fd = -1};
-  (void)snprintf(s->path, sizeof s->path, "%s", path);
+  print_into(s->path, sizeof s->path, "%s", path);
   bool ok = own_folder(path, err) && take_lock(s, err) && clear_stale(path, err);
   ok = ok && bind_socket(s, err);
   if (!ok) {
@@ -161,8 +162,9 @@ int socket_accept(const struct control_socket *s) {
   int fd = peer_accept(s->fd);
   if (fd < 0)
     return -1;
-  bool own = peer_is_own_user(fd);
-  if (own && !peer_is_held(fd))
+  bool own = peer_is_own_user(fd), held;
+  free(orphan_program(peer_process(fd), &held));
+  if (own && !held)
     return fd;
   close(fd);
   errno = own ? EACCES : EPERM;

@@ -3,12 +3,11 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/tmpdir.h"
 #include "provider/agent/agent.h"
-#include "provider/agent/version.h"
+#include "provider/agent/program_version.h"
 
 #include <assert.h>
 #include <stdlib.h>

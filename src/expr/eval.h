@@ -5,7 +5,7 @@
 #define SEGUE_EXPR_EVAL_H
 
 #include "expr/node.h"
-#include "schema/run.h"
+#include "schema/validate.h"
 
 enum value_kind { VALUE_NULL, VALUE_BOOL, VALUE_NUMBER, VALUE_TEXT, VALUE_LIST, VALUE_OBJECT };
 
@@ -50,8 +50,6 @@ struct eval {
   const struct expr *failed_call;  /* the call whose item itself is wrong */
 };
 
-bool expr_eval_fail(struct eval *x, enum expr_code code, const struct expr *at, const char *format,
-                    ...) __attribute__((format(printf, 4, 5)));
 void *expr_eval_get(struct eval *x, size_t bytes); /* zeroed; NULL with the error set */
 bool expr_eval_work(struct eval *x, const struct expr *at, size_t steps);
 
@@ -59,27 +57,11 @@ bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, 
 /* Evaluates to a value that must be true or false. */
 bool expr_get_condition(struct eval *x, const struct eval_frame *f, const struct expr *e,
                         bool *out);
-bool expr_get_call(struct eval *x, const struct eval_frame *f, const struct expr *e,
-                   struct value *out);
 const struct eval_frame *expr_frame(const struct eval_frame *f, unsigned level);
 
 struct value expr_value_of(const json_t *json); /* NULL gives VALUE_NULL */
 struct value expr_list_at(const struct value *list, size_t i);
-bool expr_equal(struct eval *x, const struct expr *at, const struct value *a, const struct value *b,
-                bool *equal);
-/* `left` and `right` are for messages. *order is -1, 0 or 1. */
-bool expr_order(struct eval *x, const struct expr *at, const struct expr *left,
-                const struct value *a, const struct expr *right, const struct value *b, int *order);
-bool expr_contains(struct eval *x, const struct expr *at, const struct expr *list,
-                   const struct value *in, const struct value *what, bool *found);
-struct excerpt expr_described(const struct value *value);         /* the text "5", true, a list */
-const char *expr_kind_name(const struct value *value);            /* "a number", "a list", ... */
 void expr_value_text(const struct value *value, struct buf *out); /* shortened */
-
-/* Evaluates the second argument of a call on items, on item i; without one, gives the item
- * itself. */
-bool expr_get_of_item(struct eval *x, const struct eval_frame *f, const struct expr *e,
-                      const struct value *list, size_t i, struct value *out);
 
 struct duplicate {
   bool found;
@@ -89,7 +71,7 @@ struct duplicate {
 bool expr_find_duplicate(struct eval *x, const struct eval_frame *f, const struct expr *e,
                          const struct value *list, struct duplicate *out);
 
-/* Second pass (expr/explain.c): why the verdict was not true, and where. */
+/* Second pass (expr/expr_explain.c): why the verdict was not true, and where. */
 void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr *expr,
                enum expr_value verdict, struct expr_finding *finding);
 
@@ -98,7 +80,5 @@ struct instant {
   int64_t seconds;     /* since 1970-01-01T00:00:00Z */
   struct str fraction; /* digits after the point, without trailing zeros */
 };
-bool expr_instant(struct str text, struct instant *out);
-int expr_instant_compare(const struct instant *a, const struct instant *b);
 
 #endif

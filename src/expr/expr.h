@@ -90,6 +90,7 @@ enum expr_code {
   EXPR_SYNTAX,           /* parsing: not an expression */
   EXPR_LIMIT,            /* parsing: too long, too deep or too many parts */
   EXPR_NO_VALUE,         /* a reference is missing, or null where a value is needed */
+  EXPR_UNKNOWN,          /* changed or files, where the value says why they are not known */
   EXPR_WRONG_TYPE,       /* a text where a number is needed, ... */
   EXPR_DIVISION_BY_ZERO, /* also of % */
   EXPR_NUMBER_RANGE,     /* a result beyond 10^6144 */
@@ -110,8 +111,9 @@ const struct expr *expr_parse(struct arena *arena, const char *text, size_t n,
 
 enum expr_value { EXPR_FALSE, EXPR_TRUE, EXPR_ERROR };
 
-/* `root`: the value, or with EXPR_WHEN an object whose members are the roots. `error` is set with
- * EXPR_ERROR. */
+/* `root`: the value, or with EXPR_WHEN an object whose members are the roots; EXPR_WHY among them
+ * says why there is no `changed` or no `files`. `error` is set with EXPR_ERROR. */
+#define EXPR_WHY "why is not known what changed" /* no name that an expression can have */
 enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error);
 
 /* The same and, if it is not true, what a reader needs to mend the value. The strings belong to the
@@ -127,5 +129,8 @@ enum expr_value expr_explain(const struct expr *expr, const json_t *root,
  * has `n` names, e.g. structured, test, ok. */
 void expr_each_ref(const struct expr *expr, void (*fn)(void *ctx, const struct str *path, size_t n),
                    void *ctx);
+/* Visits those among them that must be true or false themselves. */
+void expr_each_condition(const struct expr *expr,
+                         void (*fn)(void *ctx, const struct str *path, size_t n), void *ctx);
 
 #endif

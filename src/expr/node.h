@@ -1,10 +1,9 @@
-/* node.h - the tree of an expression and its parser, which expr.c, lex.c, ref.c and call.c share;
- * internal. */
+/* node.h - the tree of an expression, and its parser; internal. */
 #ifndef SEGUE_EXPR_NODE_H
 #define SEGUE_EXPR_NODE_H
 
+#include "expr/decimal.h"
 #include "expr/expr.h"
-#include "expr/number.h"
 
 enum node_kind {
   NODE_OR,  /* parts */
@@ -74,10 +73,6 @@ struct function {
   bool says_true;            /* the result is true or false */
   const char *needs;         /* for messages: "sum(list) or sum(list, expression)" */
 };
-/* Returns NULL if there is none of that name. An alias gives the row of its canonical name. */
-const struct function *expr_function(const char *name, size_t n);
-bool expr_in_when(const struct function *function); /* when(...) has it, too */
-const char *const *expr_function_names(void);       /* NULL-ended */
 
 enum ref_start {
   REF_NAME,  /* the first part is a member of the value at `level` */
@@ -127,35 +122,10 @@ struct expr_parser {
   struct expr_error *error;
 };
 
-/* Sets the error and returns NULL. */
-void *expr_fail(struct expr_parser *p, enum expr_code code, size_t at, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-struct expr *expr_node(struct expr_parser *p, enum node_kind kind, size_t at);
-
-/* Lexing (expr/lex.c). Names and excerpts are views of the text. */
-void expr_skip_space(struct expr_parser *p);
-bool expr_looking_at(const struct expr_parser *p, const char *word);
-bool expr_accept(struct expr_parser *p, const char *word);      /* after white space */
-bool expr_accept_word(struct expr_parser *p, const char *word); /* not as a part of a longer name */
-bool expr_name_byte(const struct expr_parser *p, char c, bool first);
-struct str expr_take_name(struct expr_parser *p);
-struct expr *expr_parse_number(struct expr_parser *p);
-bool expr_parse_string(struct expr_parser *p, struct str *out);
 /* Holds at most 120 bytes, safe to print. */
 struct excerpt {
   char text[128];
 };
 struct excerpt expr_excerpt(const char *text, size_t n);
-struct excerpt
-expr_found(const struct expr_parser *p); /* what stands at the cursor, or "the end" */
-/* Returns the nearest of `names` (NULL-terminated), or NULL. */
-const char *expr_nearest(struct str word, const char *const *names);
-
-struct expr *expr_parse_or(struct expr_parser *p); /* expr.c */
-bool expr_need_condition(struct expr_parser *p, const struct expr *e);
-struct expr *
-expr_parse_operand(struct expr_parser *p); /* expr/ref.c: literals, references, calls */
-struct expr *expr_parse_call(struct expr_parser *p, const struct function *function, size_t at,
-                             struct expr *receiver); /* expr/call.c: behind the ( */
 
 #endif

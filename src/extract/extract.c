@@ -92,13 +92,6 @@ static struct extract_region *region_add(struct extract_pass *p, size_t start) {
   return r;
 }
 
-static void regions_limit(struct extract_pass *p, size_t limit) {
-  size_t count = p->region_count < EXTRACT_REGIONS_MAX ? p->region_count : EXTRACT_REGIONS_MAX;
-  for (size_t k = 0; k < count; k++)
-    if (p->regions[k].limit == SIZE_MAX)
-      p->regions[k].limit = limit;
-}
-
 /* Looks at the text between the last sound value and `to`: a key of the answer in it turns what
  * came before into a draft. */
 static void extract_gap(struct extract_pass *p, size_t to) {
@@ -268,8 +261,11 @@ static bool pass_reasoning(struct extract_pass *p, size_t *i) {
   switch (extract_tag_at(p->text, p->n, *i, &closed)) {
   case EXTRACT_TAG_NO:
     return false;
-  case EXTRACT_TAG_OPENER:
-    regions_limit(p, *i);
+  case EXTRACT_TAG_OPENER: {
+    size_t count = p->region_count < EXTRACT_REGIONS_MAX ? p->region_count : EXTRACT_REGIONS_MAX;
+    for (size_t k = 0; k < count; k++)
+      if (p->regions[k].limit == SIZE_MAX)
+        p->regions[k].limit = *i;
     extract_gap(p, *i);
     if (closed == SIZE_MAX) {
       p->segment_limit = *i;
@@ -278,6 +274,7 @@ static bool pass_reasoning(struct extract_pass *p, size_t *i) {
       return true;
     }
     break;
+  }
   case EXTRACT_TAG_CLOSER:
     forget_candidates(p);
     p->fence_open = false;
@@ -403,9 +400,9 @@ static void explain_failure(struct extract_pass *p) {
   if (last) {
     bool cut = last->code == JSCAN_TRUNCATED;
     extract_fail(out, cut ? EXTRACT_ERR_TRUNCATED : EXTRACT_ERR_SYNTAX, last->fail, "");
-    (void)snprintf(out->error.message, sizeof out->error.message,
-                   "the JSON value that starts at byte %zu is %s (%s)", last->start,
-                   cut ? "cut off" : "broken", jscan_code_name(last->code));
+    print_into(out->error.message, sizeof out->error.message,
+               "the JSON value that starts at byte %zu is %s (%s)", last->start,
+               cut ? "cut off" : "broken", jscan_code_name(last->code));
   } else if (p->wrong_root_seen) {
     extract_fail(out, EXTRACT_ERR_WRONG_ROOT, p->wrong_root_offset, root_messages[p->opts->want]);
   } else if (p->draft_seen) {

@@ -67,7 +67,7 @@ struct extract_pass {
   size_t hard_offset;
 };
 
-/* extract/look_tag.c: reasoning sections.
+/* extract/context.c: reasoning sections.
  * At text[i], which is '<', '[' or 0xE2: an opener sets *closed to the offset after its closer, or
  * SIZE_MAX when it has none. A closer sets *closed to the offset after it. */
 enum extract_tag { EXTRACT_TAG_NO, EXTRACT_TAG_OPENER, EXTRACT_TAG_CLOSER };
@@ -78,7 +78,7 @@ size_t extract_next_mark(const char *text, size_t n, size_t i);
 /* length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for none */
 size_t extract_space(const char *text, size_t n, size_t i);
 
-/* extract/look.c: what stands around a bracket */
+/* what stands around a bracket */
 bool extract_line_start(const struct extract_pass *p,
                         size_t i); /* only white space before it on its line */
 bool extract_loose_member(const char *text, size_t n, size_t i);
@@ -88,14 +88,14 @@ bool extract_checkbox(const struct extract_pass *p, size_t i, size_t end);
 bool extract_prose_between(const struct extract_pass *p, size_t from, size_t i);
 bool extract_plainly_prose(const struct extract_pass *p, size_t i);
 
-/* extract/piece.c: broken pieces. Is a key of the answer in [from, to), as a member has it? */
+/* Is a key of the answer in [from, to), as a member has it? */
 bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, bool in_piece);
 /* Returns the end of the broken piece that opens at i and broke at `fail`; SIZE_MAX: unknown. */
 size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail);
 /* Returns whether [from, to) has a closer that nothing opened there. */
 bool extract_stray_closer(const struct extract_pass *p, size_t from, size_t to);
 
-/* extract/pick.c: weighing candidates */
+/* extract/rank.c: weighing candidates */
 /* A piece with keys of the answer that is not one follows: earlier valid values are drafts. */
 void extract_refuse_drafts(struct extract_pass *p, const char *why);
 void extract_slot_drop(struct extract_slot *slot);
@@ -111,7 +111,7 @@ bool extract_root_ok(enum extract_want want, const json_t *v);
 enum extract_within { EXTRACT_WITHIN_NOTHING, EXTRACT_WITHIN_REFUSED, EXTRACT_WITHIN_VALID };
 enum extract_within extract_unwrap(struct extract_pass *p, json_t *v, json_t **owned_found);
 
-/* extract/fix.c: the repair stage; true when it filled out->value */
+/* extract/repair_select.c: the repair stage; true when it filled out->value */
 bool extract_fix(struct extract_pass *p);
 
 #endif

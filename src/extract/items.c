@@ -35,13 +35,6 @@ static void items_forget(struct item_stream *s, size_t n) {
     s->item -= n;
 }
 
-static void forget_decided(struct item_stream *s) {
-  if (s->item != SIZE_MAX)
-    items_forget(s, s->item);
-  else if (s->state != ITEM_STREAM_REASONING)
-    items_forget(s, s->at);
-}
-
 /* --- before the array --- */
 
 static void pass_byte(struct item_stream *s) {
@@ -50,17 +43,6 @@ static void pass_byte(struct item_stream *s) {
     s->line_start = true;
   else if (!items_space(c) && c != '\xEF' && c != '\xBB' && c != '\xBF') /* a byte order mark */
     s->line_start = false;
-}
-
-/* Returns true if there are enough bytes to tell a marker from what only begins like one. */
-static bool can_tell(const struct item_stream *s, bool ended) {
-  return ended || s->text.n - s->at >= TAG_LOOK_BYTES;
-}
-
-static void enter_reasoning(struct item_stream *s) {
-  s->state = ITEM_STREAM_REASONING;
-  items_forget(s, s->at);
-  s->look_again = 0;
 }
 
 /* Returns false when it must wait for more bytes. */
@@ -72,12 +54,14 @@ static bool in_text(struct item_stream *s, bool ended) {
     bool marker = c != '[' || next == 't' || next == 'T' || next == '/';
     if (c == '[' && s->at + 1 >= s->text.n && !ended)
       return false;
-    if (marker && !can_tell(s, ended))
+    if (marker && !(ended || s->text.n - s->at >= TAG_LOOK_BYTES))
       return false;
     enum extract_tag tag =
         marker ? extract_tag_at(s->text.p, s->text.n, s->at, &closed) : EXTRACT_TAG_NO;
     if (tag == EXTRACT_TAG_OPENER) {
-      enter_reasoning(s);
+      s->state = ITEM_STREAM_REASONING;
+      items_forget(s, s->at);
+      s->look_again = 0;
       return true;
     }
     if (tag == EXTRACT_TAG_CLOSER) {
@@ -228,7 +212,10 @@ static void items_run(struct item_stream *s, bool ended, item_stream_fn fn, void
       s->at = s->text.n;
       break;
     }
-  forget_decided(s);
+  if (s->item != SIZE_MAX)
+    items_forget(s, s->item);
+  else if (s->state != ITEM_STREAM_REASONING)
+    items_forget(s, s->at);
 }
 
 void item_stream_feed(struct item_stream *s, const char *p, size_t n, item_stream_fn fn,

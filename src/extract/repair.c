@@ -1,5 +1,6 @@
-/* Reads objects, members and values that were meant to be JSON. */
+/* Reads values that were meant to be JSON. */
 #include "base/log.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "extract/repair_internal.h"
 #include "format/json_value.h"
@@ -7,6 +8,580 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+/* --- numbers, literals and words without quotes --- */
+
+static bool repair_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+static bool ends_token(const struct repair *r, size_t i) {
+  size_t len;
+  return i >= r->n || jscan_one_of(",]}):=\"'`{[", r->t[i]) || repair_space(r, i) ||
+         (r->t[i] == '/' && i + 1 < r->n && (r->t[i + 1] == '/' || r->t[i + 1] == '*')) ||
+         repair_quote_at(r, i, &len) != QUOTE_NONE;
+}
+
+/* Returns true if what follows makes it text, as in "2 apples", unless that is a key or something
+ * else that can follow a number. A key, or a time of day, is no number either. */
+static bool words_follow(struct repair *r, size_t end, size_t next) {
+  if (next >= r->n)
+    return false;
+  if (r->t[next] == ':')
+    return true;
+  return next > end && repair_word_byte(r->t[next]) && !repair_digit(r->t[next]) &&
+         !memchr(r->t + end, '\n', next - end) && !repair_key_at(r, next) && r->t[next] != '-';
+}
+
+/* Returns the offset after the last group of 1,234 as a member's value, since no key can look like
+ * that. Returns `end` itself if no group follows, 0 if the comma makes it text: 105,12. */
+static size_t behind_groups(struct repair *r, size_t end) {
+  if (end + 1 >= r->n || r->t[end] != ',' || !repair_digit(r->t[end + 1]) ||
+      repair_key_at(r, end + 1))
+    return end;
+  size_t k = end;
+  while (k + 3 < r->n && r->t[k] == ',' && repair_digit(r->t[k + 1]) && repair_digit(r->t[k + 2]) &&
+         repair_digit(r->t[k + 3]) && (k + 4 >= r->n || !repair_digit(r->t[k + 4])))
+    k += 4;
+  return k == end ? 0 : k;
+}
+
+enum { NUMBER_BYTES = 380 }; /* those of a number that is mended */
+
+/* Writes the number at [from, end) as JSON does, without what has no digits. Returns its length. */
+static size_t plain_number(const struct repair *r, size_t from, size_t end, bool grouped,
+                           char copy[NUMBER_BYTES + 2]) {
+  size_t n = 0, i = from;
+  if (r->t[i] == '-')
+    copy[n++] = '-';
+  if (r->t[i] == '+' || r->t[i] == '-')
+    i++;
+  if (i < end && r->t[i] == '.')
+    copy[n++] = '0';
+  while (r->zeros && i + 1 < end && r->t[i] == '0' && repair_digit(r->t[i + 1]))
+    i++;
+  for (; i < end; i++) /* 1_000 as in programs */
+    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !repair_digit(copy[n - 1]))
+      copy[n++] = r->t[i];
+  while (n && jscan_one_of("eE+-.", copy[n - 1]))
+    n--;
+  return n;
+}
+
+static json_t *number_of(struct repair *r, const char *copy, size_t n) {
+  json_t *v = NULL;
+  size_t stop;
+  enum jscan_code code = jscan_number(copy, n, 0, &v, &stop);
+  r->failed = r->failed || code == JSCAN_NUMBER_RANGE;
+  if (code == JSCAN_OK && stop == n)
+    return v;
+  if (code == JSCAN_OK)
+    json_decref(v);
+  return NULL;
+}
+
+/* Returns true for the quote of 12", of which the first quote is missing. */
+static bool quote_behind(struct repair *r, size_t end) {
+  if (end >= r->n || r->t[end] != '"' || repair_key_at(r, end))
+    return false;
+  size_t after = repair_junk(r, end + 1, false);
+  return after >= r->n || jscan_one_of(",]}", r->t[after]);
+}
+
+/* Leaves out [r->i, end) if the text is cut there, so that more of it may be missing. Returns
+ * whether it did. */
+static bool left_unfinished(struct repair *r, size_t end) {
+  if (end != r->cut_at || r->depth == 0)
+    return false;
+  repair_keep(r, r->i, end);
+  r->i = end;
+  return r->out->truncated = r->dropped = r->unfinished = true;
+}
+
+/* Reads numbers as people write them: +1, .5, 1., 2e. Anything else with digits in it (dates,
+ * versions, leading zeros) is left for the caller to read as text. */
+static json_t *repair_number(struct repair *r, enum repair_place place) {
+  char copy[NUMBER_BYTES + 2];
+  size_t from = r->i, end = from;
+  while (!ends_token(r, end))
+    end++;
+  size_t next = repair_junk(r, end, false), ungrouped = end;
+  if (words_follow(r, end, next))
+    return NULL;
+  if (place == REPAIR_MEMBER)
+    end = behind_groups(r, end);
+  if (end == 0 || end - from > NUMBER_BYTES || left_unfinished(r, end))
+    return NULL;
+  size_t n = plain_number(r, from, end, end > ungrouped, copy);
+  if (n == 0) {
+    if (end - from > 1 || r->t[from] != '-')
+      return NULL;
+    if (next >= r->n)
+      r->i = r->n; /* a lone minus at the end of the text says nothing */
+    else
+      r->failed = true;
+    return NULL;
+  }
+  json_t *v = number_of(r, copy, n);
+  if (v == NULL)
+    return NULL;
+  repair_keep(r, from, end);
+  if (quote_behind(r, end)) {
+    repair_note(r, "extra_quote", end);
+    r->i = end + 1;
+    return v;
+  }
+  if (n != end - from || memcmp(copy, r->t + from, n) != 0)
+    repair_note(r, "number", from);
+  r->i = end;
+  return v;
+}
+
+static const struct literal {
+  const char *word;
+  char value; /* t f n */
+} literals[] = {{"true", 't'},     {"false", 'f'},     {"null", 'n'}, {"none", 'n'},
+                {"nil", 'n'},      {"undefined", 'n'}, {"nan", 'n'},  {"nul", 'n'},
+                {"infinity", 'n'}, {"-infinity", 'n'}};
+
+static char repair_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Returns the literal that text[i, end) is, in any case; NUL if it is none. */
+static char literal_of(const struct repair *r, size_t i, size_t end) {
+  for (size_t w = 0; w < sizeof literals / sizeof *literals; w++) {
+    size_t k = 0;
+    while (i + k < end && literals[w].word[k] && repair_lower(r->t[i + k]) == literals[w].word[k])
+      k++;
+    if (i + k == end && !literals[w].word[k])
+      return literals[w].value;
+  }
+  return '\0';
+}
+
+/* Returns true if text[i, end) begins like a number, or is less than the whole of a literal. */
+static bool begins_scalar(const struct repair *r, size_t i, size_t end) {
+  bool piece = jscan_one_of("+-.0123456789", r->t[i]);
+  for (size_t w = 0; w < sizeof literals / sizeof *literals; w++)
+    piece = piece || (end - i < strlen(literals[w].word) &&
+                      strncasecmp(literals[w].word, r->t + i, end - i) == 0);
+  return piece;
+}
+
+/* Returns where unquoted text that starts at i ends. Commas inside are kept if no key, closer or
+ * end follows them. */
+static size_t bare_end(struct repair *r, size_t i, enum repair_place place) {
+  size_t parens = 0, squares = 0, start = i, len;
+  for (; i < r->n && repair_spend(r, 1); i++) {
+    char c = r->t[i];
+    if (c == '(') {
+      parens++;
+    } else if (c == ')') {
+      if (!parens && repair_in(r, '('))
+        return i;
+      parens -= parens > 0;
+    } else if ((c == '[' || c == '{') && place == REPAIR_MEMBER) {
+      squares++;
+    } else if ((c == ']' || c == '}') && squares) {
+      squares--;
+    } else if (c == '}' || c == ']') {
+      return i;
+    } else if (c == '{' && place == REPAIR_ITEM) {
+      return i;
+    } else if (c == ',' && !parens) {
+      if (place != REPAIR_MEMBER)
+        return i;
+      size_t next = repair_junk(r, i + 1, false);
+      if (next >= r->n || jscan_one_of(",}]", r->t[next]) || repair_key_at(r, next) ||
+          repair_quote_at(r, next, &len) != QUOTE_NONE)
+        return i;
+    } else if (c == '\n') {
+      size_t next = repair_junk(r, i, false);
+      if (next >= r->n || r->t[next] == '}' || r->t[next] == ']' || repair_fence_at(r, next))
+        return i;
+      if (place == REPAIR_MEMBER && repair_key_at(r, next))
+        return i;
+      if (place == REPAIR_ITEM && r->depth)
+        return i;
+    } else if (c == '"') {
+      /* the closing half of a pair whose first quote is missing */
+      size_t next = repair_junk(r, i + 1, false);
+      if (next >= r->n || jscan_one_of(",}]", r->t[next]))
+        return i;
+      if (repair_key_at(r, i) && i > start)
+        return i;
+    } else if (c == '/' && i + 1 < r->n &&
+               (r->t[i + 1] == '*' ||
+                (r->t[i + 1] == '/' && i > start && repair_space(r, i - 1)))) {
+      return i;
+    } else if (repair_fence_at(r, i)) {
+      return i;
+    }
+  }
+  return r->n;
+}
+
+static json_t *repair_read(struct repair *r, enum repair_place place);
+static void repair_members(struct repair *r, json_t *object, bool without_brace);
+
+/* Reads word( value ): MongoDB's types and JSONP. */
+static json_t *repair_call(struct repair *r) {
+  size_t i = r->i, len;
+  while (i < r->n && (repair_word_byte(r->t[i]) || r->t[i] == '.'))
+    i++;
+  if (i >= r->n || r->t[i] != '(' || i == r->i || r->depth >= JSCAN_DEPTH_MAX)
+    return NULL;
+  size_t arg = repair_junk(r, i + 1, false);
+  if (arg >= r->n ||
+      !(repair_quote_at(r, arg, &len) != QUOTE_NONE || jscan_one_of("{[-0123456789", r->t[arg])))
+    return NULL;
+  repair_note(r, "function_call", r->i);
+  repair_keep(r, r->i, i);
+  r->stack[r->depth++] = '(';
+  r->i = arg;
+  json_t *v = repair_read(r, REPAIR_ITEM);
+  r->depth--;
+  r->i = repair_junk(r, r->i, true);
+  if (r->i < r->n && r->t[r->i] == ')')
+    r->i++;
+  if (r->i < r->n && r->t[r->i] == ';')
+    r->i++;
+  return v;
+}
+
+bool repair_unbalanced(const char *t, size_t n) {
+  size_t braces = 0, squares = 0;
+  for (size_t i = 0; i < n; i++) {
+    if ((t[i] == '}' && braces == 0) || (t[i] == ']' && squares == 0))
+      return true;
+    braces += (t[i] == '{') - (size_t)(t[i] == '}');
+    squares += (t[i] == '[') - (size_t)(t[i] == ']');
+  }
+  return braces + squares > 0;
+}
+
+static bool strict_literal(struct str word) {
+  return str_eq_c(word, "true") || str_eq_c(word, "false") || str_eq_c(word, "null");
+}
+
+/* Returns the literal that the bare text [from, *stop) is, or begins with where something else
+ * follows that is not its comma: true "b": 2. Then *stop is its end. */
+static char literal_before(struct repair *r, size_t from, size_t *stop) {
+  char literal = literal_of(r, from, *stop);
+  size_t word = from, len;
+  while (word < *stop && repair_word_byte(r->t[word]))
+    word++;
+  if (literal || word == *stop || word == from)
+    return literal;
+  size_t next = repair_junk(r, word, false);
+  bool apart =
+      next > word && (repair_key_at(r, next) || repair_quote_at(r, next, &len) != QUOTE_NONE);
+  if (literal_of(r, from, word) && (apart || (next < *stop && r->t[next] == ','))) {
+    *stop = word;
+    return literal_of(r, from, word);
+  }
+  /* It is never turned into text. */
+  r->failed = r->failed || strict_literal((struct str){r->t + from, word - from});
+  return '\0';
+}
+
+/* Takes text without quotes. `half_quoted` says that only its first quote is missing. */
+static json_t *bare_text(struct repair *r, size_t from, size_t stop, bool half_quoted) {
+  repair_note(r, half_quoted ? "missing_quote" : "unquoted_value", from);
+  if (memchr(r->t + from, '"', stop - from) || repair_unbalanced(r->t + from, stop - from)) {
+    r->failed = true; /* more than words has been swallowed */
+    return NULL;
+  }
+  for (size_t k = from; k < stop; k++)
+    if (r->t[k] == ';' || (r->t[k] == '(' && k + 1 < stop && r->t[k + 1] == ')'))
+      r->out->code_like = true;
+  buf_clear(&r->buf);
+  if (half_quoted) {
+    repair_decode(r, from, stop);
+  } else { /* bytes, which may not be UTF-8 */
+    for (size_t k = from; k < stop;) {
+      size_t len = utf8_decode(r->t + k, stop - k, NULL);
+      buf_append(&r->buf, len ? r->t + k : "\xEF\xBF\xBD", len ? len : 3);
+      k += len ? len : 1;
+    }
+  }
+  return jscan_made(json_stringn_nocheck(buf_c(&r->buf), r->buf.n));
+}
+
+static json_t *repair_bare(struct repair *r, enum repair_place place) {
+  json_t *v = repair_call(r);
+  if (v || r->failed)
+    return v;
+  size_t from = r->i, end = bare_end(r, from, place), stop = end;
+  while (stop > from && repair_space(r, stop - 1) == 1)
+    stop--;
+  if (stop == from)
+    return NULL;
+  if (begins_scalar(r, from, stop) && left_unfinished(r, stop))
+    return NULL;
+  size_t whole = stop;
+  char literal = literal_before(r, from, &stop);
+  if (r->failed)
+    return NULL;
+  if (stop < whole)
+    end = stop;
+  bool half_quoted = end < r->n && r->t[end] == '"' && !repair_key_at(r, end);
+  r->i = end + half_quoted;
+  repair_keep(r, from, stop);
+  if (end >= r->n)
+    r->out->truncated = true;
+  if (literal) {
+    struct str text = {r->t + from, end - from};
+    if (!str_starts(text, "true") && !str_starts(text, "false") && !str_starts(text, "null"))
+      repair_note(r, "literal", from);
+    return literal == 'n' ? json_null() : json_boolean(literal == 't');
+  }
+  return bare_text(r, from, stop, half_quoted);
+}
+
+/* --- arrays, tuples and sets, whatever closes them --- */
+
+/* Returns true if the brace at r->i, met inside an array that is a member, was meant to be the
+ * array's bracket. It was if another member follows and the object around has no object around it
+ * to take it. */
+static bool brace_for_bracket(struct repair *r) {
+  if (r->depth < 2 || r->stack[r->depth - 2] != '{')
+    return false;
+  size_t next = repair_junk(r, r->i + 1, false);
+  if (next >= r->n || r->t[next] != ',')
+    return false;
+  next = repair_junk(r, next + 1, false);
+  return repair_key_at(r, next) && (r->depth < 3 || r->stack[r->depth - 3] != '{');
+}
+
+static char closer_of(char kind) {
+  if (kind == '[')
+    return ']';
+  return kind == '(' ? ')' : '}';
+}
+
+/* Leaves out an unmatched closer if only closers follow. In the middle it shows that the brackets
+ * are out of step, and the repair fails. */
+static void repair_extra_bracket(struct repair *r, size_t at) {
+  repair_note(r, "extra_bracket", at);
+  r->i = at + 1;
+  size_t next = at;
+  while (next < r->n && (jscan_one_of("]})", r->t[next]) || repair_space(r, next) > 0))
+    next++;
+  r->failed = r->failed || !(next >= r->n || repair_fence_at(r, next));
+}
+
+/* Reads the array's closer at r->i, or one that was meant to be it or closes something around it.
+ * Returns true if the array ended. */
+static bool array_closes(struct repair *r, char kind, char c) {
+  char own = closer_of(kind);
+  size_t at = r->i;
+  if (c == own) {
+    r->i++;
+    return true;
+  }
+  if (c == '}' && brace_for_bracket(r)) {
+    repair_note(r, "wrong_bracket", at);
+    r->i++;
+    return true;
+  }
+  static const char openers[] = "][)(}{";
+  if (repair_in(r, strchr(openers, c)[1])) {
+    repair_note(r, "missing_bracket", at);
+    return true;
+  }
+  repair_extra_bracket(r, at);
+  return false;
+}
+
+/* Returns the first closer from i on that nothing opened after i, 0 if it is far away or
+ * missing. */
+static char next_closer(struct repair *r, size_t i) {
+  size_t depth = 0, k = i, end = r->n - i > 4096 ? i + 4096 : r->n;
+  char found = '\0';
+  for (; k < end && !found; k++) {
+    char c = r->t[k];
+    if (c == '"') {
+      for (k++; k < end && r->t[k] != '"'; k++)
+        if (r->t[k] == '\\')
+          k++;
+    } else if (c == '{' || c == '[') {
+      depth++;
+    } else if ((c == '}' || c == ']') && depth-- == 0) {
+      found = c;
+    }
+  }
+  repair_spend(r, (k < end ? k : end) - i);
+  return found;
+}
+
+/* Holds the progress in reading an array. */
+struct array_reading {
+  json_t *array; /* owned by the caller */
+  char kind;
+  bool comma;  /* a comma was just read, or nothing yet */
+  bool any;    /* an item was read */
+  bool commas; /* some commas were read */
+  bool closed;
+};
+
+/* Reads a comma, an ellipsis or a stray mark between members or items at r->i; false: there is
+ * none. *comma: one was just read, or stands for one. */
+static bool repair_between(struct repair *r, bool *comma) {
+  char c = r->t[r->i];
+  size_t len, at = r->i;
+  if (c == ',') {
+    if (*comma)
+      repair_note(r, "extra_comma", at);
+    *comma = true;
+    r->i++;
+  } else if (repair_ellipsis_at(r, at, &len)) {
+    repair_note(r, "ellipsis", at);
+    r->i += len;
+    *comma = true;
+  } else if (c == ':' || c == ';' || c == '=') {
+    repair_note(r, "stray_text", at);
+    r->i++;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/* Deals with a mark between items at r->i; returns true if it was one. */
+static bool array_mark(struct repair *r, struct array_reading *a) {
+  char c = r->t[r->i];
+  size_t at = r->i;
+  a->commas |= c == ',';
+  if (c != ']' && c != '}' && c != ')')
+    return repair_between(r, &a->comma);
+  a->closed = array_closes(r, a->kind, c);
+  if (a->closed && a->any && a->comma && a->kind == '[')
+    repair_note(r, "extra_comma", at);
+  return true;
+}
+
+static void repair_add(json_t *array, json_t *owned_value) {
+  if (json_array_append_new(array, owned_value) != 0)
+    BUG("out of memory");
+}
+
+/* Deals with "key": value at r->i, without braces; returns true if it was that. */
+static bool array_member(struct repair *r, struct array_reading *a) {
+  size_t at = r->i;
+  if (a->kind != '[' || !repair_key_at(r, at))
+    return false;
+  if (a->any && r->depth > 1 && r->stack[r->depth - 2] == '{' && next_closer(r, at) == '}') {
+    repair_note(r, "missing_bracket", at); /* the object around it continues */
+    a->closed = true;
+    return true;
+  }
+  repair_note(r, "implicit_object", at);
+  json_t *object = jscan_made(json_object());
+  repair_add(a->array, object);
+  repair_members(r, object, true);
+  a->any = true;
+  a->comma = false;
+  return true;
+}
+
+/* Returns whether v is a container that is empty though something was left out: nobody said so. */
+static bool repair_emptied(const struct repair *r, const json_t *v) {
+  return r->dropped && (json_is_object(v) || json_is_array(v)) &&
+         json_object_size(v) + json_array_size(v) == 0;
+}
+
+/* Returns true if v, read from `at`, says nothing: a lone quote, or what repair_emptied says. */
+static bool says_nothing(struct repair *r, const json_t *v, size_t at) {
+  size_t len;
+  if (json_is_string(v))
+    return r->i >= r->n && json_string_length(v) == 0 &&
+           repair_quote_at(r, at, &len) != QUOTE_NONE && r->n - at <= len;
+  return r->i >= r->n && repair_emptied(r, v);
+}
+
+static void array_item(struct repair *r, struct array_reading *a) {
+  size_t at = r->i, have = json_array_size(a->array);
+  const json_t *last = have ? json_array_get(a->array, have - 1) : NULL;
+  json_t *v = repair_read(r, REPAIR_ITEM);
+  if (r->failed) {
+    json_decref(v);
+    return;
+  }
+  /* Words after a container, without a comma between, are talk and not an item. */
+  if (v && !a->comma && json_is_string(v) && repair_word_byte(r->t[at]) &&
+      (json_is_object(last) || json_is_array(last))) {
+    repair_note(r, "stray_text", at);
+    json_decref(v);
+    return;
+  }
+  if (v && says_nothing(r, v, at)) {
+    json_decref(v);
+    v = NULL;
+  }
+  if (v)
+    repair_add(a->array, v);
+  else if (r->i == at)
+    r->i++;
+  else
+    repair_note(r, "dropped_item", at);
+  a->any = a->any || v;
+  a->comma = false;
+}
+
+static bool repair_push(struct repair *r, char kind) {
+  if (r->depth >= JSCAN_DEPTH_MAX) {
+    r->failed = true;
+    return false;
+  }
+  r->stack[r->depth++] = kind;
+  return true;
+}
+
+/* Moves to the next byte that means something. Returns false at the end; a fence that closes the
+ * block is one, too. */
+static bool repair_more(struct repair *r) {
+  r->i = repair_junk(r, r->i, true);
+  if (repair_fence_at(r, r->i))
+    r->n = r->i;
+  return r->i < r->n && !r->failed;
+}
+
+static void repair_cut_off(struct repair *r, const char *name) {
+  repair_note(r, name, r->n);
+  r->out->truncated = true;
+}
+
+/* kind: '[' '(' or 's' for a set in braces */
+static json_t *repair_array(struct repair *r, char kind) {
+  if (!repair_push(r, kind))
+    return NULL;
+  size_t open = r->i++;
+  struct array_reading a = {.array = jscan_made(json_array()), .kind = kind, .comma = true};
+  while (!a.closed && repair_more(r)) {
+    if (array_mark(r, &a))
+      continue;
+    if (a.any && !a.comma)
+      repair_note(r, "missing_comma", r->i);
+    if (!array_member(r, &a))
+      array_item(r, &a);
+  }
+  if (!a.closed && !r->failed)
+    repair_cut_off(r, "missing_bracket");
+  r->depth--;
+  if (kind != '(' || r->failed)
+    return a.array;
+  repair_note(r, "tuple", open);
+  if (json_array_size(a.array) != 1 || a.commas)
+    return a.array;
+  json_t *only = json_incref(json_array_get(a.array, 0)); /* (1) is 1, (1,) is a tuple */
+  json_decref(a.array);
+  return only;
+}
+
+/* --- objects, members and values --- */
 
 void repair_note(struct repair *r, const char *name, size_t offset) {
   struct repair_result *out = r->out;
@@ -78,29 +653,6 @@ bool repair_spend(struct repair *r, size_t bytes) {
   return true;
 }
 
-bool repair_push(struct repair *r, char kind) {
-  if (r->depth >= JSCAN_DEPTH_MAX) {
-    r->failed = true;
-    return false;
-  }
-  r->stack[r->depth++] = kind;
-  return true;
-}
-
-/* Moves to the next byte that means something. Returns false at the end; a fence that closes the
- * block is one, too. */
-bool repair_more(struct repair *r) {
-  r->i = repair_junk(r, r->i, true);
-  if (repair_fence_at(r, r->i))
-    r->n = r->i;
-  return r->i < r->n && !r->failed;
-}
-
-void repair_cut_off(struct repair *r, const char *name) {
-  repair_note(r, name, r->n);
-  r->out->truncated = true;
-}
-
 /* Sets a member. If a key is given twice with two values, the last one counts without a schema, and
  * this is reported. Where an answer is asked for, nobody knows which one is meant. */
 static void repair_set(struct repair *r, json_t *object, struct str key, json_t *owned_value) {
@@ -112,20 +664,6 @@ static void repair_set(struct repair *r, json_t *object, struct str key, json_t 
   if (json_object_setn_new_nocheck(object, key.p, key.n, owned_value) != 0)
     BUG("out of memory");
   r->out->key_count++;
-}
-
-static void repair_merge(struct repair *r, json_t *object, const json_t *from) {
-  const char *key;
-  size_t n;
-  json_t *member;
-  if (json_is_object(from))
-    json_object_keylen_foreach((json_t *)from, key, n, member)
-        repair_set(r, object, (struct str){key, n}, json_incref(member));
-}
-
-void repair_add(json_t *array, json_t *owned_value) {
-  if (json_array_append_new(array, owned_value) != 0)
-    BUG("out of memory");
 }
 
 /* Takes r->buf itself: reading the value begins another. */
@@ -184,11 +722,7 @@ static bool is_key(struct str key) {
 /* Returns true for a word that is no number or literal, which would be an item that lost its
  * array. */
 static bool is_word(struct str key) {
-  static const char *const literals[] = {"true", "false", "null"};
-  for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
-    if (str_eq_c(key, literals[i]))
-      return false;
-  return key.n > 0 && !jscan_one_of("-0123456789", key.p[0]);
+  return key.n > 0 && !strict_literal(key) && !jscan_one_of("-0123456789", key.p[0]);
 }
 
 static void drop_member(struct repair *r, size_t at) {
@@ -230,9 +764,12 @@ static void read_value_of(struct repair *r, json_t *object, struct str key, size
   if (!colon)
     repair_note(r, "missing_colon", r->i);
   json_t *v = repair_read(r, REPAIR_MEMBER);
-  if (r->failed)
+  bool emptied = v && r->said_only && r->i >= r->n && repair_emptied(r, v);
+  if (r->failed || emptied)
     json_decref(v);
-  else if (v)
+  if (r->failed)
+    return;
+  if (v && !emptied)
     repair_set(r, object, key, v);
   else if (r->i >= r->n)
     drop_member(r, at);
@@ -275,17 +812,6 @@ static bool set_at(struct repair *r) {
   return i < r->n && (r->t[i] == ',' || r->t[i] == '}');
 }
 
-/* Leaves out an unmatched closer if only closers follow. In the middle it shows that the brackets
- * are out of step, and the repair fails. */
-void repair_extra_bracket(struct repair *r, size_t at) {
-  repair_note(r, "extra_bracket", at);
-  r->i = at + 1;
-  size_t next = at;
-  while (next < r->n && (jscan_one_of("]})", r->t[next]) || repair_space(r, next) > 0))
-    next++;
-  r->failed = r->failed || !(next >= r->n || repair_fence_at(r, next));
-}
-
 /* Holds the progress in reading an object's members. */
 struct members_reading {
   json_t *object;     /* borrowed */
@@ -321,27 +847,6 @@ static void members_closer(struct repair *r, struct members_reading *m, char c) 
   repair_extra_bracket(r, at);
 }
 
-bool repair_between(struct repair *r, bool *comma) {
-  char c = r->t[r->i];
-  size_t len, at = r->i;
-  if (c == ',') {
-    if (*comma)
-      repair_note(r, "extra_comma", at);
-    *comma = true;
-    r->i++;
-  } else if (repair_ellipsis_at(r, at, &len)) {
-    repair_note(r, "ellipsis", at);
-    r->i += len;
-    *comma = true;
-  } else if (c == ':' || c == ';' || c == '=') {
-    repair_note(r, "stray_text", at);
-    r->i++;
-  } else {
-    return false;
-  }
-  return true;
-}
-
 /* Deals with a mark between members at r->i; returns true if it was one. */
 static bool members_mark(struct repair *r, struct members_reading *m) {
   char c = r->t[r->i];
@@ -366,7 +871,12 @@ static void members_object(struct repair *r, struct members_reading *m) {
   }
   repair_note(r, "merged_object", at);
   json_t *inner = repair_read(r, REPAIR_MEMBER);
-  repair_merge(r, m->object, inner);
+  const char *key;
+  size_t n;
+  json_t *member;
+  if (json_is_object(inner))
+    json_object_keylen_foreach((json_t *)inner, key, n, member)
+        repair_set(r, m->object, (struct str){key, n}, json_incref(member));
   json_decref(inner);
   m->after_member = true;
   m->comma = false;
@@ -388,7 +898,7 @@ static void members_member(struct repair *r, struct members_reading *m) {
 
 /* Reads members up to the closing brace, which is consumed, or, with `without_brace`, up to what
  * closes the array around them. */
-void repair_members(struct repair *r, json_t *object, bool without_brace) {
+static void repair_members(struct repair *r, json_t *object, bool without_brace) {
   struct members_reading m = {.object = object, .without_brace = without_brace, .comma = true};
   while (!m.closed && repair_more(r)) {
     if (members_mark(r, &m))
@@ -441,7 +951,8 @@ static bool read_joined(struct repair *r, enum repair_place place) {
   }
 }
 
-json_t *repair_read(struct repair *r, enum repair_place place) {
+/* NULL: no value here, or failed */
+static json_t *repair_read(struct repair *r, enum repair_place place) {
   if (!repair_more(r))
     return NULL;
   char c = r->t[r->i];
@@ -515,6 +1026,7 @@ bool repair_value(const struct repair_job *job, size_t work_max, struct repair_r
                      .i = job->from,
                      .out = out,
                      .zeros = job->zeros,
+                     .cut_at = job->last ? job->limit : SIZE_MAX,
                      .said_only = job->said_only};
   r.work_left = work_max;
   json_t *v = NULL;
@@ -534,9 +1046,7 @@ bool repair_value(const struct repair_job *job, size_t work_max, struct repair_r
   free(r.spans);
   out->work_used = work_max - r.work_left;
   out->end = r.i < r.n ? r.i : r.n;
-  bool nothing = r.dropped && ((json_is_object(v) && json_object_size(v) == 0) ||
-                               (json_is_array(v) && json_array_size(v) == 0));
-  if (!v || nothing || r.failed) {
+  if (!v || r.failed || (repair_emptied(&r, v) && (r.said_only || !r.unfinished))) {
     json_decref(v);
     return false;
   }

@@ -13,6 +13,9 @@
  * escaped_text, quoted_lines, html_entities, punctuation. These say that something was left out:
  * dropped_member, dropped_item, stray_text, duplicate_key.
  *
+ * A number, or a piece of a literal, that ends with the text inside of something still open is left
+ * out: 19 may have been 1999. A string that is cut there keeps what there is of it.
+ *
  * Tokens are conserved: every word of the text is in the value, is a comment, or is reported as
  * left out; and the value holds nothing that was not in the text. A repair that cannot keep to
  * this, or would have to guess where a string ends, fails. */
@@ -34,6 +37,7 @@ struct repair_job {
   bool said_only;
   bool zeros;    /* read 007 as 7; without, it is text, because codes and ids look like that */
   bool members;  /* `from` is at the first member of an object whose brace is missing */
+  bool last;     /* the whole text ends at the limit */
   bool sequence; /* several values up to the limit, separated by commas or lines, make one array */
 };
 

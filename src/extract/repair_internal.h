@@ -28,9 +28,11 @@ struct repair {
   char stack[JSCAN_DEPTH_MAX + 1]; /* '{' '[' '(' and 's' for a set in braces */
   size_t depth;
   size_t work_left;
-  bool zeros;     /* 007 is a number */
-  bool said_only; /* as in the job */
-  bool dropped;   /* one was */
+  bool zeros;      /* 007 is a number */
+  bool said_only;  /* as in the job */
+  size_t cut_at;   /* the end of the whole text; SIZE_MAX: something follows */
+  bool unfinished; /* a number or literal was left out there */
+  bool dropped;    /* one was */
   bool failed;
   struct repair_result *out;
   struct buf buf; /* content of the string just read */
@@ -44,12 +46,8 @@ struct repair {
 void repair_note(struct repair *r, const char *name, size_t offset);
 void repair_keep(struct repair *r, size_t from, size_t to); /* [from, to) is accounted for */
 bool repair_spend(struct repair *r, size_t bytes); /* false and failed when the work is used up */
-json_t *repair_read(struct repair *r, enum repair_place place); /* NULL: no value here, or failed */
-/* Reads a comma, an ellipsis or a stray mark between members or items at r->i; false: there is
- * none. *comma: one was just read, or stands for one. */
-bool repair_between(struct repair *r, bool *comma);
 
-/* repair_look.c: looking ahead; none of them changes r->i */
+/* repair_string.c: looking ahead; none of them changes r->i */
 size_t repair_space(const struct repair *r, size_t i); /* length of white space of any kind at i */
 size_t repair_junk(struct repair *r, size_t i, bool note); /* after white space and comments */
 enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len);
@@ -60,13 +58,10 @@ bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len);
 bool repair_fence_at(const struct repair *r, size_t i);
 bool repair_word_byte(char c);
 
-/* repair_string.c, repair_scalar.c: read at r->i, move it */
+/* repair_string.c, repair.c: read at r->i, move it */
 bool repair_string(struct repair *r, enum repair_place place); /* into r->buf */
-json_t *repair_number(struct repair *r,
-                      enum repair_place place); /* NULL and r->i unmoved: not a number */
 /* Returns whether it has a bracket that nothing closes or opens there. */
 bool repair_unbalanced(const char *t, size_t n);
-json_t *repair_bare(struct repair *r, enum repair_place place);
 
 /* Tells what a quote inside a string is: content, its end, perhaps its end (taken when no better
  * one comes), or the opening quote of something after it, this string having lost its own closing
@@ -85,26 +80,7 @@ struct repair_reading {
   size_t escaped_end;            /* \" that looks like the end, SIZE_MAX without: C:\dir\" */
 };
 
-/* repair_judge.c: the quote at q, after which what matters next is at `next`; MISSED sets *end of
- * the content */
-enum repair_verdict repair_judge_key(struct repair *r, struct repair_reading *s, size_t q,
-                                     size_t next, size_t *end);
-enum repair_verdict repair_judge_value(struct repair *r, struct repair_reading *s, size_t q,
-                                       size_t after, size_t next, size_t *end);
-bool repair_closer_fits(struct repair *r, size_t u); /* u is after a closer: can it be one? */
-bool repair_line_break(const struct repair *r, size_t i, size_t j); /* one in [i, j)? */
-
-/* repair_decode.c: string content into r->buf */
+/* repair_string.c: string content into r->buf */
 void repair_decode(struct repair *r, size_t i, size_t end);
-
-/* repair_array.c */
-json_t *repair_array(struct repair *r, char kind); /* '[' '(' or 's' for a set in braces */
-bool repair_more(
-    struct repair *r); /* moves to the next byte that means something; false at the end */
-void repair_extra_bracket(struct repair *r, size_t at);
-void repair_cut_off(struct repair *r, const char *name);
-bool repair_push(struct repair *r, char kind);
-void repair_add(json_t *array, json_t *owned_value);
-void repair_members(struct repair *r, json_t *object, bool without_brace); /* repair.c */
 
 #endif

@@ -1,7 +1,582 @@
-/* Reads a string whose quotes cannot be trusted. */
+/* Looks ahead, and reads a string whose quotes cannot be trusted. */
+#include "base/str.h"
+#include "base/utf8.h"
 #include "extract/repair_internal.h"
 
 #include <string.h>
+
+/* --- looking ahead: space, comments, quotes and keys; none of it moves r->i --- */
+
+/* Returns the length of the white space at i: JSON's own, and what word processors and web pages
+ * put in its place. */
+size_t repair_space(const struct repair *r, size_t i) {
+  if (i >= r->n)
+    return 0;
+  const unsigned char *s = (const unsigned char *)r->t + i;
+  size_t left = r->n - i;
+  if (s[0] == ' ' || (s[0] >= '\t' && s[0] <= '\r'))
+    return 1;
+  if (s[0] < 0xC2 || left < 2)
+    return 0;
+  if (s[0] == 0xC2 && (s[1] == 0xA0 || s[1] == 0x85))
+    return 2;
+  if (left < 3)
+    return 0;
+  if (s[0] == 0xE2 && s[1] == 0x80 &&
+      (s[2] <= 0x8D || s[2] == 0xA8 || s[2] == 0xA9 || s[2] == 0xAF))
+    return 3; /* U+2000 to U+200D, line and paragraph separators, narrow no-break space */
+  if ((s[0] == 0xE2 && s[1] == 0x81 && (s[2] == 0x9F || s[2] == 0xA0)) ||
+      (s[0] == 0xE3 && s[1] == 0x80 && s[2] == 0x80) ||
+      (s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF))
+    return 3;
+  return 0;
+}
+
+bool repair_fence_at(const struct repair *r, size_t i) {
+  return i + 3 <= r->n && memcmp(r->t + i, LIT("```")) == 0;
+}
+
+static size_t comment(const struct repair *r, size_t i) {
+  const char *t = r->t;
+  if (i + 1 < r->n && t[i] == '/' && t[i + 1] == '*') {
+    for (size_t k = i + 2; k + 1 < r->n; k++)
+      if (t[k] == '*' && t[k + 1] == '/')
+        return k + 2;
+    return r->n;
+  }
+  if (t[i] == '#' || (i + 1 < r->n && t[i] == '/' && t[i + 1] == '/')) {
+    const char *eol = memchr(t + i, '\n', r->n - i);
+    if (eol)
+      return (size_t)(eol - t);
+    /* all on one line: the comment cannot have swallowed the closers */
+    size_t k = i;
+    while (k < r->n && t[k] != '}' && t[k] != ']')
+      k++;
+    return k;
+  }
+  return i;
+}
+
+size_t repair_junk(struct repair *r, size_t i, bool note) {
+  size_t start = i;
+  for (;;) {
+    size_t len;
+    while ((len = repair_space(r, i)))
+      i += len;
+    if (i >= r->n)
+      break;
+    size_t after = comment(r, i);
+    if (after == i)
+      break;
+    if (note) {
+      repair_note(r, "comment", i);
+      repair_keep(r, i, after);
+    }
+    i = after;
+  }
+  repair_spend(r, i - start);
+  return i;
+}
+
+enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len) {
+  *len = 1;
+  if (i >= r->n)
+    return QUOTE_NONE;
+  const unsigned char *s = (const unsigned char *)r->t + i;
+  switch (s[0]) {
+  case '"':
+    return QUOTE_DOUBLE;
+  case '\'':
+    return QUOTE_SINGLE;
+  case '`':
+    return QUOTE_TICK;
+  case 0xC2:
+    *len = 2;
+    if (r->n - i < 2)
+      return QUOTE_NONE;
+    if (s[1] == 0xAB || s[1] == 0xBB)
+      return QUOTE_CURLY2;
+    return s[1] == 0xB4 ? QUOTE_CURLY1 : QUOTE_NONE;
+  case 0xE2:
+    *len = 3;
+    if (r->n - i < 3 || s[1] != 0x80)
+      return QUOTE_NONE;
+    if (s[2] >= 0x98 && s[2] <= 0x9B)
+      return QUOTE_CURLY1;
+    return s[2] >= 0x9C && s[2] <= 0x9F ? QUOTE_CURLY2 : QUOTE_NONE;
+  case 0xEF:
+    *len = 3;
+    return r->n - i >= 3 && s[1] == 0xBC && s[2] == 0x82 ? QUOTE_CURLY2 : QUOTE_NONE;
+  default:
+    return QUOTE_NONE;
+  }
+}
+
+bool repair_closes(enum repair_quote open, enum repair_quote close) {
+  switch (open) {
+  case QUOTE_NONE:
+    return false;
+  case QUOTE_DOUBLE:
+    return close == QUOTE_DOUBLE;
+  case QUOTE_SINGLE:
+    return close == QUOTE_SINGLE;
+  case QUOTE_TICK:
+    return close == QUOTE_TICK || close == QUOTE_SINGLE;
+  case QUOTE_CURLY2:
+    return close == QUOTE_CURLY2 || close == QUOTE_DOUBLE;
+  case QUOTE_CURLY1:
+    return close == QUOTE_CURLY1 || close == QUOTE_SINGLE || close == QUOTE_TICK;
+  }
+  return false;
+}
+
+bool repair_word_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '$' || c == '-' || (c & 0x80);
+}
+
+bool repair_key_at(struct repair *r, size_t i) {
+  size_t len, k = i, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
+  if (i >= r->n)
+    return false;
+  if (r->t[k] == '\\')
+    k++;
+  enum repair_quote open = repair_quote_at(r, k, &len);
+  if (open != QUOTE_NONE) {
+    k += len;
+    size_t start = k;
+    while (k < end) {
+      if (r->t[k] == '\n' || r->t[k] == '{' || r->t[k] == '}')
+        return false;
+      if (r->t[k] == '\\' && k + 1 < end && r->t[k + 1] != '"')
+        k++;
+      else if (repair_closes(open, repair_quote_at(r, k, &len)))
+        break;
+      k++;
+    }
+    repair_spend(r, k - start);
+    if (k >= end)
+      return false;
+    k += len;
+  } else {
+    while (k < end && (repair_word_byte(r->t[k]) || r->t[k] == '.'))
+      k++;
+    repair_spend(r, k - i);
+    if (k == i)
+      return false;
+    if (k < end && (r->t[k] == '"' || r->t[k] == '\''))
+      k++; /* only its first quote is missing */
+  }
+  while (k < r->n && (r->t[k] == ' ' || r->t[k] == '\t' || r->t[k] == '\r' || r->t[k] == '\n'))
+    k++;
+  if (k >= r->n || r->t[k] != ':')
+    return false;
+  return open != QUOTE_NONE || k + 2 >= r->n || memcmp(r->t + k, LIT("://")) != 0;
+}
+
+bool repair_in(const struct repair *r, char kind) {
+  for (size_t d = 0; d < r->depth; d++)
+    if (r->stack[d] == kind || (kind == '{' && r->stack[d] == 's'))
+      return true;
+  return false;
+}
+
+bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len) {
+  size_t k = i;
+  if (i + 3 <= r->n && memcmp(r->t + i, LIT("\xE2\x80\xA6")) == 0)
+    k += 3;
+  else
+    while (k < r->n && r->t[k] == '.')
+      k++;
+  *len = k - i;
+  if (k - i < 3)
+    return false;
+  k = repair_junk(r, k, false);
+  return k >= r->n || jscan_one_of(",]})", r->t[k]) || r->t[k] == '"';
+}
+
+/* --- the content of a string, good escapes and bad ones --- */
+
+static int repair_hex_digits(const char *s, size_t count) {
+  int v = 0;
+  for (size_t k = 0; k < count; k++) {
+    int d = str_hex_digit(s[k]);
+    if (d < 0)
+      return -1;
+    v = v * 16 + d;
+  }
+  return v;
+}
+
+/* Decodes the escape after the backslash at i, which ends before `end`. Returns the offset after
+ * it. */
+static size_t decode_escape(struct repair *r, size_t i, size_t end) {
+  static const char from[] = "\"\\/bfnrt'`", to[] = "\"\\/\b\f\n\r\t'`";
+  const char *t = r->t;
+  char out[UTF8_BYTES_MAX];
+  if (i + 1 >= end) { /* it was cut within an escape */
+    repair_note(r, "bad_escape", i);
+    return end;
+  }
+  char c = t[i + 1];
+  const char *at = c ? strchr(from, c) : NULL;
+  if (at) {
+    if (c == '\'' || c == '`')
+      repair_note(r, "bad_escape", i);
+    buf_append(&r->buf, &to[at - from], 1);
+    return i + 2;
+  }
+  size_t digits = c == 'u' ? 4 : 0;
+  if (c == 'x')
+    digits = 2;
+  if (digits) {
+    int v = end - i - 2 >= digits ? repair_hex_digits(t + i + 2, digits) : -1;
+    if (v >= 0) {
+      uint32_t cp = (uint32_t)v;
+      size_t next = i + 2 + digits;
+      if (end - next >= 6 && t[next] == '\\' && t[next + 1] == 'u') {
+        int low = repair_hex_digits(t + next + 2, 4);
+        if (low >= 0 && utf8_join(cp, (uint32_t)low, &cp))
+          next += 6;
+      }
+      buf_append(&r->buf, out, utf8_put(out, cp));
+      if (c == 'x')
+        repair_note(r, "bad_escape", i);
+      return next;
+    }
+    repair_note(r, "bad_escape", i);
+    size_t k = i + 2; /* cut off by the end of the text? then it says nothing */
+    while (k < end && repair_hex_digits(t + k, 1) >= 0)
+      k++;
+    if (k == end)
+      return end;
+  }
+  repair_note(r, "bad_escape", i);
+  if (c == '\n' || c == '\r') /* a line continued in the way of JavaScript: keep the line break */
+    return i + 1;
+  buf_append(&r->buf, LIT("\\"));
+  return i + 1;
+}
+
+/* Returns false for a pattern or a formula, which keeps its backslashes. */
+static bool no_letter_escapes(const struct repair *r, size_t i, size_t end) {
+  for (; i + 1 < end; i++) {
+    if (r->t[i] == '$')
+      return false;
+    if (r->t[i] != '\\')
+      continue;
+    char c = r->t[++i];
+    if (((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !jscan_one_of("bfnrtu", c))
+      return false;
+  }
+  return true;
+}
+
+void repair_decode(struct repair *r, size_t i, size_t end) {
+  bool control = false, plain = no_letter_escapes(r, i, end);
+  repair_keep(r, i, end);
+  repair_spend(r, end - i);
+  while (i < end && !r->failed) {
+    unsigned char c = (unsigned char)r->t[i];
+    size_t k = i;
+    while (k < end && (unsigned char)r->t[k] >= 0x20 && (unsigned char)r->t[k] < 0x80 &&
+           r->t[k] != '\\')
+      k++;
+    if (k > i) {
+      buf_append(&r->buf, r->t + i, k - i);
+      i = k;
+    } else if (c == '\\') {
+      if (plain && i + 1 < end && jscan_one_of("_*#~", r->t[i + 1])) {
+        repair_note(r, "bad_escape", i++); /* Markdown's */
+        buf_putc(&r->buf, r->t[i++]);
+      } else {
+        i = decode_escape(r, i, end);
+      }
+    } else if (c < 0x20) {
+      if (!control)
+        repair_note(r, "control_character", i);
+      control = true;
+      buf_append(&r->buf, r->t + i++, 1);
+    } else {
+      size_t len = utf8_decode(r->t + i, end - i, NULL);
+      if (!len) {
+        repair_note(r, "bad_utf8", i);
+        buf_append(&r->buf, LIT("\xEF\xBF\xBD"));
+      } else {
+        buf_append(&r->buf, r->t + i, len);
+      }
+      i += len ? len : 1;
+    }
+  }
+}
+
+/* --- whether a quote inside a string is its end --- */
+
+/* Returns true if a whole quoted run at i ends the text: it is a key whose value was cut off. */
+static bool quoted_last(struct repair *r, size_t i) {
+  size_t len, k;
+  enum repair_quote open = repair_quote_at(r, i, &len);
+  if (open == QUOTE_NONE || r->n - i > REPAIR_KEY_MAX)
+    return false;
+  for (k = i + len; k < r->n; k++)
+    if (repair_closes(open, repair_quote_at(r, k, &len)))
+      break;
+  repair_spend(r, r->n - i);
+  return k < r->n && repair_junk(r, k + len, false) >= r->n;
+}
+
+/* Returns true if there is a line break in [i, j). */
+static bool repair_line_break(const struct repair *r, size_t i, size_t j) {
+  return j > i && memchr(r->t + i, '\n', j - i) != NULL;
+}
+
+static bool starts_value(const struct repair *r, size_t i) {
+  size_t len;
+  char c = r->t[i];
+  return repair_quote_at(r, i, &len) != QUOTE_NONE || c == '{' || c == '[' || c == '-' ||
+         (c >= '0' && c <= '9');
+}
+
+static bool literal_at(const struct repair *r, size_t i) {
+  static const char *const words[] = {"true", "false", "null", "True", "False", "None"};
+  for (size_t w = 0; w < 6; w++) {
+    size_t len = strlen(words[w]);
+    if (r->n - i >= len && memcmp(r->t + i, words[w], len) == 0 &&
+        (i + len == r->n || !repair_word_byte(r->t[i + len])))
+      return true;
+  }
+  return false;
+}
+
+/* Returns true if a comma, a closer or the end follows a whole quoted run at i. */
+static bool quoted_item_at(struct repair *r, size_t i) {
+  size_t len, k, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
+  enum repair_quote open = repair_quote_at(r, i, &len);
+  if (open == QUOTE_NONE)
+    return false;
+  for (k = i + len; k < end && r->t[k] != '\n'; k++) {
+    if (r->t[k] == '\\')
+      k++;
+    else if (repair_closes(open, repair_quote_at(r, k, &len)))
+      break;
+  }
+  repair_spend(r, k - i);
+  if (k >= end || r->t[k] == '\n')
+    return false;
+  size_t after = k + len;
+  k = repair_junk(r, after, false);
+  return k >= r->n || jscan_one_of(",]}", r->t[k]) || (k > after && starts_value(r, k));
+}
+
+/* Returns true if words and no quote stand from i to a closer: they are a comment or an item
+ * without quotes, not the middle of a string. */
+static bool words_then_closer(struct repair *r, size_t i) {
+  size_t k = i, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
+  while (k < end && (repair_word_byte(r->t[k]) || r->t[k] == ' ' || r->t[k] == '.'))
+    k++;
+  repair_spend(r, k - i);
+  return k > i && k < end && (r->t[k] == '}' || r->t[k] == ']') &&
+         repair_in(r, r->t[k] == '}' ? '{' : '[');
+}
+
+/* Finds a comma and an unquoted key before `end`: ", b:". Returns the comma's offset, SIZE_MAX if
+ * there is none. */
+static size_t comma_key_before(const struct repair *r, size_t start, size_t end) {
+  size_t k = end;
+  while (k > start && repair_space(r, k - 1) == 1)
+    k--;
+  size_t stop = k;
+  while (k > start && repair_word_byte(r->t[k - 1]))
+    k--;
+  if (k == stop)
+    return SIZE_MAX;
+  while (k > start && repair_space(r, k - 1) == 1)
+    k--;
+  return k > start && r->t[k - 1] == ',' ? k - 1 : SIZE_MAX;
+}
+
+/* Returns true for an odd number of quotes on this line, which speaks for a lost quote; an even one
+ * speaks for quotes inside. */
+static bool odd_quotes(struct repair *r, const struct repair_reading *s) {
+  size_t count = 0, len, k = s->open_at;
+  for (; k < r->n && r->t[k] != '\n' && k - s->open_at < 2 * REPAIR_KEY_MAX; k++) {
+    if (r->t[k] == '\\')
+      k++;
+    else if (repair_quote_at(r, k, &len) == s->open)
+      count++;
+  }
+  repair_spend(r, k - s->open_at);
+  return count % 2;
+}
+
+/* Returns the offset before the white space and block comments that end at i. */
+static size_t back(struct repair *r, size_t start, size_t i) {
+  for (;;) {
+    while (i > start && repair_space(r, i - 1) == 1)
+      i--;
+    if (i < start + 4 || r->t[i - 1] != '/' || r->t[i - 2] != '*')
+      return i;
+    size_t k = i - 3;
+    while (k > start && i - k < REPAIR_KEY_MAX && !(r->t[k - 1] == '/' && r->t[k] == '*'))
+      k--;
+    if (k == start || i - k >= REPAIR_KEY_MAX || !repair_spend(r, i - k))
+      return i;
+    i = k - 1;
+  }
+}
+
+/* The quote at q, after which what matters next is at `next`; MISSED sets *end of the content */
+static enum repair_verdict repair_judge_key(struct repair *r, struct repair_reading *s, size_t q,
+                                            size_t next, size_t *end) {
+  size_t len;
+  if (next >= r->n)
+    return REPAIR_END;
+  char c = r->t[next];
+  if (c == ':')
+    return REPAIR_END;
+  size_t before = q;
+  while (before > s->start && repair_space(r, before - 1) == 1)
+    before--;
+  if (s->colon != SIZE_MAX &&
+      (before > s->start && (r->t[before - 1] == ':' || r->t[before - 1] == ','))) {
+    *end = s->colon;
+    return REPAIR_MISSED;
+  }
+  if (c == ',' || c == '}' || c == ']' || c == '=' || starts_value(r, next) ||
+      literal_at(r, next)) {
+    bool twice = repair_quote_at(r, next, &len) != QUOTE_NONE && next == q + 1;
+    return twice ? REPAIR_PERHAPS : REPAIR_END;
+  }
+  return REPAIR_PERHAPS;
+}
+
+/* Returns true if what stands at u, after a closer that follows the string, allows the closer to be
+ * one. */
+static bool repair_closer_fits(struct repair *r, size_t u) {
+  size_t next = repair_junk(r, u, false);
+  return next >= r->n || jscan_one_of(",]});", r->t[next]) || repair_line_break(r, u, next) ||
+         repair_fence_at(r, next);
+}
+
+/* Returns true if q is rather the opening quote of what comes next, and the string has lost its
+ * own. Then *end is where the string ended. */
+static bool opens_next(struct repair *r, const struct repair_reading *s, size_t q, size_t *end) {
+  bool member = s->place == REPAIR_MEMBER;
+  size_t before = back(r, s->start, q);
+  if (before == s->start)
+    return false;
+  char last = r->t[before - 1];
+  bool comma = last == ',';
+  bool broke = repair_line_break(r, before, q);
+  if (member && (comma || broke) && repair_key_at(r, q) && !s->inner_brackets) {
+    *end = comma ? before - 1 : before;
+    return true;
+  }
+  if (member && last == ':' && odd_quotes(r, s)) {
+    *end = comma_key_before(r, s->start, before - 1);
+    if (*end != SIZE_MAX)
+      return true;
+  }
+  if (!member && comma && quoted_item_at(r, q) && (broke || odd_quotes(r, s))) {
+    *end = before - 1;
+    return true;
+  }
+  if (last == '+' && quoted_item_at(r, q) && odd_quotes(r, s)) {
+    *end = back(r, s->start, before - 1);
+    return true;
+  }
+  return false;
+}
+
+/* Judges a quote that a comma at `next` follows. */
+static enum repair_verdict judge_comma(struct repair *r, const struct repair_reading *s,
+                                       size_t next) {
+  size_t len, far = next;
+  bool pair_open = s->inner_quotes % 2;
+  while (far < r->n && r->t[far] == ',')
+    far = repair_junk(r, far + 1, false);
+  if (far >= r->n || r->t[far] == '}' || r->t[far] == ']' || repair_ellipsis_at(r, far, &len))
+    return REPAIR_END;
+  if (s->place == REPAIR_MEMBER) {
+    if (s->inner_brackets && pair_open)
+      return REPAIR_PERHAPS;
+    if (repair_key_at(r, far) || (r->t[far] == '{' && repair_in(r, '[')) || quoted_last(r, far))
+      return REPAIR_END;
+    return REPAIR_PERHAPS;
+  }
+  if (s->inner_brackets)
+    return REPAIR_PERHAPS;
+  if (starts_value(r, far) || literal_at(r, far))
+    return REPAIR_END;
+  return pair_open ? REPAIR_PERHAPS : REPAIR_END;
+}
+
+/* Judges the quote of an item that something else follows. */
+static enum repair_verdict judge_item(struct repair *r, const struct repair_reading *s,
+                                      size_t after, size_t next) {
+  size_t len;
+  char c = r->t[next];
+  bool digit = next > after && c >= '0' && c <= '9';
+  bool quoted = next > after && repair_quote_at(r, next, &len) != QUOTE_NONE;
+  if (c == ':' || c == '{' || c == '[' || digit || (quoted && quoted_item_at(r, next)))
+    return s->inner_quotes % 2 ? REPAIR_INNER : REPAIR_END; /* ':': a member without its braces */
+  if (repair_line_break(r, after, next) && starts_value(r, next))
+    return REPAIR_END;
+  return REPAIR_INNER;
+}
+
+/* Returns true if a mark at `next` ends the string: a semicolon for a comma, the end of a tuple, a
+ * + before another string. */
+static bool mark_follows(struct repair *r, const struct repair_reading *s, size_t next) {
+  size_t len;
+  switch (r->t[next]) {
+  case ';':
+    return s->place == REPAIR_MEMBER && repair_key_at(r, repair_junk(r, next + 1, false));
+  case ')':
+    return repair_in(r, '(');
+  case '+':
+    return repair_quote_at(r, repair_junk(r, next + 1, false), &len) != QUOTE_NONE;
+  default:
+    return false;
+  }
+}
+
+static enum repair_verdict repair_judge_value(struct repair *r, struct repair_reading *s, size_t q,
+                                              size_t after, size_t next, size_t *end) {
+  size_t len;
+  bool member = s->place == REPAIR_MEMBER;
+  bool pair_open = s->inner_quotes % 2;
+  if (next >= r->n)
+    return REPAIR_END;
+  if (opens_next(r, s, q, end))
+    return REPAIR_MISSED;
+  char c = r->t[next];
+  if (repair_fence_at(r, next))
+    return REPAIR_END;
+  if (c == '}' || c == ']') {
+    if (s->inner_brackets)
+      return REPAIR_INNER;
+    bool open = repair_in(r, c == '}' ? '{' : '[');
+    return open ? REPAIR_END : REPAIR_PERHAPS;
+  }
+  if (c == ',')
+    return judge_comma(r, s, next);
+  if (mark_follows(r, s, next))
+    return REPAIR_END;
+  if (repair_key_at(r, next)) { /* a comma is missing */
+    bool quoted = repair_quote_at(r, next, &len) != QUOTE_NONE;
+    bool apart = repair_line_break(r, after, next);
+    if (quoted && member)
+      apart = next > after || !pair_open;
+    if (apart)
+      return member || r->depth > 1 ? REPAIR_END : REPAIR_PERHAPS;
+  }
+  if (next > after && !pair_open && words_then_closer(r, next))
+    return REPAIR_END;
+  return member ? REPAIR_INNER : judge_item(r, s, after, next);
+}
+
+/* --- strings --- */
 
 /* Returns the offset before the white space, and the `stop` characters besides, that end at i. */
 static size_t string_back(const struct repair *r, size_t start, size_t i, char stop) {
@@ -186,17 +761,6 @@ static void look_at_escape(struct repair *r, struct repair_reading *s, size_t i)
     s->escaped_end = i;
 }
 
-static void count_bracket(const struct repair *r, struct repair_reading *s, size_t i) {
-  if (r->t[i] == '{' || r->t[i] == '[') {
-    size_t next = i + 1;
-    while (next < r->n && repair_space(r, next) == 1)
-      next++;
-    s->inner_brackets += next < r->n && r->t[next] == '"';
-  } else if ((r->t[i] == '}' || r->t[i] == ']') && s->inner_brackets) {
-    s->inner_brackets--;
-  }
-}
-
 /* Looks at the quote at i, of `len` bytes, which could close the string. */
 static void look_at_quote(struct repair *r, struct repair_reading *s, size_t i, size_t len) {
   size_t next = repair_junk(r, i + len, false), missed = 0;
@@ -236,7 +800,14 @@ static void find_end(struct repair *r, struct repair_reading *s) {
     }
     if (r->t[i] == ':' && s->colon == SIZE_MAX)
       s->colon = i;
-    count_bracket(r, s, i);
+    if (r->t[i] == '{' || r->t[i] == '[') {
+      size_t next = i + 1;
+      while (next < r->n && repair_space(r, next) == 1)
+        next++;
+      s->inner_brackets += next < r->n && r->t[next] == '"';
+    } else if ((r->t[i] == '}' || r->t[i] == ']') && s->inner_brackets) {
+      s->inner_brackets--;
+    }
     enum repair_quote quote = repair_quote_at(r, i, &len);
     if (quote != QUOTE_NONE && repair_closes(s->open, quote)) {
       look_at_quote(r, s, i, len);
@@ -268,15 +839,6 @@ static bool settle_end(struct repair *r, struct repair_reading *s) {
   return true;
 }
 
-/* Trims a line break before the closing quote of a key: it is layout. */
-static void trim_key(struct repair *r, struct repair_reading *s) {
-  size_t stop = string_back(r, s->start, s->end, ' ');
-  if (repair_line_break(r, stop, s->end)) {
-    repair_note(r, "control_character", stop);
-    s->end = stop;
-  }
-}
-
 bool repair_string(struct repair *r, enum repair_place place) {
   size_t len;
   buf_clear(&r->buf);
@@ -305,8 +867,14 @@ bool repair_string(struct repair *r, enum repair_place place) {
     s.start += len;
     s.inner_quotes = 0;
   }
-  if (s.after > s.end && place == REPAIR_KEY)
-    trim_key(r, &s);
+  if (s.after > s.end && place == REPAIR_KEY) {
+    /* A line break before the closing quote of a key is layout. */
+    size_t stop = string_back(r, s.start, s.end, ' ');
+    if (repair_line_break(r, stop, s.end)) {
+      repair_note(r, "control_character", stop);
+      s.end = stop;
+    }
+  }
   if (s.inner_quotes)
     note_inner_quotes(r, &s, s.end);
   bool lost = s.after == s.end && !r->out->truncated;

@@ -5,7 +5,7 @@
  *
  *   [emoji] [lead-in and : or dash] [arrow] TAG [. or !] [emoji, or that rule's own words]
  *
- * - Lead-ins are the words of tag_words.c ("Verdict", "Final status", "判定"); a heading of one #,
+ * - Lead-ins are the words of tag_line.c ("Verdict", "Final status", "判定"); a heading of one #,
  *   which may be a comment, needs one.
  * - In a row below another row of a table, the cell before the tag's is a lead-in.
  * - The rule's own words may be in parentheses or after a dash.
@@ -66,6 +66,8 @@ struct tag_result {
   size_t mention_count, mentions_dropped;
 };
 
+/* Returns whether a rule of that number is offered. */
+bool tag_is_offered(const struct tag_query *query, long number);
 /* Work is linear in the text's length. */
 void tag_read(struct str text, const struct tag_query *query, struct tag_result *out);
 

@@ -1,8 +1,158 @@
 /* Parses one line by the form of a verdict; anything the form does not name makes it fail. */
 #include "extract/tag_line.h"
 
+#include "base/utf8.h"
+
 #include <limits.h>
 #include <string.h>
+
+/* --- the words and signs that may stand beside a tag --- */
+
+enum { LEAD_WORDS = 5, LANGUAGE_WORDS = 24 };
+
+/* A lead-in is a run of words of one language, one of them a noun: "my final verdict", "verdict
+ * final", "最終判定". ASCII letters fold their case. */
+static const struct language {
+  bool spaced; /* words are parted by spaces; else a space is optional */
+  const char *nouns[LANGUAGE_WORDS], *others[LANGUAGE_WORDS];
+} languages[] = {
+    {true, /* English */
+     {"status", "verdict", "result", "decision", "conclusion", "judgment", "judgement", "outcome",
+      "answer", "assessment", "tag", "rule", "next"},
+     {"final", "overall", "my", "the"}},
+    {false, /* Japanese and Chinese */
+     {"判定", "結果", "結論", "结论", "结果", "状態", "状态", "判断", "ステータス"},
+     {"最終", "最终"}},
+    {true, /* German */
+     {"Status", "Urteil", "Ergebnis", "Entscheidung", "Fazit", "Schlussfolgerung", "Bewertung",
+      "Beurteilung", "Antwort", "Regel", "Endergebnis", "Gesamtergebnis", "Gesamturteil",
+      "Gesamtbewertung"},
+     {"das", "der", "die", "mein", "meine", "endgültiges", "endgültige", "endgültiger",
+      "abschließendes", "abschließende", "finales", "finale", "finaler"}},
+    {true, /* French */
+     {"statut", "verdict", "résultat", "décision", "conclusion", "jugement", "réponse",
+      "évaluation", "Évaluation", "étiquette", "Étiquette", "règle", "bilan"},
+     {"final", "finale", "global", "globale", "mon", "ma", "le", "la"}},
+    {true, /* Spanish */
+     {"estado", "veredicto", "resultado", "decisión", "conclusión", "juicio", "respuesta",
+      "evaluación", "dictamen", "etiqueta", "regla"},
+     {"final", "general", "mi", "el", "la"}},
+    {false, /* Korean */
+     {"판정", "결과", "결론", "상태", "판단", "결정", "평가"},
+     {"최종"}},
+};
+
+static size_t tag_word_at(struct str text, const char *const *words) {
+  size_t longest = 0;
+  char first = text.n > 0 ? tag_fold(text.p[0]) : '\0';
+  for (size_t i = 0; i < LANGUAGE_WORDS && words[i]; i++) {
+    size_t n = 0;
+    if (tag_fold(words[i][0]) != first) /* most differ here */
+      continue;
+    while (words[i][n] && n < text.n && tag_fold(text.p[n]) == tag_fold(words[i][n]))
+      n++;
+    if (words[i][n] == '\0' && n > longest)
+      longest = n;
+  }
+  return longest;
+}
+
+static bool ends_word(struct str text, size_t at) {
+  char c = at < text.n ? tag_fold(text.p[at]) : ' ';
+  return !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9');
+}
+
+static size_t lead_in_of(const struct language *language, struct str text) {
+  size_t at = 0, end = 0;
+  bool noun = false;
+  for (int i = 0; i < LEAD_WORDS; i++) {
+    struct str rest = {text.p + at, text.n - at};
+    size_t n = tag_word_at(rest, language->nouns), other = tag_word_at(rest, language->others);
+    if (other > n)
+      n = other;
+    else
+      noun |= n > 0;
+    if (n == 0 || (language->spaced && !ends_word(rest, n)))
+      break;
+    end = at += n;
+    if (at < text.n && text.p[at] == ' ')
+      at++;
+    else if (language->spaced)
+      break;
+  }
+  return noun ? end : 0;
+}
+
+size_t tag_lead_in(struct str text) {
+  size_t longest = 0;
+  char first = text.n > 0 ? tag_fold(text.p[0]) : ' ';
+  if (!(first & 0x80) && (first < 'a' || first > 'z')) /* no word begins so */
+    return 0;
+  for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++) {
+    size_t n = lead_in_of(&languages[i], text);
+    if (n > longest)
+      longest = n;
+  }
+  return longest;
+}
+
+/* Lists the emoji of Unicode 15, without the quotation marks, brackets and digits of the same
+ * blocks. */
+static const struct range {
+  uint32_t first, last;
+} emoji[] = {
+    {0x203C, 0x203C},   {0x2049, 0x2049},   {0x2139, 0x2139},   {0x231A, 0x231B},
+    {0x23E9, 0x23F3},   {0x23F8, 0x23FA},   {0x25AA, 0x25AB},   {0x25B6, 0x25B6},
+    {0x25C0, 0x25C0},   {0x25FB, 0x25FE},   {0x2600, 0x275A},   {0x2763, 0x2764},
+    {0x2795, 0x2797},   {0x27B0, 0x27B0},   {0x27A1, 0x27A1},   {0x2B05, 0x2B07},
+    {0x2B1B, 0x2B1C},   {0x2B50, 0x2B50},   {0x2B55, 0x2B55},   {0x1F1E6, 0x1F1FF},
+    {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F7E0, 0x1F7EB}, {0x1F900, 0x1F9FF},
+    {0x1FA70, 0x1FAFF},
+};
+
+static bool is_emoji(uint32_t cp) {
+  for (size_t i = 0; i < sizeof emoji / sizeof emoji[0]; i++)
+    if (cp >= emoji[i].first && cp <= emoji[i].last)
+      return true;
+  return false;
+}
+
+size_t tag_emoji(struct str text) {
+  const uint32_t joiner = 0x200D, variant = 0xFE0F;
+  size_t at = 0;
+  if (text.n == 0 || !(text.p[0] & 0x80))
+    return 0;
+  for (;;) {
+    uint32_t cp;
+    size_t n = utf8_decode(text.p + at, text.n - at, &cp);
+    if (n == 0 || !is_emoji(cp))
+      return at;
+    at += n;
+    n = utf8_decode(text.p + at, text.n - at, &cp);
+    if (n > 0 && cp == variant) {
+      at += n;
+      n = utf8_decode(text.p + at, text.n - at, &cp);
+    }
+    uint32_t next;
+    if (n > 0 && cp == joiner && utf8_decode(text.p + at + n, text.n - at - n, &next) > 0 &&
+        is_emoji(next))
+      at += n;
+  }
+}
+
+/* Length of the end-of-turn token at the start of `text` (</s>, <|im_end|>). */
+static size_t tag_token(struct str text) {
+  static const char *const tokens[] = {
+      "</s>",    "<|im_end|>",      "<|eot_id|>",     "<|eom_id|>",
+      "<|end|>", "<|endoftext|>",   "<|return|>",     "<end_of_turn>",
+      "<eos>",   "<|end_of_turn|>", "<|end_of_text|>"};
+  for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++)
+    if (str_starts(text, tokens[i]))
+      return strlen(tokens[i]);
+  return 0;
+}
+
+/* --- one line --- */
 
 /* A gap is the space people leave between words, not one that pushes a tag out of sight. */
 enum { MAX_INDENT = 3, MAX_GAP = 4, MAX_OPEN_MARKS = 6, MAX_LIST_DIGITS = 3, MAX_HEADING = 6 };
@@ -342,4 +492,143 @@ bool tag_line_is_empty(struct str line) {
   while ((n = tag_emoji(rest)) > 0 || (n = tag_token(rest)) > 0)
     rest = str_trim((struct str){rest.p + n, rest.n - n});
   return rest.n == 0;
+}
+
+/* --- what a line opens and another closes: quotations, elements, here-documents --- */
+
+static struct str blocks_skip(struct str s, size_t n) {
+  return (struct str){s.p + n, s.n - n};
+}
+
+static bool in_name(char c) {
+  return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9');
+}
+
+static size_t marks_in(struct str s, const char *part) {
+  size_t n = strlen(part), count = 0;
+  for (size_t i = 0; i + n <= s.n; i++)
+    if (s.p[i] == part[0] && memcmp(s.p + i, part, n) == 0) {
+      count += i == 0 || s.p[i - 1] != '`'; /* a code span names it */
+      i += n - 1;
+    }
+  return count;
+}
+
+static bool needs_no_end(struct str name) {
+  static const char *const single[] = {"br", "hr", "img", "input", "p",    "li",
+                                       "td", "tr", "th",  "link",  "meta", NULL};
+  for (size_t i = 0; single[i]; i++)
+    if (str_eq_fold(name, single[i]))
+      return true;
+  return false;
+}
+
+/* Returns the name of the element that the line opens and does not close ("<name ..."), empty if
+ * there is none. */
+static struct str element_opened(struct str line) {
+  line = str_trim(line);
+  size_t n = 0;
+  while (1 + n < line.n && line.p[0] == '<' &&
+         (in_name(line.p[1 + n]) || (n > 0 && memchr("_-", line.p[1 + n], 2) != NULL)))
+    n++;
+  struct str name = {line.p + 1, n};
+  const char *end = n > 0 && line.p[line.n - 1] == '>' ? memchr(line.p, '>', line.n) : NULL;
+  if (end == NULL || (line.p[1 + n] != '>' && line.p[1 + n] != ' ') || end[-1] == '/' ||
+      tag_token(line) > 0 || needs_no_end(name))
+    return (struct str){0};
+  return name;
+}
+
+static bool element_closed(struct str line, struct str name) {
+  for (; line.n > name.n + 2; line = blocks_skip(line, 1))
+    if (str_starts(line, "</") && memcmp(line.p + 2, name.p, name.n) == 0)
+      return true;
+  return false;
+}
+
+/* Returns the word that ends a here-document which the line opens, empty if there is none. */
+static struct str heredoc_opened(struct str line) {
+  const char *at = memmem(line.p, line.n, LIT("<<"));
+  size_t ticks = 0;
+  for (const char *p = line.p; at != NULL && p < at; p++)
+    ticks += *p == '`';
+  if (at == NULL || ticks % 2 != 0) /* a code span names it */
+    return (struct str){0};
+  struct str rest = blocks_skip(line, (size_t)(at - line.p) + 2);
+  while (rest.n > 0 && memchr("-~'\"", rest.p[0], 4) != NULL)
+    rest = blocks_skip(rest, 1);
+  size_t n = 0;
+  while (n < rest.n && ((rest.p[n] >= 'A' && rest.p[n] <= 'Z') || rest.p[n] == '_'))
+    n++;
+  return (struct str){rest.p, n};
+}
+
+static void track_comment(struct tag_blocks *b, struct str line) {
+  while (line.n > 0) {
+    const char *at =
+        b->comment ? memmem(line.p, line.n, LIT("-->")) : memmem(line.p, line.n, LIT("<!--"));
+    if (at == NULL)
+      return;
+    line = blocks_skip(line, (size_t)(at - line.p) + (b->comment ? 3 : 4));
+    b->comment = !b->comment;
+  }
+}
+
+/* Tracks quotation marks: „ opens what “ closes; else “ opens. */
+static void track_quotes(struct tag_blocks *b, struct str line) {
+  for (; line.n > 0; line = blocks_skip(line, 1)) {
+    if (line.p[0] == '"')
+      b->straight = !b->straight;
+    else if (!(line.p[0] & 0x80))
+      continue;
+    else if (str_starts(line, "„"))
+      b->low = b->curly = true;
+    else if (str_starts(line, "“"))
+      b->curly = !b->low, b->low = false;
+    else if (str_starts(line, "”"))
+      b->curly = b->low = false;
+    else if (str_starts(line, "‘") || str_starts(line, "‚"))
+      b->single = !b->single;
+    else if (str_starts(line, "’"))
+      b->single = false;
+    else if (str_starts(line, "《"))
+      b->corner = true;
+    else if (str_starts(line, "》"))
+      b->corner = false;
+    else if (str_starts(line, "「") || str_starts(line, "『"))
+      b->corner = true;
+    else if (str_starts(line, "」") || str_starts(line, "』"))
+      b->corner = false;
+    else if (str_starts(line, "«") || str_starts(line, "»"))
+      b->angle = !b->angle;
+  }
+}
+
+void tag_blocks_line(struct tag_blocks *b, struct str line) {
+  line = str_trim(line);
+  if (line.n == 0) {
+    b->straight = false; /* one that stays open is a slip, or a sign of inches */
+    return;
+  }
+  if (b->word.n > 0) {
+    if (str_eq(line, b->word))
+      b->word.n = 0;
+    return;
+  }
+  size_t triple = marks_in(line, "\"\"\"");
+  b->triple ^= triple % 2 != 0;
+  b->triple_single ^= marks_in(line, "'''") % 2 != 0;
+  track_comment(b, line);
+  if (b->element.n == 0)
+    b->element = element_opened(line);
+  if (b->element.n > 0 && element_closed(line, b->element))
+    b->element.n = 0;
+  b->word = heredoc_opened(line);
+  if (triple == 0)
+    track_quotes(b, line);
+}
+
+bool tag_blocks_open(const struct tag_blocks *b) {
+  return b->word.n > 0 || b->triple || b->triple_single || b->comment || b->element.n > 0 ||
+         b->straight || b->single || b->curly || b->corner || b->angle;
 }

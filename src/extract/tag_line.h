@@ -26,21 +26,17 @@ bool tag_line_number(struct str line, const struct tag_query *query, bool any_wo
  * end-of-turn tokens. */
 bool tag_line_is_empty(struct str line);
 
-/* tag_words.c: what may stand before a tag. */
-
 /* Length of the lead-in at the start of `text` ("Final verdict"), 0 when there is none. */
 size_t tag_lead_in(struct str text);
 /* Length of the emoji at the start of `text`, with their joiners and variants. */
 size_t tag_emoji(struct str text);
-/* Length of the end-of-turn token at the start of `text` (</s>, <|im_end|>). */
-size_t tag_token(struct str text);
 
 /* Returns the length of a rule's words at the start of `text`, 0 if there are none. */
 size_t tag_rule_words(struct str text, const struct tag_query *query);
 /* Returns whether they are the same but for the case of ASCII letters. */
 bool tag_folded_equal(struct str a, struct str b);
 
-/* tag_above.c: whose words stand above a tag or a value. A value has no query: NULL. */
+/* tag.c: whose words stand above a tag or a value. A value has no query: NULL. */
 
 /* Does the line hand over the writer's own verdict ("Two fail, so my verdict is:")? It does if it
  * has no words but those of handing over, or its last clause has "so", "my", "I" or "here" and no
@@ -55,12 +51,10 @@ bool tag_begins_foreign(struct str line);
 /* Is it a prompt of a shell, a speaker's line or an opener of markup, so that what it shows goes on
  * behind a blank line too? */
 bool tag_shows_output(struct str line);
-/* Returns whether it ends in a colon, or is a banner: then its paragraph is a text of its own. */
-bool tag_opens_text(struct str line);
 /* Do the words take back what stands above them? */
 bool tag_takes_back(struct str text);
 
-/* tag_blocks.c: keeps what is open at the end of the lines so far; begins zeroed. */
+/* Keeps what is open at the end of the lines so far; begins zeroed. */
 struct tag_blocks {
   struct str element, word; /* names of an element, of a here-document's end; borrowed */
   bool comment, triple, triple_single;

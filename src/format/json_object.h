@@ -20,4 +20,9 @@ static inline struct str json_view(const json_t *value) {
   return (struct str){json_string_value(value), json_string_length(value)};
 }
 
+/* The same of a member whose key is known at run time only. */
+static inline struct str json_view_at(const json_t *object, const char *key) {
+  return json_view(json_object_get(object, key));
+}
+
 #endif

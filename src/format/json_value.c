@@ -3,38 +3,33 @@
 
 #include <string.h>
 
-static bool objects_same(const json_t *a, const json_t *b) {
-  if (json_object_size(a) != json_object_size(b))
-    return false;
-  for (void *at = json_object_iter((json_t *)a); at; at = json_object_iter_next((json_t *)a, at)) {
-    const json_t *other =
-        json_object_getn(b, json_object_iter_key(at), json_object_iter_key_len(at));
-    if (!json_same(json_object_iter_value(at), other))
-      return false;
-  }
-  return true;
-}
-
-static bool arrays_same(const json_t *a, const json_t *b) {
-  size_t n = json_array_size(a);
-  if (n != json_array_size(b))
-    return false;
-  for (size_t i = 0; i < n; i++)
-    if (!json_same(json_array_get(a, i), json_array_get(b, i)))
-      return false;
-  return true;
-}
-
 bool json_same(const json_t *a, const json_t *b) {
   if (a == NULL || b == NULL || json_typeof(a) != json_typeof(b))
     return false;
   if (a == b)
     return true;
   switch (json_typeof(a)) {
-  case JSON_OBJECT:
-    return objects_same(a, b);
-  case JSON_ARRAY:
-    return arrays_same(a, b);
+  case JSON_OBJECT: {
+    if (json_object_size(a) != json_object_size(b))
+      return false;
+    for (void *at = json_object_iter((json_t *)a); at;
+         at = json_object_iter_next((json_t *)a, at)) {
+      const json_t *other =
+          json_object_getn(b, json_object_iter_key(at), json_object_iter_key_len(at));
+      if (!json_same(json_object_iter_value(at), other))
+        return false;
+    }
+    return true;
+  }
+  case JSON_ARRAY: {
+    size_t n = json_array_size(a);
+    if (n != json_array_size(b))
+      return false;
+    for (size_t i = 0; i < n; i++)
+      if (!json_same(json_array_get(a, i), json_array_get(b, i)))
+        return false;
+    return true;
+  }
   case JSON_STRING:
     return json_string_length(a) == json_string_length(b) &&
            memcmp(json_string_value(a), json_string_value(b), json_string_length(a)) == 0;

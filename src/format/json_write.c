@@ -1,11 +1,9 @@
 /* Writes JSON as compact text. */
 #include "format/json_write.h"
 
-#include "base/log.h"
 #include "base/utf8.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __SSE2__
@@ -159,7 +157,7 @@ static void json_write_integer(int64_t value, struct buf *out) {
 void json_write_real(double value, struct buf *out) {
   char text[40];
   for (int digits = 15; digits <= 17; digits++) {
-    (void)snprintf(text, sizeof text, "%.*g", digits, value);
+    print_into(text, sizeof text, "%.*g", digits, value);
     if (strtod(text, NULL) == value)
       break;
   }

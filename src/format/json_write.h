@@ -24,8 +24,8 @@ void json_write_real(double value, struct buf *out);
 char *json_dump_text(const json_t *value, size_t flags);
 
 /* Makes a JSON string from any bytes: a last character that was cut off is dropped, other bytes
- * that are not UTF-8 become \\xNN. Never NULL, so that no member vanishes because of its content.
- * */
+ * that are not UTF-8 become \\xNN. Never NULL, so that no member vanishes because of its
+ * content. */
 json_t *json_text(struct str text);
 
 /* Levels of arrays and objects in it, up to `max` + 1; it looks no deeper. */

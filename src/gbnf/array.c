@@ -9,9 +9,11 @@ static bool covers(const struct gb_link *spec, size_t index) {
 }
 
 /* Returns true if the item is unevaluated: no schema within the scope of `spec` says anything about
- * it. */
+ * it. Beside `contains` none is: nobody knows yet which items that will match. */
 static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const struct gb_link *spec,
                               size_t index) {
+  if (s->contains)
+    return false;
   for (const struct gb_link *other = s->items; other; other = other->next) {
     if (other == spec || !gb_scope_within(g, other->scope, spec->scope))
       continue;
@@ -25,8 +27,8 @@ static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const stru
 static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t index, uint32_t also) {
   struct gb_set never = {.never = true};
   size_t count = 0;
-  struct gb_atom *atoms = gb_get(g, (gb_link_count(s->items) + 1) * sizeof *atoms);
-  if (!atoms)
+  uint32_t *entries = gb_get(g, (gb_link_count(s->items) + 1) * sizeof *entries);
+  if (!entries)
     return never;
   for (const struct gb_link *spec = s->items; spec; spec = spec->next) {
     const json_t *schema = spec->additional;
@@ -40,11 +42,11 @@ static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t ind
     if (!gb_child(g, schema, &entry))
       return never;
     if (entry != NODE_NONE)
-      atoms[count++].entry = entry;
+      entries[count++] = entry;
   }
   if (also != NODE_NONE)
-    atoms[count++].entry = also;
-  return gb_set_of(atoms, count);
+    entries[count++] = also;
+  return gb_set_of(entries, count);
 }
 
 struct tuple { /* that of the array being written */
@@ -162,13 +164,13 @@ const struct gb_node *gb_array(struct gb *g, const struct gb_shape *s, const cha
     if (set.never)
       t.max = i;
   }
-  if (t.max > 1000000 && t.max != UINT64_MAX) {
+  if (t.max > GB_COUNT_MAX && t.max != UINT64_MAX) {
     gb_note(g, s->max_items.entry, "maxItems", "more than 1,000,000 items");
     t.max = UINT64_MAX;
   }
-  if (t.min > 1000000) {
+  if (t.min > GB_COUNT_MAX) {
     gb_note(g, s->min_items.entry, "minItems", "more than 1,000,000 items");
-    t.min = 1000000;
+    t.min = GB_COUNT_MAX;
   }
   if (t.min > t.max)
     return &gb_never;

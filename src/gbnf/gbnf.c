@@ -35,6 +35,7 @@ void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why)
   assert(keyword && why);
   struct buf key = {0};
   uint32_t known = 1;
+  g->missed = g->missed || g->quiet;
   if (g->quiet || g->note_count > GBNF_NOTES_MAX)
     return;
   if (g->note_count == GBNF_NOTES_MAX) {
@@ -75,20 +76,16 @@ static const struct gb_node *think_node(struct gb *g) {
 }
 
 static bool convert(struct gb *g, bool think, struct buf *out) {
-  static const char *const reserved[] = {"ws",       "hex",      "char",   "string",  "integer",
-                                         "exponent", "unsigned", "number", "boolean", "null",
-                                         "name",     "member",   "object", "array",   "value"};
   struct compiler *c = &g->compiler;
   uint32_t root;
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    map_put(&g->names, &g->arena, str_from(reserved[i]), 1);
+  gb_primitives_reserve(g);
   if (!gb_rule_new(g, "root", NULL, &root))
     return false;
-  struct gb_atom *atom = gb_get(g, sizeof *atom);
-  if (!atom)
+  uint32_t *entry = gb_get(g, sizeof *entry);
+  if (!entry)
     return false;
-  atom->entry = c->schema->resources[0].entry;
-  struct gb_set set = gb_set_of(atom, 1);
+  *entry = c->schema->resources[0].entry;
+  struct gb_set set = gb_set_of(entry, 1);
   const struct gb_node *value = gb_set_node(g, &set, "json");
   const struct gb_node *before = think ? gb_maybe(g, "thinking", think_node(g)) : &gb_empty;
   g->rules[root].node = gb_seq(g, before, value, gb_space(g));
@@ -125,7 +122,7 @@ static void release(struct gb *g) {
   map_deinit(&g->names);
   map_deinit(&g->sets);
   map_deinit(&g->classes);
-  map_deinit(&g->strings);
+  map_deinit(&g->patterns);
   map_deinit(&g->noted);
   map_deinit(&g->primitives);
   free(g->rules);

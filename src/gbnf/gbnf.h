@@ -3,7 +3,9 @@
  *
  * A local model that samples under the grammar writes compact or pretty JSON with members in the
  * order of the schema. Apart from the listed keywords, every text that the grammar derives
- * validates against the schema.
+ * validates against the schema: what a grammar cannot hold makes it wider, never narrower. It
+ * neither negates nor intersects: what must not match is listed unless it cannot match anyway, and
+ * of several patterns for one text the first is written.
  *
  * Calling order: gbnf_convert, read the result, gbnf_result_deinit. Any number of threads at once.
  *

@@ -9,11 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum {
+  FRACTION_DIGITS = 20, /* behind the point */
+  INTEGER_DIGITS = 16,  /* before it: beyond that, doubles and integers differ */
+  SAFE_DIGITS = 15,     /* decimals with this many digits are distinct doubles */
+  BOUND_DIGITS = 60     /* digits of a bound written out, on either side of the point */
+};
+
 struct digits_of {
   bool negative;
   bool huge;           /* more digits than are written out */
   int whole, fraction; /* counts of digits; a whole part of at least one */
-  char digits[2 * GB_BOUND_DIGITS + 2];
+  char digits[2 * BOUND_DIGITS + 2];
 };
 
 static void trim(struct digits_of *d) {
@@ -44,11 +51,11 @@ static void decimal_of_text(const char *text, struct digits_of *d) {
     point = n;
   if (*p == 'e')
     point += (int)strtol(p + 1, NULL, 10);
-  d->huge = point > GB_BOUND_DIGITS;
+  d->huge = point > BOUND_DIGITS;
   if (d->huge)
     return;
   for (int i = point < 1 ? point - 1 : 0; i < n || i < point; i++) {
-    if (i >= point && d->fraction == GB_BOUND_DIGITS)
+    if (i >= point && d->fraction == BOUND_DIGITS)
       break;
     d->digits[d->whole + d->fraction] = i >= 0 && i < n ? digits[i] : '0';
     if (i < point || (point < 1 && i == point - 1))
@@ -179,7 +186,7 @@ static const struct gb_node *fraction(struct gb *g, const struct magnitudes *r, 
   if (!on_low && !on_high)
     return at ? some_digits(g, 0, r->fraction - at) : some_digits(g, 1, r->fraction);
   int room = r->fraction - at;
-  int safe = on_low && r->low_out ? GB_SAFE_DIGITS - r->length - at : room;
+  int safe = on_low && r->low_out ? SAFE_DIGITS - r->length - at : room;
   if (room <= 0 || safe <= 0)
     return end;
   bool low_over = on_low && at >= r->low->fraction, high_over = on_high && at >= r->high->fraction;
@@ -259,12 +266,12 @@ static bool near_high(const struct magnitudes *r, int length) {
  * many digits it may be rounded across a bound that is an integer of its length. */
 static int fraction_room(const struct magnitudes *r, int length, bool at_bound) {
   if (near_high(r, length))
-    return GB_SAFE_DIGITS - length;
-  return at_bound && length > GB_SAFE_DIGITS ? 0 : GB_FRACTION_DIGITS;
+    return SAFE_DIGITS - length;
+  return at_bound && length > SAFE_DIGITS ? 0 : FRACTION_DIGITS;
 }
 
 static const struct gb_node *magnitudes(struct gb *g, struct magnitudes r) {
-  int longest = GB_INTEGER_DIGITS > r.low->whole ? GB_INTEGER_DIGITS : r.low->whole;
+  int longest = INTEGER_DIGITS > r.low->whole ? INTEGER_DIGITS : r.low->whole;
   if (r.high && r.high->whole > longest && !r.integral)
     r.high = NULL;
   if (!r.high)
@@ -382,23 +389,16 @@ static const struct gb_node *between_bounds(struct gb *g, const struct written_b
   return node;
 }
 
-/* Makes a number with a fraction, of few digits: none is rounded to an integer. */
-static const struct gb_node *fractional_only(struct gb *g) {
-  return gb_seq(g, gb_maybe(g, "minus", gb_word(g, "-")),
-                gb_alt(g, gb_word(g, "0"), gb_seq(g, digits(g, 1, 9), some_digits(g, 0, 7))),
-                gb_word(g, "."), some_digits(g, 0, 5), digits(g, 1, 9));
-}
-
-static const struct gb_node *within(struct gb *g, const struct gb_shape *shape, bool integral) {
-  const char *any = integral ? "integer" : "number";
+const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
+  bool integral = shape->integral;
   struct written_bounds b;
-  if (shape->fractional && integral)
-    return &gb_never;
+  note_multiples(g, shape, &integral);
+  for (const struct gb_link *v = shape->not_values; v; v = v->next)
+    if (json_is_number(v->value))
+      gb_note(g, v->entry, v->keyword, "a single number is kept out by the validator only");
+  const char *any = integral ? "integer" : "number";
   if (!shape->minimum && !shape->maximum)
-    return shape->fractional ? fractional_only(g) : gb_primitive(g, any);
-  if (shape->fractional)
-    gb_note(g, shape->number_entry, "type",
-            "integers within bounds are kept out by the validator only");
+    return gb_primitive(g, any);
   read_bounds(g, shape, integral, &b);
   if ((b.low.huge && !b.low.negative) || (b.high.huge && b.high.negative)) {
     note_bound(g, shape, b.low.huge && !b.low.negative,
@@ -413,51 +413,4 @@ static const struct gb_node *within(struct gb *g, const struct gb_shape *shape, 
   note_bound(g, shape, b.has_low,
              "no decimal of few digits lies there; kept by the validator only");
   return gb_primitive(g, any);
-}
-
-static int by_number(const void *a, const void *b) {
-  return schema_value_compare(*(const json_t *const *)a, *(const json_t *const *)b);
-}
-
-/* Makes the shape between two numbers that are kept out; NULL means that there is no such
- * number. */
-static struct gb_shape between(const struct gb_shape *shape, const json_t *low,
-                               const json_t *high) {
-  struct gb_shape s = *shape;
-  if (low && (!s.minimum || schema_value_compare(low, s.minimum) >= 0)) {
-    s.minimum = low;
-    s.minimum_exclusive = true;
-  }
-  if (high && (!s.maximum || schema_value_compare(high, s.maximum) <= 0)) {
-    s.maximum = high;
-    s.maximum_exclusive = true;
-  }
-  return s;
-}
-
-const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
-  const json_t *out[GB_NOT_BRANCHES_MAX];
-  bool integral = shape->integral;
-  size_t n = 0;
-  note_multiples(g, shape, &integral);
-  for (const struct gb_link *v = shape->not_values; v; v = v->next) {
-    if (!json_is_number(v->value))
-      continue;
-    if (n < GB_NOT_BRANCHES_MAX)
-      out[n++] = v->value;
-    else
-      gb_note(g, v->entry, v->keyword, "so many numbers are kept out by the validator only");
-  }
-  if (!n)
-    return within(g, shape, integral);
-  qsort(out, n, sizeof *out, by_number);
-  const struct gb_node *node = &gb_never;
-  for (size_t i = 0; node && i <= n; i++) {
-    struct gb_shape s = between(shape, i ? out[i - 1] : NULL, i < n ? out[i] : NULL);
-    int order = s.minimum && s.maximum ? schema_value_compare(s.minimum, s.maximum) : -1;
-    if (order > 0 || (!order && (s.minimum_exclusive || s.maximum_exclusive)))
-      continue;
-    node = gb_alt(g, node, within(g, &s, integral));
-  }
-  return node;
 }

@@ -1,6 +1,166 @@
 /* Makes objects: the members that a schema names, in its order, then further ones. */
 #include "gbnf/internal.h"
 
+#include <assert.h>
+
+enum { COUNTED_MAX = 3000 }; /* positions times counts of an object with member counts */
+
+static bool same(const struct gb_link *link, const char *name, size_t length) {
+  return link->length == length && !memcmp(link->name, name, length);
+}
+
+static bool link_has(const struct gb_link *list, const char *name, size_t length) {
+  for (; list; list = list->next)
+    if (same(list, name, length))
+      return true;
+  return false;
+}
+
+/* --- what the value of a member must match --- */
+
+/* A member in question has a known name, or is a further one: its name matches one pattern and
+ * nobody knows which others, or it matches none. */
+struct member_question {
+  const char *name;           /* NULL: a further one */
+  const struct gb_link *spec; /* that has the pattern */
+  const char *pattern;        /* a key of it; NULL: none */
+  size_t length;              /* of the name, or the pattern */
+};
+struct member_answer {
+  uint32_t *entries; /* malloc'ed */
+  size_t count, capacity;
+  bool never;
+};
+enum cover { COVER_NO, COVER_YES, COVER_UNKNOWN };
+
+static void answer_take(struct gb *g, struct member_answer *answer, const json_t *schema) {
+  uint32_t entry;
+  if (!answer)
+    return;
+  if (!gb_child(g, schema, &entry))
+    answer->never = true;
+  if (entry == NODE_NONE)
+    return;
+  answer->entries =
+      xgrow(answer->entries, &answer->capacity, answer->count + 1, sizeof *answer->entries);
+  answer->entries[answer->count++] = entry;
+}
+
+static bool pattern_has(struct gb *g, const char *pattern, size_t pattern_length, const char *name,
+                        size_t length) {
+  const struct compiler *c = &g->compiler;
+  struct pattern_scratch scratch = {0};
+  uint32_t index;
+  if (!map_get(&c->patterns, (struct str){pattern, pattern_length}, &index))
+    return false;
+  enum pattern_result result = pattern_match(c->schema->patterns[index], &scratch, name, length);
+  pattern_scratch_deinit(&scratch);
+  if (!gb_spend(g, (int64_t)(scratch.cost / 8 + 1)))
+    return false;
+  if (result == PATTERN_TOO_COMPLEX)
+    return gb_too_complex(g, "a pattern takes too much work");
+  return result == PATTERN_MATCH;
+}
+
+/* Adds what one schema says; with `answer` NULL it only tells whether it says something. */
+static enum cover ask(struct gb *g, const struct member_question *q, const struct gb_link *spec,
+                      struct member_answer *answer) {
+  json_t *patterns = (json_t *)spec->patterns;
+  const json_t *known = q->name ? json_object_getn(spec->value, q->name, q->length) : NULL;
+  enum cover cover = COVER_NO;
+  if (known) {
+    cover = COVER_YES;
+    answer_take(g, answer, known);
+  }
+  if (q->pattern && spec != q->spec && json_object_size(patterns)) {
+    if (!json_is_false(spec->additional) || json_object_size(patterns) > 1)
+      return COVER_UNKNOWN;
+    answer_take(g, answer, json_object_iter_value(json_object_iter(patterns)));
+    return COVER_YES; /* its only pattern is the only way in */
+  }
+  for (void *at = json_object_iter(patterns); at; at = json_object_iter_next(patterns, at)) {
+    const char *key = json_object_iter_key(at);
+    bool has = q->spec == spec && q->pattern == key;
+    if (q->name)
+      has = pattern_has(g, key, json_object_iter_key_len(at), q->name, q->length);
+    if (!has)
+      continue;
+    cover = COVER_YES;
+    answer_take(g, answer, json_object_iter_value(at));
+  }
+  if (cover == COVER_NO && spec->additional) {
+    cover = COVER_YES;
+    answer_take(g, answer, spec->additional);
+  }
+  return cover;
+}
+
+/* Returns true if no schema within the scope of `spec` says anything about the member. */
+static bool member_unevaluated(struct gb *g, const struct member_question *q,
+                               const struct gb_shape *s, const struct gb_link *spec) {
+  for (const struct gb_link *other = s->members; other; other = other->next) {
+    if (other == spec || !gb_scope_within(g, other->scope, spec->scope))
+      continue;
+    bool says = other->scope != spec->scope;
+    if (other->kind == SPEC_MEMBERS)
+      says = ask(g, q, other, NULL) != COVER_NO;
+    if (says)
+      return false;
+  }
+  return true;
+}
+
+static struct gb_set question_answer(struct gb *g, const struct member_question *q,
+                                     const struct gb_shape *s) {
+  struct member_answer answer = {0};
+  struct gb_set set = {.never = true};
+  for (const struct gb_link *spec = s->members; spec && g->status == GBNF_OK; spec = spec->next) {
+    if (spec->kind == SPEC_MEMBERS)
+      ask(g, q, spec, &answer);
+    else if (member_unevaluated(g, q, s, spec))
+      answer_take(g, &answer, spec->additional);
+  }
+  uint32_t *kept = g->status == GBNF_OK ? gb_get(g, (answer.count + 1) * sizeof *kept) : NULL;
+  if (kept) {
+    if (answer.count)
+      memcpy(kept, answer.entries, answer.count * sizeof *kept);
+    set = gb_set_of(kept, answer.count);
+    set.never = answer.never;
+  }
+  free(answer.entries);
+  return set;
+}
+
+/* Returns true if the name matches all of propertyNames. */
+static bool name_allowed(struct gb *g, const struct gb_shape *s, const char *name, size_t length) {
+  if (link_has(s->forbidden, name, length))
+    return false;
+  for (const struct gb_link *n = s->names; n; n = n->next) {
+    uint32_t entry;
+    if (!gb_child(g, n->value, &entry))
+      return false;
+    if (entry == NODE_NONE)
+      continue;
+    json_t *value = json_stringn_nocheck(name, length);
+    assert(value);
+    bool ok = gb_matches(g, &(struct gb_set){&entry, 1, false}, value);
+    json_decref(value);
+    if (!ok)
+      return false;
+  }
+  return true;
+}
+
+struct gb_set gb_member_set(struct gb *g, const struct gb_shape *shape, const char *name,
+                            size_t length) {
+  struct member_question q = {.name = name, .length = length};
+  if (!name_allowed(g, shape, name, length))
+    return (struct gb_set){.never = true};
+  return question_answer(g, &q, shape);
+}
+
+/* --- the members that a schema names --- */
+
 struct object_member {
   const char *name;
   size_t length;
@@ -16,17 +176,6 @@ struct object {
   uint64_t min, max;
   uint64_t count_to; /* members are counted up to here; 0: not at all */
 };
-
-static bool same(const struct gb_link *link, const char *name, size_t length) {
-  return link->length == length && !memcmp(link->name, name, length);
-}
-
-static bool is_required(const struct gb_shape *s, const char *name, size_t length) {
-  for (const struct gb_link *r = s->required; r; r = r->next)
-    if (same(r, name, length))
-      return true;
-  return false;
-}
 
 /* Collects names in the order in which schemas bring them up; last come required ones that none
  * describes. */
@@ -52,6 +201,7 @@ static bool collect_names(struct gb *g, const struct gb_shape *s, const struct g
     bool single = i >= spec_count;
     while (ok && (at || single)) {
       struct gb_link link = {.entry = from->entry,
+                             .keyword = single ? NULL : "properties",
                              .name = single ? from->name : json_object_iter_key(at),
                              .length = single ? from->length : json_object_iter_key_len(at)};
       uint32_t index = (uint32_t)*count;
@@ -86,7 +236,7 @@ static bool make_members(struct gb *g, struct object *o, const struct gb_link *c
     return false;
   for (size_t i = 0; i < count; i++) {
     struct object_member m = {names[i]->name, names[i]->length,
-                              is_required(o->shape, names[i]->name, names[i]->length), NULL};
+                              link_has(o->shape->required, names[i]->name, names[i]->length), NULL};
     struct gb_set set = gb_member_set(g, o->shape, m.name, m.length);
     if (g->status != GBNF_OK || !gb_spend(g, 2))
       return false;
@@ -102,7 +252,7 @@ static bool make_members(struct gb *g, struct object *o, const struct gb_link *c
     char rule[GB_NAME_BYTES];
     gb_rule_name(rule, m.name);
     size_t n = strlen(rule);
-    (void)snprintf(rule + n, sizeof rule - n, "-kv");
+    print_into(rule + n, sizeof rule - n, "-kv");
     m.node = gb_named(g, rule, m.node);
     if (!m.node)
       return false;
@@ -120,34 +270,227 @@ static bool is_closed(const struct gb_shape *s, size_t declared) {
   for (const struct gb_link *spec = s->members; spec; spec = spec->next) {
     if (spec->kind == SPEC_UNEVALUATED || spec->patterns || spec->additional)
       return false;
-    lists = lists || (spec->kind == SPEC_MEMBERS && spec->value);
+    lists = lists || spec->value;
   }
   return lists;
 }
 
-static bool make_other(struct gb *g, struct object *o, const struct gb_link **names, size_t count) {
-  struct gb_names kinds;
-  o->other = &gb_never;
-  if (is_closed(o->shape, o->count))
+bool gb_closed_to(const struct gb_shape *shape, const char *name, size_t length) {
+  if (!is_closed(shape, 0) || link_has(shape->required, name, length))
+    return false;
+  for (const struct gb_link *spec = shape->members; spec; spec = spec->next)
+    if (json_object_getn(spec->value, name, length))
+      return false;
+  return true;
+}
+
+/* --- further members --- */
+
+struct others { /* the further members of an object */
+  struct object *object;
+  const struct gb_link **taken; /* names that are written separately, or never */
+  size_t taken_count;
+  const struct gb_node *name; /* of those under no pattern: any that is not taken */
+  struct gb_shapes names;     /* what propertyNames wants */
+  bool any_name;              /* it wants nothing */
+  bool too_many;              /* names are taken: `name` has them, too */
+};
+
+/* Lists what says which names there may be, other than patterns. */
+static void note_names(struct gb *g, const struct gb_shape *s, const char *why) {
+  for (const struct gb_link *spec = s->members; spec; spec = spec->next)
+    if (spec->additional)
+      gb_note(g, spec->entry,
+              spec->kind == SPEC_UNEVALUATED ? "unevaluatedProperties" : "additionalProperties",
+              why);
+}
+
+/* Lists a taken name that may be written as a further one all the same. */
+static void note_taken(struct gb *g, const struct gb_link *taken) {
+  if (taken->keyword)
+    gb_note(g, taken->entry, taken->keyword,
+            "a further property may have the name of one that is described");
+}
+
+static bool other_add(struct gb *g, struct others *o, const struct gb_node *name,
+                      const struct gb_set *set) {
+  const struct gb_node *member = set->never ? &gb_never : member_node(g, name, set, "other");
+  o->object->other = gb_alt(g, o->object->other, member);
+  return o->object->other != NULL;
+}
+
+/* Makes the strings that propertyNames wants. */
+static const struct gb_node *wanted_name(struct gb *g, const struct others *o) {
+  const struct gb_node *name = &gb_never;
+  for (size_t i = 0; i < o->names.count; i++) {
+    const struct gb_shape *s = &o->names.items[i];
+    if (s->types & T_STRING && !s->finite)
+      name = gb_alt(g, name, gb_string(g, s, o->object->rule));
+    for (const struct gb_link *v = s->finite ? s->values : NULL; v; v = v->next)
+      if (json_is_string(v->value))
+        name =
+            gb_alt(g, name,
+                   gb_string_literal(g, json_string_value(v->value), json_string_length(v->value)));
+  }
+  return name;
+}
+
+static bool make_name(struct gb *g, struct others *o) {
+  struct str *texts = gb_get(g, (o->taken_count + 1) * sizeof *texts);
+  if (!texts)
+    return false;
+  for (size_t i = 0; i < o->taken_count; i++)
+    texts[i] = (struct str){o->taken[i]->name, o->taken[i]->length};
+  o->name = o->any_name ? gb_except(g, texts, o->taken_count) : wanted_name(g, o);
+  o->too_many = !o->name && g->status == GBNF_OK;
+  if (o->too_many)
+    o->name = gb_primitive(g, "name");
+  o->name = gb_named(g, o->object->rule, o->name);
+  return o->name != NULL;
+}
+
+/* Makes members whose names match a pattern. Names that match several, or that have a description
+ * of their own, are not told apart. */
+static bool pattern_member(struct gb *g, struct others *o, const struct member_question *q,
+                           bool alone, bool one_schema) {
+  const struct gb_shape *s = o->object->shape;
+  struct gb_pattern p = {
+      .text = q->pattern, .length = q->length, .name = o->object->rule, .max = UINT64_MAX};
+  struct gb_set set = question_answer(g, q, s);
+  const struct gb_node *name = gb_pattern_node(g, &p);
+  if (g->status != GBNF_OK)
+    return false;
+  if (!name) {
+    gb_note(g, q->spec->entry, "patternProperties", p.why);
+    note_names(g, s, p.why);
+    name = o->name;
+  } else if (!set.never) {
+    for (size_t i = 0; i < o->taken_count; i++)
+      if (pattern_has(g, p.text, p.length, o->taken[i]->name, o->taken[i]->length))
+        note_taken(g, o->taken[i]);
+  }
+  static const char why[] = "names of several patterns, or of none, are not told apart";
+  if (!alone)
+    gb_note(g, q->spec->entry, "patternProperties", why);
+  if (!one_schema)
+    note_names(g, s, why);
+  for (const struct gb_link *n = set.never || o->any_name ? NULL : s->names; n; n = n->next)
+    gb_note(g, n->entry, "propertyNames",
+            "beside patternProperties it is kept by the validator only");
+  return g->status == GBNF_OK && other_add(g, o, name, &set);
+}
+
+/* Makes the members under each pattern, then those under none. */
+static bool pattern_members(struct gb *g, struct others *o) {
+  const struct gb_shape *s = o->object->shape;
+  size_t patterns = 0, schemas = 0;
+  for (const struct gb_link *spec = s->members; spec; spec = spec->next) {
+    patterns += json_object_size(spec->patterns);
+    schemas += json_object_size(spec->patterns) > 0;
+  }
+  struct gb_set rest = question_answer(g, &(struct member_question){0}, s);
+  if (g->status != GBNF_OK)
+    return false;
+  for (const struct gb_link *spec = s->members; spec; spec = spec->next)
+    for (void *at = json_object_iter((json_t *)spec->patterns); at;
+         at = json_object_iter_next((json_t *)spec->patterns, at)) {
+      struct member_question q = {.spec = spec,
+                                  .pattern = json_object_iter_key(at),
+                                  .length = json_object_iter_key_len(at)};
+      if (!pattern_member(g, o, &q, patterns == 1 && rest.never, schemas == 1))
+        return false;
+    }
+  return other_add(g, o, o->name, &rest);
+}
+
+/* Makes the members whose names propertyNames lists, each by itself. */
+static bool listed_members(struct gb *g, struct others *o) {
+  for (size_t i = 0; i < o->names.count; i++)
+    for (const struct gb_link *v = o->names.items[i].values; v; v = v->next) {
+      const char *name = json_string_value(v->value);
+      size_t length = json_string_length(v->value);
+      bool taken = !name;
+      for (size_t k = 0; k < o->taken_count && !taken; k++)
+        taken = same(o->taken[k], name, length);
+      if (taken)
+        continue;
+      struct gb_set set = gb_member_set(g, o->object->shape, name, length);
+      if (g->status != GBNF_OK || !other_add(g, o, gb_string_literal(g, name, length), &set))
+        return false;
+    }
+  return true;
+}
+
+/* Finds the shapes of the names that propertyNames wants. */
+static bool find_names(struct gb *g, struct others *o) {
+  const struct gb_shape *s = o->object->shape;
+  uint32_t *entries = gb_get(g, (gb_link_count(s->names) + 1) * sizeof *entries);
+  size_t count = 0;
+  bool never = false;
+  if (!entries)
+    return false;
+  for (const struct gb_link *n = s->names; n; n = n->next) {
+    never = !gb_child(g, n->value, &entries[count]) || never;
+    count += entries[count] != NODE_NONE;
+  }
+  o->any_name = !never && !count;
+  struct gb_set set = gb_set_of(entries, count);
+  if (!count || never)
     return true;
-  for (const struct gb_link *f = o->shape->forbidden; f; f = f->next) {
+  if (!gb_shapes_of(g, &set, &o->names))
+    return false;
+  for (size_t i = 0; i < o->names.count; i++) {
+    const struct gb_shape *n = &o->names.items[i];
+    o->any_name = o->any_name ||
+                  (n->types & T_STRING && !n->finite && !n->patterns && !n->formats &&
+                   !n->not_values && !n->min_length.value && n->max_length.value == UINT64_MAX);
+  }
+  return true;
+}
+
+/* Makes further members. What propertyNames says beyond single strings is listed there, not where
+ * its own keywords stand. */
+static bool make_others(struct gb *g, struct others *o) {
+  const struct gb_shape *s = o->object->shape;
+  bool quiet = g->quiet, missed = g->missed;
+  g->quiet = true;
+  g->missed = false;
+  bool ok = find_names(g, o), listed = !o->any_name;
+  for (size_t i = 0; i < o->names.count; i++)
+    listed = listed && (o->names.items[i].finite || !(o->names.items[i].types & T_STRING));
+  ok = ok && (listed || make_name(g, o));
+  g->quiet = quiet;
+  for (const struct gb_link *n = g->missed && !listed ? s->names : NULL; n; n = n->next)
+    gb_note(g, n->entry, "propertyNames", "names of this kind are kept by the validator only");
+  g->missed = missed;
+  for (size_t i = 0; ok && !listed && i < o->taken_count; i++)
+    if (o->too_many || (!o->any_name && name_allowed(g, s, o->taken[i]->name, o->taken[i]->length)))
+      note_taken(g, o->taken[i]);
+  return ok && (listed ? listed_members(g, o) : pattern_members(g, o));
+}
+
+static bool make_other(struct gb *g, struct object *object, const struct gb_link **names,
+                       size_t count) {
+  struct others o = {.object = object, .taken = names, .taken_count = count};
+  object->other = &gb_never;
+  if (is_closed(object->shape, object->count))
+    return true;
+  for (const struct gb_link *f = object->shape->forbidden; f; f = f->next) {
     bool known = false;
-    for (size_t i = 0; i < count && !known; i++)
+    for (size_t i = 0; i < o.taken_count && !known; i++)
       known = same(f, names[i]->name, names[i]->length);
     if (!known)
-      names[count++] = f;
+      names[o.taken_count++] = f;
   }
-  if (!gb_names_of(g, o->shape, names, count, o->rule, &kinds))
-    return false;
-  for (size_t i = 0; i < kinds.count; i++) {
-    o->other =
-        gb_alt(g, o->other, member_node(g, kinds.kinds[i].name, &kinds.kinds[i].set, "other"));
-    if (!o->other)
-      return false;
-  }
-  o->other = gb_named(g, o->rule, o->other);
-  return o->other != NULL;
+  g->naming = true;
+  bool ok = make_others(g, &o);
+  g->naming = false;
+  free(o.names.items);
+  object->other = ok ? gb_named(g, object->rule, object->other) : NULL;
+  return object->other != NULL;
 }
+
+/* --- the whole --- */
 
 static void set_counts(struct gb *g, struct object *o) {
   const struct gb_shape *s = o->shape;
@@ -159,9 +502,9 @@ static void set_counts(struct gb *g, struct object *o) {
   o->max = open || s->max_members.value < o->count ? s->max_members.value : UINT64_MAX;
   uint64_t to = o->max != UINT64_MAX ? o->max : o->min;
   uint64_t positions = o->count + 1;
-  bool too_many = to > GB_MEMBERS_MAX;
+  bool too_many = to > GB_COUNT_MAX;
   if (o->count) /* the first comparison keeps the product small */
-    too_many = to > GB_COUNTED_STATES_MAX || positions * (to + 1) > GB_COUNTED_STATES_MAX;
+    too_many = to > COUNTED_MAX || positions * (to + 1) > COUNTED_MAX;
   if (too_many) {
     static const char why[] = "so many properties are counted by the validator only";
     if (o->min)

@@ -5,23 +5,17 @@
 #include <stdlib.h>
 
 static int by_entry(const void *a, const void *b) {
-  const struct gb_atom *x = a, *y = b;
-  if (x->entry != y->entry)
-    return x->entry < y->entry ? -1 : 1;
-  return (int)x->negated - (int)y->negated;
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
 }
 
-struct gb_set gb_set_of(struct gb_atom *atoms, size_t count) {
-  struct gb_set set = {atoms, 0, false};
+struct gb_set gb_set_of(uint32_t *entries, size_t count) {
+  struct gb_set set = {entries, 0, false};
   if (count)
-    qsort(atoms, count, sizeof *atoms, by_entry);
-  for (size_t i = 0; i < count; i++) {
-    if (set.count && atoms[set.count - 1].entry == atoms[i].entry) {
-      set.never = set.never || atoms[set.count - 1].negated != atoms[i].negated;
-      continue;
-    }
-    atoms[set.count++] = atoms[i];
-  }
+    qsort(entries, count, sizeof *entries, by_entry);
+  for (size_t i = 0; i < count; i++)
+    if (!set.count || entries[set.count - 1] != entries[i])
+      entries[set.count++] = entries[i];
   return set;
 }
 
@@ -40,19 +34,14 @@ void gb_rule_name(char out[GB_NAME_BYTES], const char *name) {
 }
 
 const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name) {
-  assert(set->never || set->count == 0 || set->atoms);
+  assert(set->never || set->count == 0 || set->entries);
   char plain[GB_NAME_BYTES];
   uint32_t rule;
   if (set->never)
     return &gb_never;
   if (!set->count)
     return gb_primitive(g, "value");
-  uint32_t *key = gb_get(g, set->count * sizeof *key);
-  if (!key)
-    return NULL;
-  for (size_t i = 0; i < set->count; i++)
-    key[i] = set->atoms[i].entry << 1 | set->atoms[i].negated;
-  struct str text = {(const char *)key, set->count * sizeof *key};
+  struct str text = {(const char *)set->entries, set->count * sizeof *set->entries};
   if (map_get(&g->sets, text, &rule))
     return gb_ref(g, rule);
   gb_rule_name(plain, name);
@@ -64,10 +53,10 @@ const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const 
   return gb_ref(g, rule);
 }
 
-bool gb_matches(struct gb *g, const struct gb_atom *atoms, size_t count, const json_t *value) {
+bool gb_matches(struct gb *g, const struct gb_set *set, const json_t *value) {
   const struct schema *s = g->compiler.schema;
-  for (size_t i = 0; i < count; i++) {
-    uint32_t node = s->entries[atoms[i].entry].node;
+  for (size_t i = 0; i < set->count; i++) {
+    uint32_t node = s->entries[set->entries[i]].node;
     struct vm vm = {.schema = s, .work = SCHEMA_WORK_MAX / 20};
     if (node == NODE_NONE)
       continue;
@@ -77,15 +66,15 @@ bool gb_matches(struct gb *g, const struct gb_atom *atoms, size_t count, const j
       return false;
     if (vm.trouble != SCHEMA_OK || vm.work < 0)
       return gb_too_complex(g, "a value takes too much work to check");
-    if (ok == atoms[i].negated)
+    if (!ok)
       return false;
   }
   return true;
 }
 
 static bool unconstrained(const struct gb_shape *s) {
-  return s->types == T_ALL && !s->integral && !s->fractional && !s->minimum && !s->maximum &&
-         !s->min_length.value && s->max_length.value == UINT64_MAX && !s->min_items.value &&
+  return s->types == T_ALL && !s->integral && !s->minimum && !s->maximum && !s->min_length.value &&
+         s->max_length.value == UINT64_MAX && !s->min_items.value &&
          s->max_items.value == UINT64_MAX && !s->min_members.value &&
          s->max_members.value == UINT64_MAX && !s->finite && !s->not_values && !s->patterns &&
          !s->formats && !s->items && !s->members && !s->required && !s->forbidden && !s->names &&
@@ -131,7 +120,7 @@ static const struct gb_node *values_node(struct gb *g, const struct gb_set *set,
       uint32_t known = 1;
       if (!map_add(&seen, &g->arena, MAP_KEY(v->value), &known))
         continue;
-      if (g->status == GBNF_OK && gb_matches(g, set->atoms, set->count, v->value))
+      if (g->status == GBNF_OK && gb_matches(g, set, v->value))
         kids[count++] = gb_value_literal(g, v->value, shape->integral);
       if (g->status != GBNF_OK)
         break;
@@ -141,8 +130,8 @@ static const struct gb_node *values_node(struct gb *g, const struct gb_set *set,
   return kids && g->status == GBNF_OK ? gb_list(g, GB_ALT, kids, count) : NULL;
 }
 
-static const struct gb_node *gb_set_body(struct gb *g, const struct gb_set *set,
-                                         const struct gb_shapes *shapes, const char *name) {
+static const struct gb_node *set_body(struct gb *g, const struct gb_set *set,
+                                      const struct gb_shapes *shapes, const char *name) {
   size_t finite = 0, count = 0;
   const struct gb_node **kids = gb_get(g, (shapes->count + 1) * sizeof *kids);
   if (!kids)
@@ -160,7 +149,7 @@ bool gb_sets_build(struct gb *g) {
     struct gb_job job = g->jobs[g->job_done++];
     if (!gb_shapes_of(g, &job.set, &shapes))
       break;
-    const struct gb_node *node = gb_set_body(g, &job.set, &shapes, g->rules[job.rule].name);
+    const struct gb_node *node = set_body(g, &job.set, &shapes, g->rules[job.rule].name);
     if (!node)
       break;
     g->rules[job.rule].node = node;

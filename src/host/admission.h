@@ -11,8 +11,8 @@
  *   admission_deinit(&a)
  *
  * Settings (`providers: {NAME: {concurrency: N}}`): N calls at once, 1 to LIMIT_CONCURRENCY; the
- * default is no limit. `pool: NAME` is the account, where workers share places (host/gate.h). A
- * cooldown lasts as long as the backend asked for (rate_limit, overloaded with retry-after), or
+ * default is no limit. `pool: NAME` is the account, where workers share places (host/call_queue.h).
+ * A cooldown lasts as long as the backend asked for (rate_limit, overloaded with retry-after), or
  * LIMIT_QUOTA_COOLDOWN_MS when the money has run out. The circuit opens after
  * LIMIT_CIRCUIT_FAILURES failures in a row, from more than one session, that suggest the backend is
  * down (network, overloaded, timeout, crashed, protocol); for a single session its own bounded

@@ -2,16 +2,22 @@
 #include "host/backends.h"
 
 #include "base/log.h"
+#include "base/sha256.h"
+#include "format/json_write.h"
 #include "host/admission.h"
-#include "host/day_set.h"
+#include "host/daily_budget.h"
 #include "host/paths.h"
 #include "provider/agent/agent.h"
-#include "provider/agent/schema_place.h"
+#include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
 #include "provider/probe.h"
 #include "provider/profile/profiles.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void release_profiles(void *owned) {
   profiles_free(owned);
@@ -47,7 +53,7 @@ static void hold_by_transport(struct provider *provider, const json_t *settings)
       agent_transport(profile, settings, &transport, &err)) {
     provider->capability.held = &profile->holds[transport];
     provider->capability.forks = profile_forks(profile, transport);
-    provider->capability.structured = schema_place_enforced(profile, transport);
+    provider->capability.structured = schema_delivery_enforced(profile, transport);
   }
 }
 
@@ -126,7 +132,7 @@ struct provider_registry *backends_new(const struct config *config, struct err *
   if (!add_profiles(reg, config->providers, err))
     ; /* err has the file and the place */
   else if (!api_register(reg, config->providers, err))
-    (void)err_wrap(err, "config.yaml");
+    err_wrap(err, "config.yaml");
   else if (backends_check(config, reg, err)) {
     day_set_keep(reg, config->budget);
     return reg;
@@ -149,4 +155,41 @@ void backends_warn(const struct provider_registry *reg) {
 const struct profile *backends_profile(const struct provider_registry *reg, const char *name) {
   const struct profiles *profiles = registry_kept(reg, release_profiles);
   return profiles ? profiles_find(profiles, str_from(name)) : NULL;
+}
+
+/* --- answers: see the header --- */
+
+/* Opens the provider's file, and gives what it holds if these settings were answered. Returns -1 if
+ * it cannot be opened. */
+static int backends_open_answered(const struct provider *p, int flags, char hash[SHA256_HEX]) {
+  char folder[PATHS_BYTES], path[PATHS_BYTES + SHA256_HEX + 1], name[SHA256_HEX];
+  struct err err;
+  char *text = json_dump_text(p->settings ? p->settings : json_null(), /* borrowed: it is static */
+                              JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  sha256_hex(text, strlen(text), NULL, 0, hash);
+  free(text);
+  sha256_hex(p->capability.name, strlen(p->capability.name), NULL, 0, name);
+  if (!paths_state("answered", folder, &err))
+    return -1;
+  print_into(path, sizeof path, "%s/%s", folder, name);
+  return open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+}
+
+bool backends_answered(const struct provider *p) {
+  char hash[SHA256_HEX], held[SHA256_HEX] = "";
+  int fd = backends_open_answered(p, O_RDONLY, hash);
+  bool before = fd >= 0 && read(fd, held, SHA256_HEX - 1) == SHA256_HEX - 1 &&
+                memcmp(hash, held, SHA256_HEX) == 0;
+  if (fd >= 0)
+    (void)close(fd);
+  return before;
+}
+
+void backends_note_answer(const struct provider *p) {
+  char hash[SHA256_HEX];
+  int fd = backends_answered(p) ? -1 : backends_open_answered(p, O_WRONLY | O_CREAT, hash);
+  if (fd >= 0) {
+    (void)!write(fd, hash, SHA256_HEX - 1); /* a part of it means: never */
+    (void)close(fd);
+  }
 }

@@ -18,4 +18,10 @@ void backends_warn(const struct provider_registry *reg);
 /* Returns the profile of that name, even if a model API has taken the name in this run; or NULL. */
 const struct profile *backends_profile(const struct provider_registry *reg, const char *name);
 
+/* Remembers that the provider has answered with the settings that it has now: one that never did is
+ * more likely set up wrongly than away. `answered/` in the user's state folder has a file for each
+ * provider, named by the hash of its name, with the hash of its settings. */
+void backends_note_answer(const struct provider *provider);
+bool backends_answered(const struct provider *provider);
+
 #endif

@@ -3,11 +3,12 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/protect.h"
+#include "format/json_object.h"
 #include "os/loop.h"
 #include "tree/tree.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,10 @@ static void changes_go_on(struct changes *c) {
 
 static void on_git(void *ctx, struct process_result *result) {
   struct changes *c = ctx;
+  static const char unread[] = "could not open directory"; /* git goes on without it */
+  const char *at = memmem(buf_c(&result->err), result->err.n, unread, strlen(unread));
+  if (at != NULL && c->tree->problem.code == ERR_NONE)
+    err_set(&c->tree->problem, ERR_INVALID, "git %.*s", (int)strcspn(at, "\n"), at);
   c->ok = result->why == PROCESS_END_EXITED && result->exit_code == 0 && !result->out.cut;
   buf_deinit(&c->output);
   c->output = result->out;
@@ -141,23 +146,28 @@ const char *changes_problem(const struct changes *c) {
 
 void changes_unknown(struct call_result *result, const char *problem) {
   size_t n = strlen(result->note);
-  (void)snprintf(result->note + n, sizeof result->note - n,
-                 "%sit is not known which files changed: %.100s", n > 0 ? "; " : "", problem);
+  print_into(result->note + n, sizeof result->note - n,
+             "%sit is not known which files changed: %.100s", n > 0 ? "; " : "", problem);
+  print_into(result->files_unknown, sizeof result->files_unknown, "%s", problem);
 }
 
-void changes_take(struct changes *c, struct call_result *result) {
+void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
   assert(!c->busy);
-  if (c->step != TREE_DONE || c->tree->changed == NULL) {
+  const json_t *all = c->tree->changed, *file;
+  size_t i, n = json_array_size(all);
+  if (c->tree->problem.code != ERR_NONE)
     changes_unknown(result, c->tree->problem.text);
+  if (c->step != TREE_DONE || all == NULL)
     return;
-  }
   json_decref(result->files);
-  result->files = c->tree->changed;
-  c->tree->changed = NULL;
-  while (json_array_size(result->files) > LIMIT_TREE_TOLD) {
-    json_array_remove(result->files, json_array_size(result->files) - 1);
-    result->files_more++;
-  }
+  result->files = json_array();
+  for (int pass = 0; pass < 2; pass++)
+    json_array_foreach((json_t *)all, i, file) {
+      bool first = n <= LIMIT_TREE_TOLD || protect_needs(wf, json_view(json_at(file, "path")));
+      if (first == (pass == 0) && json_array_size(result->files) < LIMIT_TREE_TOLD)
+        json_array_append(result->files, (json_t *)file);
+    }
+  result->files_more = n - json_array_size(result->files);
 }
 
 void changes_free(struct changes *c) {

@@ -13,6 +13,7 @@
 #define SEGUE_HOST_CHANGES_H
 
 #include "core/call.h"
+#include "core/workflow.h"
 #include "os/process.h"
 
 #include <uv.h>
@@ -32,10 +33,11 @@ struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(
 void changes_end(struct changes *c, void (*on_done)(void *ctx));
 /* Returns why the call's changes are not known; NULL: they are. */
 const char *changes_problem(const struct changes *c);
-void changes_take(struct changes *c, struct call_result *result);
+/* If there are very many, those that protect_needs come first. */
+void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result);
 void changes_free(struct changes *c); /* accepts NULL */
 
-/* Notes in a result why the call's changes are not known. */
+/* Notes in a result why the call's changes are not known, or not all. */
 void changes_unknown(struct call_result *result, const char *problem);
 
 #endif

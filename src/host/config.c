@@ -5,18 +5,18 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/movement_limits.h"
 #include "core/prompt.h"
 #include "format/yaml.h"
-#include "host/day_set.h"
-#include "host/notice_set.h"
+#include "host/daily_budget.h"
+#include "host/notify_config.h"
 #include "host/paths.h"
-#include "host/sandbox.h"
+#include "host/sandbox_config.h"
 #include "host/workspace_set.h"
 #include "store/store.h"
 #include "store/worker.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +35,8 @@ const struct config_key config_keys[] = {
      "where sessions work, and what goes into a worktree"},
     {"wait_for_reset", "on", NULL, NULL,
      "off: stop the session if a provider's limit lasts for hours, instead of waiting"},
+    {"wait_for_outage", "1h", NULL, NULL,
+     "how long a provider is waited for that cannot be reached or is overloaded, or off"},
     {"env", NULL, NULL, NULL, "variables that backends' processes get, besides the standard ones"},
     {"secrets", NULL, NULL, NULL, "variables that a movement gets only if it names them"},
     {"sandbox", "guard", NULL, NULL, "the sandbox for agents and commands: a level, or a map"},
@@ -154,7 +156,7 @@ static const char *not_one_word(struct str key, const struct yaml_node *value) {
 
 static bool config_read_notify(struct config *config, const char *path,
                                const struct yaml_node *node, struct err *err) {
-  config->notify = notice_set_read(path, node, err);
+  config->notify = notify_config_set_read(path, node, err);
   return config->notify != NULL;
 }
 
@@ -178,9 +180,25 @@ static bool config_read_options(struct config *config, const char *path,
   return true;
 }
 
+static bool says_off(const struct yaml_node *node) {
+  return str_eq_c(node->text, "off") || (node->kind == YAML_BOOL && !node->boolean);
+}
+
+/* False: nothing is waited for. */
+static bool config_read_outage_wait(struct config *config, const char *path,
+                                    const struct yaml_node *node, struct err *err) {
+  struct err why;
+  bool off = says_off(node);
+  config->outage_wait = off ? json_false() : yaml_to_json(node);
+  if (off || limits_check_duration(node->text, &why))
+    return true;
+  return wrong(err, path, node,
+               "wait_for_outage must be off, or a duration of at most 24h, such as 30m");
+}
+
 static bool config_read_reset_wait(struct config *config, const char *path,
                                    const struct yaml_node *node, struct err *err) {
-  bool off = str_eq_c(node->text, "off") || (node->kind == YAML_BOOL && !node->boolean);
+  bool off = says_off(node);
   if (!off && !str_eq_c(node->text, "on") && node->kind != YAML_BOOL)
     return wrong(err, path, node, "wait_for_reset must be on or off");
   config->no_reset_wait = off;
@@ -275,6 +293,7 @@ static const struct {
     {"workspace", config_read_workspace},
     {"env", config_read_env},
     {"wait_for_reset", config_read_reset_wait},
+    {"wait_for_outage", config_read_outage_wait},
     {"secrets", config_read_secrets},
     {"sandbox", config_read_sandbox},
     {"store", config_read_store},
@@ -294,9 +313,9 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "env, secrets, sandbox, store, shared_paths or providers";
-  (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
-                 near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
+      "wait_for_outage, env, secrets, sandbox, store, shared_paths or providers";
+  print_into(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
+             near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
 }
 
@@ -322,8 +341,8 @@ bool config_templates(struct config *config, const char *dir, struct err *err) {
     for (size_t i = 0; prompt_template_names[i]; i++) {
       char path[PATHS_BYTES + 128], key[64];
       struct buf text = {0};
-      (void)snprintf(key, sizeof key, "%s/%s", languages[l], prompt_template_names[i]);
-      (void)snprintf(path, sizeof path, "%s/%s", dir, key);
+      print_into(key, sizeof key, "%s/%s", languages[l], prompt_template_names[i]);
+      print_into(path, sizeof path, "%s/%s", dir, key);
       if (!file_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err)) {
         buf_deinit(&text);
         if (err->code == ERR_NOT_FOUND)
@@ -344,7 +363,7 @@ bool config_templates(struct config *config, const char *dir, struct err *err) {
 
 static bool read_templates(struct config *config, const char *dir, struct err *err) {
   char folder[PATHS_BYTES + 16];
-  (void)snprintf(folder, sizeof folder, "%s/prompts", dir);
+  print_into(folder, sizeof folder, "%s/prompts", dir);
   if (access(folder, F_OK) != 0 && errno == ENOENT)
     return true;
   return config_templates(config, folder, err);
@@ -370,7 +389,7 @@ bool config_load(struct config *config, struct err *err) {
   *config = (struct config){0};
   if (!paths_config(dir, err))
     return err->code == ERR_NOT_FOUND; /* no home: no configuration */
-  (void)snprintf(path, sizeof path, "%s/config.yaml", dir);
+  print_into(path, sizeof path, "%s/config.yaml", dir);
   bool ok = file_read(path, LIMIT_CONFIG_BYTES, &text, err);
   if (ok && str_trim(buf_view(&text)).n > 0)
     ok = read_config(config, path, buf_view(&text), err);
@@ -394,7 +413,7 @@ json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err) {
   path[0] = '\0';
   if (!paths_config(dir, err))
     return err->code == ERR_NOT_FOUND ? json_object() : NULL;
-  (void)snprintf(path, CONFIG_PATH_BYTES, "%s/config.yaml", dir);
+  print_into(path, CONFIG_PATH_BYTES, "%s/config.yaml", dir);
   if (!file_read(path, LIMIT_CONFIG_BYTES, &text, err)) {
     path[0] = '\0';
     return err->code == ERR_NOT_FOUND ? json_object() : NULL;
@@ -454,6 +473,8 @@ void config_resolve(const struct config *config, json_t *session_config) {
     json_object_set(session_config, "fallback", config->fallback);
   if (config->no_reset_wait)
     json_object_set_new(session_config, "wait_for_reset", json_false());
+  if (config->outage_wait)
+    json_object_set(session_config, "wait_for_outage", config->outage_wait);
   if (config->prices)
     json_object_set(session_config, "prices", config->prices);
   if (config->workspace)
@@ -484,6 +505,7 @@ void config_deinit(struct config *config) {
   json_decref(config->workspace);
   json_decref(config->shared_paths);
   json_decref(config->budget);
+  json_decref(config->outage_wait);
   json_decref(config->prices);
   json_decref(config->secrets);
   json_decref(config->sandbox);

@@ -5,13 +5,14 @@
  *   options: {temperature: 0.2}
  *   fallback: {claude: [codex, gemini]}   providers to ask when one cannot go on
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
- *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notice_set.h
- *   budget: {day: {cost: 20}}   what all sessions may use in a day, see day_set.h
+ *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notify_config.h
+ *   budget: {day: {cost: 20}}   what all sessions may use in a day, see daily_budget.h
  *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
+ *   wait_for_outage: 30m    how long a provider is waited for that is away, or off
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
- *   sandbox: guard          what confines agents and commands, see sandbox.h
+ *   sandbox: guard          what confines agents and commands, see sandbox_config.h
  *   store: postgres://HOST/DATABASE   where sessions are kept instead of a folder
  *   providers: {NAME: {...}}  settings of single backends; each defines its own
  *
@@ -33,11 +34,12 @@ struct config {
   const char **hidden;    /* names of both, borrowed: NULL-terminated, or NULL */
   json_t *fallback;       /* name -> list of names, or NULL */
   json_t *workspace;      /* settings for worktrees, or NULL */
-  json_t *notify;         /* from notice_set_read, or NULL */
+  json_t *notify;         /* from notify_config_set_read, or NULL */
   json_t *budget;         /* from day_set_read, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
   json_t *shared_paths;   /* folder -> label of the workers that have it, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */
+  json_t *outage_wait;    /* a duration, or false: off; or NULL */
   json_t *providers;      /* name -> settings, or NULL */
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };

@@ -7,11 +7,11 @@
 #include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
-#include "host/keys.h"
+#include "host/key_leak.h"
 #include "host/preflight.h"
-#include "host/steer.h"
-#include "store/line.h"
+#include "host/resume_options.h"
 #include "store/reader.h"
+#include "store/record_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,16 +36,6 @@ static bool fork_parse_from(const char *from, struct fork_place *place, struct e
          err_set(err, ERR_USAGE, "%.80s: runs are numbered from 1: MOVEMENT#N", from);
 }
 
-static void look_at(struct fork_place *place, const json_t *record) {
-  struct str movement = json_view(json_object_get(record, "movement"));
-  json_int_t run = json_integer_value(json_object_get(record, "movement_iteration"));
-  if (place->entered.n < LIMIT_ERROR_TEXT_BYTES / 2)
-    buf_printf(&place->entered, "%s" STR_FMT "#%" JSON_INTEGER_FORMAT,
-               place->entered.n > 0 ? ", " : "", STR_ARG(movement), run);
-  if (str_eq(movement, place->movement) && (place->run == 0 || place->run == run))
-    place->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
-}
-
 static bool fork_find(struct fork_place *place, const struct store_ref *ref, struct err *err) {
   static const char type[] = "\"turn_start\"";
   struct log_reader r;
@@ -56,8 +46,15 @@ static bool fork_find(struct fork_place *place, const struct store_ref *ref, str
     if (memmem(line.p, line.n, type, sizeof type - 1) == NULL)
       continue;
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    if (str_eq_c(json_view(json_object_get(record, "type")), "turn_start"))
-      look_at(place, record);
+    if (str_eq_c(json_view(json_object_get(record, "type")), "turn_start")) {
+      struct str movement = json_view(json_object_get(record, "movement"));
+      json_int_t run = json_integer_value(json_object_get(record, "movement_iteration"));
+      if (place->entered.n < LIMIT_ERROR_TEXT_BYTES / 2)
+        buf_printf(&place->entered, "%s" STR_FMT "#%" JSON_INTEGER_FORMAT,
+                   place->entered.n > 0 ? ", " : "", STR_ARG(movement), run);
+      if (str_eq(movement, place->movement) && (place->run == 0 || place->run == run))
+        place->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
+    }
     json_decref(record);
   }
   reader_close(&r);
@@ -70,12 +67,6 @@ static bool fork_blob(void *ctx, const char *sha256, struct buf *out, struct err
   return store_blob_get(ctx, sha256, out, err);
 }
 
-static void keep_first(struct fork *f, const json_t *record) {
-  const char *path = json_string_value(json_object_get(record, "workflow_path"));
-  f->workflow_path = path ? xstrdup(path) : NULL;
-  f->facets = json_incref(json_object_get(record, "facets"));
-}
-
 /* Folds the records before `end`; all of them when it is 0. */
 static bool fold_until(struct fork *f, const struct store_ref *ref, uint64_t end, struct err *err) {
   struct store store;
@@ -86,12 +77,15 @@ static bool fold_until(struct fork *f, const struct store_ref *ref, uint64_t end
   store_of(ref, &store);
   if (!reader_open(&r, ref, err))
     return false;
-  memcpy(f->hash, line_first_hash, sizeof f->hash);
+  memcpy(f->hash, record_line_first_hash, sizeof f->hash);
   while (ok && (end == 0 || f->core.seq + 1 < end) && reader_next(&r, &line) && r.whole) {
-    json_t *record = line_parse(line, f->hash, err);
+    json_t *record = record_line_parse(line, f->hash, err);
     ok = record != NULL && core_apply_json(&f->core, record, NULL, &source, err);
-    if (ok && f->core.seq == 1)
-      keep_first(f, record);
+    if (ok && f->core.seq == 1) {
+      const char *path = json_string_value(json_object_get(record, "workflow_path"));
+      f->workflow_path = path ? xstrdup(path) : NULL;
+      f->facets = json_incref(json_object_get(record, "facets"));
+    }
     json_decref(record);
   }
   reader_close(&r);
@@ -268,7 +262,7 @@ static bool settle_task(struct fork *f, struct err *err) {
 bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,
                  const struct provider_registry *registry, bool has_scenario, struct err *err) {
   json_decref(f->config);
-  f->config = steer_config(f->core.config, user, changed);
+  f->config = resume_options_config(f->core.config, user, changed);
   json_object_del(f->config, "submitted");
   json_object_del(f->config, "report_dir");
   settle_place(f);
@@ -283,7 +277,7 @@ bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const s
                                   has_scenario || json_object_get(f->config, "scenario") != NULL,
                               .has_task = f->task.bytes.n > 0,
                               .looks = true};
-  return steer_movements_known(changed, f->workflow, err) && fork_has_turn(f, err) &&
+  return resume_options_movements_known(changed, f->workflow, err) && fork_has_turn(f, err) &&
          preflight_passes(&p, err);
 }
 

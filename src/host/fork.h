@@ -8,7 +8,7 @@
  *   fork_deinit(&f)                              accepts a zeroed one
  *
  * Nothing is called again, and the parent's log is not changed. The new session's log holds all
- * that it needs (core/carry.c). What agents did to the working tree stays done, and their
+ * that it needs (core/fork_state.c). What agents did to the working tree stays done, and their
  * conversations keep everything said in them.
  *
  * Reading may run in the loop's pool: it touches only `f` and files. */
@@ -48,8 +48,8 @@ struct fork_place_wish {
   const char *merge; /* a commit that is merged into it before its first call; or NULL */
 };
 void fork_wish_place(struct fork *f, const struct fork_place_wish *wish);
-/* Makes the new session's settings. changed: members as of struct steer; cwd: another working
- * directory, or NULL. */
+/* Makes the new session's settings. changed: members as of struct resume_options; cwd: another
+ * working directory, or NULL. */
 bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,
                  const struct provider_registry *registry, bool has_scenario,
                  struct err *err) MUST_CHECK;

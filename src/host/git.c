@@ -3,13 +3,13 @@
 #include "host/git.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "os/loop.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void git_begin(struct git *git, struct process_table *processes) {
   *git = (struct git){.processes = processes};
@@ -178,6 +178,13 @@ void git_complaint(const struct git_answer *answer, struct buf *out) {
     buf_printf(out, "git exited with %d", answer->exit);
   else
     buf_str(out, line);
+}
+
+void git_drop_lock(const char *folder, const char *name) {
+  struct buf lock = {0};
+  buf_printf(&lock, "%s/%s.lock", folder, name);
+  (void)unlink(buf_c(&lock));
+  buf_deinit(&lock);
 }
 
 /* --- without a loop --- */

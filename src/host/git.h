@@ -20,7 +20,7 @@
 enum { GIT_WORDS = 80 };
 
 /* This file in git's folder says that a merge of segue's own is under way, see
- * cli/trees/underway.h. */
+ * cli/trees/integrate.c. */
 #define GIT_SEGUE_MERGE          "SEGUE_MERGE"
 #define GIT_SEGUE_MERGE_CONFLICT "conflict\n"
 
@@ -71,5 +71,7 @@ bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *e
 void git_answer_deinit(struct git_answer *answer);
 /* Appends git's message on one line, without "fatal:" and the like. */
 void git_complaint(const struct git_answer *answer, struct buf *out);
+/* Removes a lock that a killed git left in git's folder. */
+void git_drop_lock(const char *folder, const char *name);
 
 #endif

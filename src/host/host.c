@@ -1,24 +1,33 @@
-/* Starts, opens and ends sessions, and hands events to the core. */
+/* Starts, opens and ends sessions, hands events to the core, and makes what it decides durable with
+ * one write and one sync a batch, before the effects run. */
 #include "host/host.h"
 
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/apply.h"
 #include "format/json_value.h"
-#include "host/reports.h"
+#include "host/backends.h"
 #include "host/session.h"
 #include "host/workflow_cache.h"
 #include "os/clock.h"
-#include "os/leftover.h"
+#include "os/loop.h"
+#include "os/memory.h"
+#include "os/orphans.h"
 #include "os/random.h"
 #include "provider/api/api.h"
-#include "store/recall.h"
+#include "store/resolve_text.h"
 #include "store/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Sends the batch that is being filled, unless one is in flight. */
+static void session_flush(struct session *s);
+/* Does the same once the loop has reported what else ended at this moment, so that siblings share a
+ * sync. */
+static void session_flush_soon(struct session *s);
 
 /* --- events --- */
 
@@ -42,12 +51,12 @@ static json_t *host_prepare(void *ctx, const struct call_request *request,
 
 static bool host_day_refuses(void *ctx, struct str provider, bool begun, struct budget_hit *hit) {
   const struct session *s = ctx;
-  return day_book_refuses(&s->host->day, day_set_of(s->registry), provider, begun, hit);
+  return daily_usage_refuses(&s->host->day, day_set_of(s->registry), provider, begun, hit);
 }
 
 static bool host_day_notes(void *ctx, struct str provider, struct budget_hit *hit) {
   const struct session *s = ctx;
-  return day_book_near(&s->host->day, day_set_of(s->registry), provider, hit);
+  return daily_usage_near(&s->host->day, day_set_of(s->registry), provider, hit);
 }
 
 static void host_day_count(void *ctx, struct str provider, const struct spend *spend) {
@@ -56,7 +65,13 @@ static void host_day_count(void *ctx, struct str provider, const struct spend *s
                                       [BUDGET_COST] = spend->cost_nano,
                                       [BUDGET_TIME] = spend->duration_ms,
                                       [BUDGET_CALLS] = spend->begun};
-  day_book_add(&s->host->day, provider, used);
+  daily_usage_add(&s->host->day, provider, used);
+}
+
+static bool host_has_answered(void *ctx, struct str provider) {
+  const struct session *s = ctx;
+  const struct provider *p = registry_find(s->registry, provider);
+  return p != NULL && backends_answered(p);
 }
 
 static void core_env_of(struct session *s, struct core_env *env) {
@@ -67,6 +82,7 @@ static void core_env_of(struct session *s, struct core_env *env) {
                            .day_refuses = day_set_of(s->registry) ? host_day_refuses : NULL,
                            .day_count = day_set_of(s->registry) ? host_day_count : NULL,
                            .day_notes = day_set_of(s->registry) ? host_day_notes : NULL,
+                           .has_answered = host_has_answered,
                            .ctx = s,
                            .attended = s->host->attended,
                            .draining = s->host->draining};
@@ -146,9 +162,9 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
     if (host->processes != NULL) {
       host->api = api_new(loop, host->processes);
       host->templates = prompt_templates_new();
-      sealer_init(&host->sealer, loop, store);
-      gate_init(&host->gate, loop, registry, store, session_on_gate);
-      day_book_init(&host->day);
+      ledger_writer_init(&host->sealer, loop, store);
+      call_queue_init(&host->gate, loop, registry, store, session_on_gate);
+      daily_usage_init(&host->day);
       folder_queue_init(&host->folders, loop);
       return true;
     }
@@ -160,9 +176,9 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
 
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
-  day_book_deinit(&host->day);
-  sealer_deinit(&host->sealer);
-  gate_deinit(&host->gate);
+  daily_usage_deinit(&host->day);
+  ledger_writer_deinit(&host->sealer);
+  call_queue_deinit(&host->gate);
   folder_queue_deinit(&host->folders);
   api_free(host->api);
   process_table_free(host->processes);
@@ -216,7 +232,7 @@ static void on_handle_closed(uv_handle_t *handle) {
     free(s);
 }
 
-struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
+static struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
   struct session *s = xcalloc(1, sizeof *s);
   s->host = host;
   s->registry = host->registry;
@@ -229,6 +245,20 @@ struct session *session_new(struct host *host, const struct watcher *watcher, vo
   s->open_handles = 2;
   host->session_count++;
   return s;
+}
+
+static void records_clear(struct session_batch *b) {
+  for (size_t i = 0; i < b->record_count; i++)
+    record_free(b->records[i]);
+  free(b->records);
+  b->records = NULL;
+  b->record_count = 0;
+}
+
+static void batch_clear(struct session_batch *b) {
+  records_clear(b);
+  free(b->effects);
+  *b = (struct session_batch){0};
 }
 
 void session_free(struct session *s) {
@@ -342,13 +372,38 @@ struct session *host_start(struct host *host, const struct session_params *param
  * session ends. */
 static void end_leftovers(struct session *s) {
   char text[128];
-  size_t n = s->may_have_leftovers ? leftover_end(s->core.session) : 0;
+  size_t n = s->may_have_leftovers ? orphan_end(s->core.session) : 0;
   s->may_have_leftovers = false;
   if (n == 0)
     return;
-  (void)snprintf(text, sizeof text, "%zu process%s of its last run %s ended", n, n == 1 ? "" : "es",
-                 n == 1 ? "was" : "were");
+  print_into(text, sizeof text, "%zu process%s of its last run %s ended", n, n == 1 ? "" : "es",
+             n == 1 ? "was" : "were");
   session_trouble(s, text);
+}
+
+static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
+  return store_read(ctx, seq, err);
+}
+
+/* Reads the prompts of calls from before the recovery back into memory: prepare and the provider
+ * need them. */
+static bool session_recall(struct session *s, struct err *err) {
+  const struct resolve recall = {s->log, read_back, s->host->store};
+  if (s->recalled)
+    return true;
+  s->recalled = true;
+  for (struct turn *turn = s->core.turns; turn; turn = turn->next)
+    for (struct call *call = turn->calls; call; call = call->next) {
+      if (call->state == CALL_DONE)
+        continue;
+      json_t *record = store_read(s->log, call->prompt_seq, err);
+      bool ok = record != NULL &&
+                resolve_parts(&recall, json_object_get(record, "prompt"), &call->prompt, err);
+      json_decref(record);
+      if (!ok)
+        return err_wrap(err, "the prompt of call %ld cannot be read back", call->id);
+    }
+  return true;
 }
 
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
@@ -422,7 +477,7 @@ void host_stop(struct session *s, const char *reason, const char *message) {
   if (s->full_since != 0 && uv_is_active((uv_handle_t *)&s->disk_timer)) {
     struct err err;
     uv_timer_stop(&s->disk_timer);
-    (void)err_set(&err, ERR_FULL, "stopped while the disk was full");
+    err_set(&err, ERR_FULL, "stopped while the disk was full");
     session_break(s, &err, true);
   }
 }
@@ -433,10 +488,9 @@ bool host_stop_poison(struct session *s) {
   unsigned deaths = worker_deaths(s->log, &died);
   if (deaths < LIMIT_STORE_DEATHS || s->core.status != SESSION_RUNNING)
     return false;
-  (void)snprintf(
-      message, sizeof message,
-      "%u workers died while they had it, and no turn ended between; the last was %.300s", deaths,
-      died);
+  print_into(message, sizeof message,
+             "%u workers died while they had it, and no turn ended between; the last was %.300s",
+             deaths, died);
   end_leftovers(s);
   host_stop(s, "poison", message);
   return true;
@@ -449,7 +503,7 @@ void host_lost(struct session *s, const char *why) {
     return;
   if (waits)
     uv_timer_stop(&s->disk_timer);
-  (void)err_set(&err, ERR_LOCKED, "%s", why);
+  err_set(&err, ERR_LOCKED, "%s", why);
   session_break(s, &err, waits);
 }
 
@@ -511,4 +565,331 @@ bool session_settle(struct session *s, struct err *err) {
 
 uint64_t session_recovered(const struct session *s) {
   return s->recovered_seq;
+}
+
+/* --- appending --- */
+
+/* Gives free memory back to the system: many sessions in one wave leave holes in the heap. */
+static void give_back_memory(struct host *host, size_t logged) {
+  host->logged_since_trim += logged;
+  if (host->logged_since_trim < LIMIT_TRIM_BYTES)
+    return;
+  host->logged_since_trim = 0;
+  memory_give_back(64 * 1024);
+}
+
+/* Gives the durable record that its log ends with. */
+static void session_head(const struct session *s, enum ledger_kind kind,
+                         struct ledger_entry *head) {
+  *head = (struct ledger_entry){.kind = kind, .seq = store_log_seq(s->log)};
+  memcpy(head->session, s->core.session, sizeof head->session);
+  memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
+}
+
+static void seal(struct session *s, const struct ledger_entry *head) {
+  ledger_writer_add(&s->host->sealer, head, s->host->sync_now);
+}
+
+/* Seals the log after its decision's last record, if that is a stop or an end. */
+static void seal_end(struct session *s) {
+  struct ledger_entry head;
+  bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
+  if (s->log == NULL)
+    return;
+  if (s->cut != NULL)
+    seal(s, &s->cut_head);
+  json_decref(s->cut);
+  s->cut = NULL;
+  uint64_t seq = store_log_seq(s->log);
+  if (!over || s->core.seq != seq || s->sealed_seq == seq)
+    return;
+  s->sealed_seq = seq;
+  session_head(s, s->core.status == SESSION_ENDED ? LEDGER_END : LEDGER_STOP, &head);
+  seal(s, &head);
+}
+
+const double host_append_bounds_ms[HOST_APPEND_BUCKETS] = {0.5, 1,  2.5, 5,   10,
+                                                           25,  50, 100, 250, 1000};
+
+static void count_append(struct session *s) {
+  struct host_appends *a = &s->host->appends;
+  uint64_t us = clock_mono_us() - s->append_us;
+  size_t i = 0;
+  while (i < HOST_APPEND_BUCKETS && (double)us > host_append_bounds_ms[i] * 1000)
+    i++;
+  a->buckets[i]++;
+  a->count++;
+  a->sum_us += us;
+}
+
+static void finish_durable_batch(struct session *s, struct str lines) {
+  struct session_batch done = s->flying;
+  /* The batch is in flight until its effects have run; what is decided meanwhile waits. */
+  s->flying = (struct session_batch){0};
+  struct str rest = lines;
+  for (size_t i = 0; i < done.record_count; i++) {
+    struct str line = {"", 0};
+    if (rest.p != NULL && rest.n > 0) {
+      line = str_next_line(&rest);
+      line.n++; /* its newline */
+    }
+    if (s->watcher && s->watcher->record)
+      s->watcher->record(s->watcher_ctx, done.records[i], line);
+  }
+  seal_end(s);
+  session_run_effects(s, &done);
+  s->in_flight = false;
+  batch_clear(&done);
+  give_back_memory(s->host, lines.n);
+  session_flush(s);
+  session_maybe_finish(s);
+}
+
+/* Breaks the session: from now on nothing leaves it, and the log is all there is. `append_over`
+ * says that no append will call back. */
+void session_break(struct session *s, const struct err *err, bool append_over) {
+  if (s->life != LIFE_BROKEN) {
+    s->broken_err = xmalloc(sizeof *err);
+    *s->broken_err = *err;
+    session_set_life(s, LIFE_BROKEN);
+  }
+  if (append_over)
+    s->in_flight = false;
+  if (!s->in_flight)
+    batch_clear(&s->flying);
+  batch_clear(&s->filling);
+  session_begin_finish(s);
+  session_maybe_finish(s);
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err);
+
+static void on_disk_timer(uv_timer_t *timer) {
+  struct session *s = timer->data;
+  store_append_again(s->log, s->host->loop, on_appended, s);
+}
+
+void session_trouble(const struct session *s, const char *message) {
+  if (s->watcher && s->watcher->trouble)
+    s->watcher->trouble(s->watcher_ctx, message);
+}
+
+void session_end_pause(struct session *s) {
+  bool full = s->paused == NULL || s->paused_full;
+  free(s->paused);
+  s->paused = NULL;
+  session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
+}
+
+bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since) {
+  uint64_t now = uv_now(s->host->loop);
+  if (*full_since == 0) {
+    char text[sizeof err->text + 64];
+    bool full = err->code == ERR_FULL; /* else a shared store does not answer */
+    *full_since = now ? now : 1;
+    print_into(text, sizeof text, "%s: waiting for %s", err->text, full ? "space" : "it");
+    free(s->paused);
+    s->paused = xstrdup(text);
+    s->paused_full = full;
+    session_trouble(s, text);
+  }
+  return now - *full_since < s->host->disk_full_wait_ms;
+}
+
+/* Keeps the batch and tries again, as long as that makes sense. */
+static bool wait_for_space(struct session *s, const struct err *err) {
+  if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
+    return false; /* nothing would be lost, and the session is leaving */
+  if (!session_begin_pause(s, err, &s->full_since))
+    return false;
+  uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
+  return true;
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err) {
+  struct session *s = ctx;
+  if (result == STORE_FULL && s->life != LIFE_BROKEN && wait_for_space(s, err))
+    return;
+  if (result != STORE_OK || s->life == LIFE_BROKEN) {
+    session_break(s, err, true);
+    return;
+  }
+  if (s->full_since != 0)
+    session_end_pause(s);
+  s->full_since = 0;
+  if (s->flying.record_count > 0 && s->log != NULL)
+    count_append(s);
+  finish_durable_batch(s, lines);
+}
+
+/* Reports an append that finished at once, or that there was nothing to append. */
+static void report_now(struct session *s) {
+  struct buf lines = s->now_lines;
+  s->now_lines = (struct buf){0};
+  struct err *err = s->now_err;
+  s->now_err = NULL;
+  on_appended(s, s->now_result, buf_view(&lines), err);
+  buf_deinit(&lines);
+  free(err);
+}
+
+static void append_on_soon(uv_timer_t *timer) {
+  report_now(timer->data);
+}
+
+static void on_gathered(uv_timer_t *timer) {
+  session_flush(timer->data);
+}
+
+static void session_flush_soon(struct session *s) {
+  if (s->life == LIFE_RUNNING)
+    uv_timer_start(&s->soon, on_gathered, 0, 0);
+  else
+    session_flush(s);
+}
+
+static uint64_t first_seq(const struct session_batch *b) {
+  return b->records[0]->seq;
+}
+
+static void session_flush(struct session *s) {
+  if (s->in_flight || s->life == LIFE_BROKEN ||
+      (s->filling.record_count == 0 && s->filling.effect_count == 0))
+    return;
+  s->flying = s->filling;
+  s->filling = (struct session_batch){0};
+  s->in_flight = true;
+  s->now_result = STORE_OK;
+  s->append_us = clock_mono_us();
+  bool append = s->log != NULL && s->flying.record_count > 0;
+  bool over = !append || (s->host->sync_now && s->pool_appends == 0);
+  if (append && over) {
+    /* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */
+    uint64_t start_us = clock_mono_us();
+    s->now_result = store_append_now(s->log, first_seq(&s->flying), s->flying.records,
+                                     s->flying.record_count, &s->now_lines, &s->now_err);
+    if (clock_mono_us() - start_us > LIMIT_SYNC_NOW_MS * 1000ull)
+      s->pool_appends = LIMIT_SYNC_POOL_COUNT;
+  } else if (append) {
+    s->pool_appends -= s->pool_appends > 0;
+    store_append(s->log, s->host->loop, first_seq(&s->flying), s->flying.records,
+                 s->flying.record_count, on_appended, s);
+  }
+  if (s->watcher == NULL || s->watcher->record == NULL)
+    records_clear(&s->flying);
+  if (over && s->life == LIFE_OPENING)
+    uv_timer_start(&s->soon, append_on_soon, 0, 0);
+  else if (over)
+    report_now(s);
+}
+
+/* --- opening --- */
+
+struct folding {
+  struct session *s;
+  struct core_source source;
+};
+
+static bool fold_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
+  const struct session *s = ctx;
+  return store_blob_get(s->host->store, sha256, out, err);
+}
+
+static bool fold_record(void *ctx, const json_t *record, struct err *err) {
+  struct folding *f = ctx;
+  struct core *core = &f->s->core;
+  struct workflow_cache *cache = f->s->host->workflows;
+  bool first = core->status == SESSION_NEW;
+  struct workflow *known = first ? workflow_cache_find(cache, record) : NULL;
+  bool ok = core_apply_json(core, record, known, &f->source, err);
+  if (ok && first && known == NULL)
+    workflow_cache_put(cache, record, core->workflow);
+  workflow_unref(known);
+  return ok;
+}
+
+/* Reads the log into the session, which has none yet. */
+static bool open_read(struct session *s, const struct store_ref *ref, struct store_mend *mend,
+                      struct err *err) {
+  struct folding folding = {s, {.ctx = s, .blob = fold_blob}};
+  s->log = store_attach(s->host->store, ref, fold_record, &folding, mend, err);
+  return s->log != NULL;
+}
+
+static void open_over(struct session *s, const struct store_mend *mend) {
+  s->recovered_seq = s->core.seq;
+  s->may_have_leftovers = s->core.seq > 1;
+  if (mend->notification[0])
+    session_trouble(s, mend->notification);
+  if (mend->cut_bytes > 0)
+    session_head(s, LEDGER_CUT, &s->cut_head);
+  if (mend->cut_bytes > 0)
+    s->cut =
+        json_pack("{sI sI ss ss}", "records", (json_int_t)mend->cut_records, "bytes",
+                  (json_int_t)mend->cut_bytes, "sha256", mend->cut_sha256, "by", s->host->cut_by);
+  session_set_life(s, s->core.status == SESSION_ENDED ? LIFE_FINISHED : LIFE_RUNNING);
+}
+
+struct session *host_open(struct host *host, const struct store_ref *ref,
+                          const struct watcher *watcher, void *ctx, struct err *err) {
+  struct session *s = session_new(host, watcher, ctx);
+  struct store_mend mend = {.cut = host->cut_by != NULL};
+  assert(host->store != NULL);
+  if (!open_read(s, ref, &mend, err)) {
+    session_free(s);
+    return NULL;
+  }
+  open_over(s, &mend);
+  return s;
+}
+
+/* --- opening: in the pool --- */
+
+/* DESIGN. Work in the pool touches only the session that is being opened, which nobody else has
+ * yet, and the cache of workflows, which has a lock. */
+
+struct opening {
+  uv_work_t work;
+  struct session *s;
+  struct store_ref ref;
+  struct store_mend mend;
+  struct err err;
+  bool ok;
+  host_opened_fn opened;
+};
+
+static void opening_work(uv_work_t *work) {
+  struct opening *o = work->data;
+  struct err ignored; /* whoever goes on with it asks again, and is told */
+  o->ok = open_read(o->s, &o->ref, &o->mend, &o->err);
+  if (o->ok && o->s->core.status != SESSION_ENDED && !session_recall(o->s, &ignored))
+    o->s->recalled = false;
+}
+
+static void opening_over(uv_work_t *work, int status) {
+  struct opening *o = work->data;
+  struct session *s = o->s;
+  void *ctx = s->watcher_ctx;
+  assert(status == 0);
+  if (o->ok) {
+    open_over(s, &o->mend);
+  } else {
+    session_free(s);
+    s = NULL;
+  }
+  o->opened(ctx, s, &o->err);
+  free(o);
+}
+
+void host_open_later(struct host *host, const struct store_ref *ref, const struct watcher *watcher,
+                     void *ctx, host_opened_fn opened) {
+  struct opening *o = xcalloc(1, sizeof *o);
+  assert(host->store != NULL);
+  o->s = session_new(host, watcher, ctx);
+  o->ref = *ref;
+  o->opened = opened;
+  o->work.data = o;
+  loop_work(host->loop, &o->work, opening_work, opening_over);
 }

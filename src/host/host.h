@@ -21,10 +21,10 @@
 #define SEGUE_HOST_HOST_H
 
 #include "core/decide.h"
-#include "host/day_book.h"
-#include "host/folder_queue.h"
-#include "host/gate.h"
-#include "host/seal.h"
+#include "host/call_queue.h"
+#include "host/daily_usage.h"
+#include "host/folder_lock.h"
+#include "host/ledger_writer.h"
 #include "os/process.h"
 #include "provider/registry.h"
 #include "store/store.h"
@@ -50,10 +50,10 @@ struct host {
   struct process_table *processes;
   struct api *api;
   const struct provider_registry *registry; /* for sessions that begin now; borrowed by them */
-  struct gate gate;                         /* what all its sessions share of the providers */
-  struct day_book day;                      /* what the user's sessions used today */
+  struct call_queue gate;                   /* what all its sessions share of the providers */
+  struct daily_usage day;                   /* what the user's sessions used today */
   struct folder_queue folders;              /* for sessions that edit */
-  struct sealer sealer;                     /* for sessions that stop and end */
+  struct ledger_writer sealer;              /* for sessions that stop and end */
   struct chain_schemas schemas;
   struct prompt_templates *templates;
   uint64_t disk_full_wait_ms;
@@ -142,8 +142,8 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) MUST_CHECK;
 
-/* Ends what is under way and records nothing of it, since another owner may continue the session.
- * */
+/* Ends what is under way and records nothing of it, since another owner may continue the
+ * session. */
 void host_lost(struct session *s, const char *why);
 void host_stop(struct session *s, const char *reason, const char *message);
 /* Instead of host_go: stops a session that brought down too many workers. False: it did not. */

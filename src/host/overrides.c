@@ -7,7 +7,6 @@
 #include "host/paths.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,13 +44,8 @@ static bool each_entry(const char *folder, entry_fn each, struct err_list *warni
 static void overrides_add(struct err_list *warnings, const char *folder, const char *name,
                           const char *what, const char *hint) {
   struct err err;
-  (void)err_set(&err, ERR_FILE, "%s/%s %s%s", folder, name, what, hint);
+  err_set(&err, ERR_FILE, "%s/%s %s%s", folder, name, what, hint);
   err_list_add(warnings, &err);
-}
-
-static void overrides_list(struct buf *out, const char *const *names) {
-  for (size_t i = 0; names[i] != NULL; i++)
-    buf_printf(out, "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
 static void check_template(const char *folder, const char *name, struct err_list *warnings) {
@@ -64,7 +58,8 @@ static void check_template(const char *folder, const char *name, struct err_list
   else
     buf_puts(&hint, "the templates are ");
   if (near == NULL)
-    overrides_list(&hint, prompt_template_names);
+    for (size_t i = 0; prompt_template_names[i] != NULL; i++)
+      buf_printf(&hint, "%s%s", i > 0 ? ", " : "", prompt_template_names[i]);
   overrides_add(warnings, folder, name, "replaces no prompt: ", buf_c(&hint));
   buf_deinit(&hint);
 }
@@ -77,7 +72,7 @@ static void ignore_entry(const char *folder, const char *name, struct err_list *
 
 static void check_language(const char *folder, const char *name, struct err_list *warnings) {
   char path[OVERRIDE_PATH_BYTES];
-  (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+  print_into(path, sizeof path, "%s/%s", folder, name);
   if (is_listed(name, languages))
     (void)each_entry(path, check_template, warnings);
   else if (each_entry(path, ignore_entry, warnings))
@@ -92,7 +87,7 @@ void overrides_check(struct err_list *warnings) {
   struct err err;
   if (!paths_config(dir, &err))
     return; /* no home: no configuration */
-  (void)snprintf(folder, sizeof folder, "%s/prompts", dir);
+  print_into(folder, sizeof folder, "%s/prompts", dir);
   (void)each_entry(folder, check_language, warnings);
 }
 

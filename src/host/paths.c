@@ -40,9 +40,9 @@ bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) {
     if (strlen(chosen) >= PATHS_BYTES / 2)
       return err_set(err, ERR_LIMIT, "the path of the log folder is too long");
     if (chosen[0] == '/')
-      (void)snprintf(out, PATHS_BYTES, "%s", chosen);
+      print_into(out, PATHS_BYTES, "%s", chosen);
     else if (getcwd(cwd, sizeof cwd) != NULL)
-      (void)snprintf(out, PATHS_BYTES, "%s/%s", cwd, chosen);
+      print_into(out, PATHS_BYTES, "%s/%s", cwd, chosen);
     else
       return err_set(err, ERR_IO, "the current folder is gone");
     return true;
@@ -68,7 +68,7 @@ static bool is_home(const struct stat *st) {
 static bool paths_is_repository(const char *dir) {
   char path[PATHS_BYTES];
   struct stat st;
-  (void)snprintf(path, sizeof path, "%s/.git", dir);
+  print_into(path, sizeof path, "%s/.git", dir);
   return lstat(path, &st) == 0;
 }
 
@@ -86,7 +86,7 @@ static size_t project_ceiling(const char *dir) {
   char at[PROJECT_BYTES];
   struct stat first, st;
   size_t n = strlen(dir);
-  (void)snprintf(at, sizeof at, "%s", dir);
+  print_into(at, sizeof at, "%s", dir);
   if (stat(at, &first) != 0)
     return n;
   for (;;) {
@@ -114,15 +114,15 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
   size_t n = at ? strlen(at) : 0,
          ceiling = n > 0 && n < PROJECT_BYTES ? project_ceiling(at) : n + 1;
   while (n >= ceiling) {
-    (void)snprintf(out, PATHS_BYTES, "%.*s/.segue", n > 1 ? (int)n : 0, at);
+    print_into(out, PATHS_BYTES, "%.*s/.segue", n > 1 ? (int)n : 0, at);
     bool is_there = lstat(out, &link) == 0 && stat(out, &st) == 0 && S_ISDIR(st.st_mode);
     if (is_there && is_own(&st, &link)) {
-      (void)snprintf(out + strlen(out), PATHS_BYTES - strlen(out), "/facets");
+      print_into(out + strlen(out), PATHS_BYTES - strlen(out), "/facets");
       free(at);
       return;
     }
     if (is_there && foreign[0] == '\0')
-      (void)snprintf(foreign, PATHS_BYTES, "%s", out);
+      print_into(foreign, PATHS_BYTES, "%s", out);
     if (n <= 1)
       break;
     n = parent_of(at, n);
@@ -153,7 +153,7 @@ static bool paths_project_workflows(const char *cwd, char out[PATHS_BYTES]) {
   char *facets = strrchr(out, '/');
   if (facets == NULL)
     return false;
-  (void)snprintf(facets, PATHS_BYTES - (size_t)(facets - out), "/workflows");
+  print_into(facets, PATHS_BYTES - (size_t)(facets - out), "/workflows");
   return true;
 }
 
@@ -187,7 +187,7 @@ void paths_workflows(const char *cwd, paths_tell *tell, void *ctx) {
       const char *end = strstr(entry->d_name, ".yaml");
       if (end == NULL || end == entry->d_name || end[5] != '\0')
         continue;
-      (void)snprintf(name, sizeof name, "%.*s", (int)(end - entry->d_name), entry->d_name);
+      print_into(name, sizeof name, "%.*s", (int)(end - entry->d_name), entry->d_name);
       tell(ctx, name, folder);
     }
     if (dir != NULL)
@@ -202,15 +202,54 @@ void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]) {
     (void)paths_workflow_folder(3, "", shipped);
 }
 
-bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]) {
-  char folder[PATHS_BYTES];
-  if (word[0] == '\0' || strpbrk(word, "/.") != NULL || access(word, F_OK) == 0)
-    return false;
-  for (size_t i = 0; paths_workflow_folder(i, cwd, folder); i++)
-    if (folder[0] != '\0' && snprintf(out, PATHS_BYTES, "%s/%s.yaml", folder, word) < PATHS_BYTES &&
-        access(out, R_OK) == 0)
-      return true;
-  return false;
+/* Holds names of workflows, one of which a misspelt name may mean. */
+enum { NAMES_MAX = 128 };
+
+struct paths_names {
+  char name[NAMES_MAX][64];
+  const char *list[NAMES_MAX + 1]; /* ended by a NULL */
+  size_t count;
+};
+
+static void paths_keep_name(void *ctx, const char *name, const char *folder) {
+  struct paths_names *names = ctx;
+  (void)folder;
+  if (names->count == NAMES_MAX || strlen(name) >= sizeof names->name[0])
+    return;
+  print_into(names->name[names->count], sizeof names->name[0], "%s", name);
+  names->list[names->count] = names->name[names->count];
+  names->count++;
+}
+
+const char *paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES],
+                           struct err *err) {
+  char folder[PATHS_BYTES], hidden[PATHS_BYTES], *at = out;
+  size_t i;
+  *err = (struct err){0};
+  if (word[0] == '\0' || strpbrk(word, "/.") != NULL)
+    return word;
+  for (i = 0; paths_workflow_folder(i, cwd, folder); i++) {
+    if (folder[0] == '\0' || snprintf(at, PATHS_BYTES, "%s/%s.yaml", folder, word) >= PATHS_BYTES ||
+        access(at, R_OK) != 0)
+      continue;
+    if (at == hidden)
+      break;
+    at = hidden;
+  }
+  if (at == out) {
+    struct paths_names names = {0};
+    paths_workflows(cwd, paths_keep_name, &names);
+    const char *near = str_nearest(str_from(word), names.list);
+    err_set(err, ERR_NOT_FOUND, "there is no workflow named %.300s: %s%.300s%s", word,
+            near ? "did you mean " : "segue help run says where they are; a file is ./",
+            near ? near : word, near ? "?" : "");
+    return NULL;
+  }
+  if (i <= 3)
+    err_set(err, ERR_INVALID,
+            "%.80s is %.300s here, which hides %s: for that one write its path, %.300s", word, out,
+            i == 1 ? "yours" : "segue's own", hidden);
+  return out;
 }
 
 void paths_home_facets(char out[PATHS_BYTES]) {
@@ -245,7 +284,7 @@ static void make_folders(char *path) {
 
 bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) {
   char below[64];
-  (void)snprintf(below, sizeof below, "/%s", name);
+  print_into(below, sizeof below, "/%s", name);
   if (!xdg("XDG_STATE_HOME", ".local/state", below, out, err))
     return false;
   make_folders(out);
@@ -261,7 +300,7 @@ void paths_note_last(const char *log_name) {
   *slash = '\0';
   make_folders(path);
   *slash = '/';
-  (void)snprintf(temp, sizeof temp, "%s.%ld", path, (long)getpid());
+  print_into(temp, sizeof temp, "%s.%ld", path, (long)getpid());
   int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0)
     return;
@@ -278,7 +317,7 @@ bool paths_read_last(char out[PATHS_BYTES]) {
   bool ok = xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err) &&
             file_read(path, PATHS_BYTES - 1, &b, &err) && b.n > 0;
   if (ok)
-    (void)snprintf(out, PATHS_BYTES, "%s", b.p);
+    print_into(out, PATHS_BYTES, "%s", b.p);
   buf_deinit(&b);
   return ok;
 }

@@ -18,10 +18,13 @@ bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
  * folders up to that, on one file system. A .segue counts if this user owns it and not everybody
  * may write to it; the first one passed over goes to `foreign` ("": none). */
 void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[PATHS_BYTES]);
-/* Finds the file of a workflow given only by name: NAME.yaml in .segue/workflows of the project
- * around cwd, in workflows/ of the user's configuration, or among those that come with segue, in
- * this order. False: `word` is a path, or there is none. */
-bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]);
+/* Returns the file of a workflow: `word` itself if it is a path, which has a slash or a dot; for a
+ * name NAME.yaml in .segue/workflows of the project around cwd, in workflows/ of the user's
+ * configuration, or among those that come with segue, in this order. A name is never a file of the
+ * current folder, which a repository could have. NULL: there is none of that name, as err says.
+ * Otherwise err says which next file of that name is hidden; ERR_NONE: none is. */
+const char *paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES],
+                           struct err *err) MUST_CHECK;
 
 /* Reports the name and folder of each such workflow, in that order. cwd NULL: the process's. */
 typedef void paths_tell(void *ctx, const char *name, const char *folder);

@@ -4,16 +4,14 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/decide.h"
-#include "core/sandbox.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "host/day_book.h"
-#include "host/plan_budget.h"
-#include "host/plan_cost.h"
-#include "host/reach.h"
+#include "host/daily_usage.h"
+#include "host/reachable.h"
 #include "provider/probe.h"
-#include "store/brief.h"
+#include "store/summary.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -23,26 +21,76 @@ struct planning {
   const struct preflight *p;
   json_t *movements;      /* one for each of the workflow */
   double *calls, *output; /* at worst, of one turn of each: calls, dollars of answers */
-  json_t *budget;         /* see plan_budget.h */
+  json_t *budget;         /* as plan_budget makes it */
   json_t *unknown;        /* why the cost has no bound: names of models and movements */
 };
+
+/* --- the most that a walk can add up to --- */
+
+/* Adds one turn: the best of what can follow each movement. Returns true if something grew. */
+static bool plan_step(const struct workflow *wf, const double *weights, const double *before,
+                      double *after) {
+  bool grew = false;
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    double most = 0;
+    for (size_t k = 0; k < wf->movements[i].rule_count; k++) {
+      int next = wf->movements[i].rule_next[k];
+      if (next >= 0 && before[next] > most)
+        most = before[next];
+    }
+    after[i] = weights[i] + most;
+    grew |= after[i] > before[i];
+  }
+  return grew;
+}
+
+/* Returns the largest sum of weights (one for each movement, none below 0) along a walk from the
+ * initial movement that the rules and max_movements allow; -1: there is no limit. */
+static double plan_worst(const struct workflow *wf, const double *weights) {
+  size_t n = wf->movement_count;
+  double *now = xcalloc(n + 1, sizeof *now), *then = xcalloc(n + 1, sizeof *then), most = 0, sum;
+  bool endless = wf->max_movements == MOVEMENTS_INFINITE, grows = true;
+  long turns = endless ? (long)n + 1 : wf->max_movements, turn = 0;
+  for (; turn < turns && turn < LIMIT_PLAN_TURNS && grows; turn++) {
+    grows = plan_step(wf, weights, now, then);
+    memcpy(now, then, n * sizeof *now);
+  }
+  for (size_t i = 0; i < n; i++)
+    most = weights[i] > most ? weights[i] : most;
+  sum = now[wf->initial];
+  if (grows && turn < turns) /* the turns not walked: each costs at most the worst one */
+    sum += (double)(turns - turn) * most;
+  if (endless && grows && turn == turns)
+    sum = -1;
+  free(now);
+  free(then);
+  return sum;
+}
+
+/* Returns the value below which `percent` of the sorted numbers lie, by nearest rank. count > 0. */
+static double plan_rank(const double *sorted, size_t count, unsigned percent) {
+  assert(count > 0);
+  assert(percent <= 100);
+  size_t rank = (count * percent + 99) / 100;
+  return sorted[rank > 0 ? rank - 1 : 0];
+}
 
 /* --- what a turn can come to --- */
 
 /* Returns how many calls of one turn fall to this part at worst. */
-static double part_calls(const struct movement *m, enum reach_role role, size_t votes) {
+static double part_calls(const struct movement *m, enum reachable_role role, size_t votes) {
   double reasks = 1.0 + m->judge.max_reasks, sum = 0;
   double corrections = m->structured ? m->structured->max_reasks : 0, checks = 1 + corrections;
   const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
   switch (role) {
-  case REACH_WORK:
+  case REACHABLE_WORK:
     return 1;
-  case REACH_CORRECT:
+  case REACHABLE_CORRECT:
     return corrections;
-  case REACH_JUDGE:
-  case REACH_VOTE:
+  case REACHABLE_JUDGE:
+  case REACHABLE_VOTE:
     break;
-  case REACH_ROLE_COUNT:
+  case REACHABLE_ROLE_COUNT:
     BUG("no role");
   }
   for (size_t i = 0; i < m->judge.stage_count; i++)
@@ -69,15 +117,15 @@ static void plan_unknown(struct planning *plan, const char *what, struct str nam
 }
 
 /* Returns the most that one answer can cost, in dollars, from the dearest who can be asked. */
-static double answer_cost(struct planning *plan, const struct reach_part *part) {
+static double answer_cost(struct planning *plan, const struct reachable_part *part) {
   const json_t *prices = json_object_get(plan->p->config, "prices");
   const json_t *tokens = json_object_get(part->options, "max_tokens");
   const json_t *flag = json_object_get(json_object_get(plan->p->config, "options"), "max_tokens");
   double most = 0;
-  if (part->role == REACH_WORK && json_is_integer(flag))
+  if (part->role == REACHABLE_WORK && json_is_integer(flag))
     tokens = flag;
   for (size_t i = 0; i < part->count; i++) {
-    const struct reach_who *who = &part->who[i];
+    const struct reachable_who *who = &part->who[i];
     const json_t *price = json_object_getn(prices, who->model.n ? who->model.p : "", who->model.n);
     double output = json_number_value(json_object_get(price, "output"));
     if (str_eq_c(who->provider, "script"))
@@ -91,6 +139,83 @@ static double answer_cost(struct planning *plan, const struct reach_part *part) 
     most = cost > most ? cost : most;
   }
   return most;
+}
+
+/* --- budgets --- */
+
+static void add_limits(json_t *list, const json_t *budget, const struct movement *m) {
+  if (budget == NULL)
+    return;
+  json_t *one = json_object();
+  json_put(one, "of", json_string(m ? "movement" : "session"));
+  if (m != NULL)
+    json_put(one, "movement", json_text(m->name));
+  json_object_set(one, "limits", (json_t *)budget);
+  json_array_append_new(list, one);
+}
+
+/* Returns {"limits": [{"of", "movement"?, "limits"}], "unseen": []}; JSON null if there is no
+ * budget. New. */
+static json_t *plan_budget(const struct workflow *wf) {
+  json_t *list = json_array(), *movement;
+  const json_t *movements = json_at(wf->doc, "movements"), *child;
+  size_t i, k;
+  add_limits(list, json_at(wf->doc, "budget"), NULL);
+  json_array_foreach((json_t *)movements, i, movement) {
+    add_limits(list, json_at(movement, "budget"), &wf->movements[i]);
+    json_array_foreach(json_at(movement, "parallel"), k, child) add_limits(
+        list, json_at(child, "budget"), &wf->movements[wf->movements[i].first_child + k]);
+  }
+  if (json_array_size(list) > 0)
+    return json_pack("{so s[]}", "limits", list, "unseen");
+  json_decref(list);
+  return json_null();
+}
+
+static bool bounds(const struct budget *budget, enum budget_unit unit) {
+  return budget != NULL && (budget->limit[unit] >= 0 || budget->call[unit] >= 0);
+}
+
+/* Returns true if a budget that applies to this movement limits this unit. */
+static bool is_bounded(const struct workflow *wf, size_t movement, enum budget_unit unit) {
+  const struct movement *m = &wf->movements[movement];
+  return bounds(wf->budget, unit) || bounds(m->budget, unit) ||
+         (m->group != NO_GROUP && bounds(wf->movements[m->group].budget, unit));
+}
+
+static void add_unseen(json_t *budget, const char *what, struct str provider, const char *why) {
+  json_t *unseen = json_object_get(budget, "unseen");
+  struct buf text = {0};
+  buf_printf(&text, "%s of " STR_FMT " (%s)", what, STR_ARG(provider), why);
+  json_t *word = json_text(buf_view(&text));
+  bool known = false;
+  for (size_t i = 0; i < json_array_size(unseen); i++)
+    known = known || json_same(json_array_get(unseen, i), word);
+  if (!known)
+    json_array_append(unseen, word);
+  json_decref(word);
+  buf_deinit(&text);
+}
+
+/* Adds to "unseen" the use by this part's providers that no budget sees: tokens that a backend does
+ * not report, or a cost that it does not report and no price gives. budget: the object above. */
+static void plan_budget_see(json_t *budget, const struct workflow *wf, const json_t *config,
+                            const struct reachable_part *part,
+                            const struct provider_registry *registry) {
+  const json_t *prices = json_at(config, "prices");
+  bool tokens = is_bounded(wf, part->movement, BUDGET_TOKENS);
+  bool cost = is_bounded(wf, part->movement, BUDGET_COST);
+  for (size_t i = 0; i < part->count && (tokens || cost); i++) {
+    const struct reachable_who *who = &part->who[i];
+    const struct provider *p = registry_find(registry, who->provider);
+    const char *model = who->model.n > 0 ? who->model.p : "";
+    if (p == NULL || str_eq_c(who->provider, "script") || str_eq_c(who->provider, "command"))
+      continue;
+    if (tokens && p->capability.tells_no_tokens)
+      add_unseen(budget, "tokens", who->provider, "it reports none");
+    if (cost && json_object_getn(prices, model, who->model.n) == NULL)
+      add_unseen(budget, "cost", who->provider, "no price for its model, and it may report none");
+  }
 }
 
 /* --- who --- */
@@ -114,8 +239,8 @@ static void put_sandbox(json_t *out, const struct planning *plan, const struct m
     json_object_set_new(out, "sandbox", sandbox);
 }
 
-static json_t *who_json(const struct planning *plan, const struct reach_part *part,
-                        const struct reach_who *who) {
+static json_t *who_json(const struct planning *plan, const struct reachable_part *part,
+                        const struct reachable_who *who) {
   const struct provider *provider = registry_find(plan->p->registry, who->provider);
   json_t *out = json_object();
   json_object_set_new(out, "provider", json_text(who->provider));
@@ -130,22 +255,22 @@ static json_t *who_json(const struct planning *plan, const struct reach_part *pa
   json_object_set_new(out, "schema", json_string(probe.schema));
   put_sandbox(out, plan, &plan->p->workflow->movements[part->movement], &provider->capability,
               false);
-  if (part->role == REACH_WORK)
+  if (part->role == REACHABLE_WORK)
     put_gap(out, &provider->capability, &plan->p->workflow->movements[part->movement]);
   return out;
 }
 
-static void plan_part(void *ctx, const struct reach_part *part) {
+static void plan_part(void *ctx, const struct reachable_part *part) {
   struct planning *plan = ctx;
   const struct movement *m = &plan->p->workflow->movements[part->movement];
   json_t *object = json_array_get(plan->movements, part->movement), *who = json_array();
-  double calls = part_calls(m, part->role, part->role == REACH_VOTE ? part->count : 1);
+  double calls = part_calls(m, part->role, part->role == REACHABLE_VOTE ? part->count : 1);
   for (size_t i = 0; i < part->count; i++)
     if (part->who[i].provider.n > 0)
       json_array_append_new(who, who_json(plan, part, &part->who[i]));
-  if (part->role == REACH_VOTE)
+  if (part->role == REACHABLE_VOTE)
     json_object_set_new(object, "agree", json_integer((json_int_t)part->needed));
-  json_object_set_new(object, reach_role_name(part->role), who);
+  json_object_set_new(object, reachable_role_name(part->role), who);
   plan_budget_see(plan->budget, plan->p->workflow, plan->p->config, part, plan->p->registry);
   plan->calls[part->movement] += calls;
   plan->output[part->movement] += calls * answer_cost(plan, part);
@@ -231,20 +356,7 @@ static void history_add(struct history *h, int what, double value) {
   h->values[what][h->counts[what]++] = value;
 }
 
-static void history_take(struct history *h, const struct brief *b) {
-  const json_t *cost = json_object_get(b->spent, "cost_usd");
-  int64_t from, to;
-  h->runs++;
-  if (cost != NULL)
-    history_add(h, HISTORY_COST, json_number_value(cost));
-  history_add(h, HISTORY_TOKENS,
-              json_number_value(json_object_get(b->spent, "input")) +
-                  json_number_value(json_object_get(b->spent, "output")));
-  if (record_time_parse(b->started, &from) && record_time_parse(b->updated, &to) && to >= from)
-    history_add(h, HISTORY_TIME, (double)(to - from));
-}
-
-static bool is_whole_run(const struct brief *b, const char *workflow) {
+static bool is_whole_run(const struct summary *b, const char *workflow) {
   return b->workflow != NULL && strcmp(b->workflow, workflow) == 0 &&
          (strcmp(b->status, "complete") == 0 || strcmp(b->status, "abort") == 0);
 }
@@ -271,12 +383,22 @@ static json_t *history_json(const struct store *store, const char *workflow) {
   if (store == NULL || !store_exists(store) || !store_list(store, &ids, &count, &err))
     return json_null();
   for (size_t i = 0; i < count && i < LIMIT_PLAN_LOGS && h.runs < LIMIT_PLAN_RUNS; i++) {
-    struct brief b = {0};
+    struct summary b = {0};
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);
-    if (brief_read(&b, &ref, &err) && is_whole_run(&b, workflow))
-      history_take(&h, &b);
-    brief_deinit(&b);
+    if (summary_read(&b, &ref, &err) && is_whole_run(&b, workflow)) {
+      const json_t *cost = json_object_get(b.spent, "cost_usd");
+      int64_t from, to;
+      h.runs++;
+      if (cost != NULL)
+        history_add(&h, HISTORY_COST, json_number_value(cost));
+      history_add(&h, HISTORY_TOKENS,
+                  json_number_value(json_object_get(b.spent, "input")) +
+                      json_number_value(json_object_get(b.spent, "output")));
+      if (record_time_parse(b.started, &from) && record_time_parse(b.updated, &to) && to >= from)
+        history_add(&h, HISTORY_TIME, (double)(to - from));
+    }
+    summary_deinit(&b);
   }
   free(ids);
   json_t *out = h.runs > 0 ? json_pack("{si}", "runs", (int)h.runs) : json_null();
@@ -326,10 +448,10 @@ static void add_children(struct planning *plan) {
 
 /* Returns each limit of the user's day, and how much of it is used. */
 static json_t *day_json(const struct provider_registry *registry) {
-  struct day_book book;
-  day_book_init(&book);
-  json_t *day = day_book_json(&book, day_set_of(registry));
-  day_book_deinit(&book);
+  struct daily_usage book;
+  daily_usage_init(&book);
+  json_t *day = daily_usage_json(&book, day_set_of(registry));
+  daily_usage_deinit(&book);
   return day;
 }
 
@@ -345,7 +467,7 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   bool *reachable = workflow_reachable(wf->doc);
   for (size_t i = 0; i < wf->movement_count; i++)
     json_array_append_new(plan.movements, movement_json(&plan, &wf->movements[i], reachable[i]));
-  reach_each(wf, p->config, reachable, plan_part, &plan);
+  reachable_each(wf, p->config, reachable, plan_part, &plan);
   add_children(&plan);
   for (size_t i = 0; i < wf->movement_count; i++)
     json_object_set_new(json_array_get(plan.movements, i), "calls",

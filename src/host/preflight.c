@@ -3,19 +3,16 @@
 
 #include "base/log.h"
 #include "core/decide.h"
-#include "core/sandbox.h"
-#include "format/json_object.h"
+#include "core/sandbox_settings.h"
 #include "format/json_value.h"
 #include "format/template.h"
 #include "host/paths.h"
-#include "host/preflight_cache.h"
-#include "host/reach.h"
-#include "host/sandbox.h"
+#include "host/reachable.h"
+#include "host/sandbox_config.h"
 #include "host/worktree.h"
 #include "os/tmpdir.h"
-#include "provider/agent/agent.h"
 #include "provider/probe.h"
-#include "provider/ready.h"
+#include "provider/readiness.h"
 #include "workflow/parse.h"
 
 #include <assert.h>
@@ -33,20 +30,19 @@ void preflight_warn(const json_t *files, const char *cwd, struct err_list *warni
   struct err err;
   paths_project_facets(cwd, project, foreign);
   if (foreign[0]) {
-    (void)err_set(&err, ERR_INVALID,
-                  "%.400s is ignored: it belongs to another user, or others can write to it",
-                  foreign);
+    err_set(&err, ERR_INVALID,
+            "%.400s is ignored: it belongs to another user, or others can write to it", foreign);
     err_list_add(warnings, &err);
   }
   json_array_foreach((json_t *)files, i, entry) {
     const json_t *shadows = json_object_get(entry, "shadows");
     if (shadows == NULL)
       continue;
-    (void)err_set(&err, ERR_INVALID,
-                  "the project's %s %.400s replaces your own, %.400s: if that is not intended, "
-                  "write the path of yours",
-                  json_string_value(json_object_get(entry, "kind")),
-                  json_string_value(json_object_get(entry, "file")), json_string_value(shadows));
+    err_set(&err, ERR_INVALID,
+            "the project's %s %.400s replaces your own, %.400s: if that is not intended, "
+            "write the path of yours",
+            json_string_value(json_object_get(entry, "kind")),
+            json_string_value(json_object_get(entry, "file")), json_string_value(shadows));
     err_list_add(warnings, &err);
   }
 }
@@ -63,7 +59,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
   if (paths_config(dir, &err))
-    (void)snprintf(user, sizeof user, "%s/facets", dir);
+    print_into(user, sizeof user, "%s/facets", dir);
   source.project_facets = project[0] ? project : NULL;
   source.home_facets = home[0] ? home : NULL;
   source.user_facets = user[0] ? user : NULL;
@@ -117,21 +113,21 @@ static const char *flight_place(const struct flight *f, int *line, int *column) 
     doc_path_item(own, own, f->movement - f->p->workflow->movements[m->group].first_child);
   }
   doc_path_member(path, own, f->key);
-  marks_place(f->p->marks, path, line, column);
+  source_map_place(f->p->marks, path, line, column);
   if (*line > 0)
-    return marks_file(f->p->marks, path);
-  marks_place(f->p->marks, f->key, line, column);
+    return source_map_file(f->p->marks, path);
+  source_map_place(f->p->marks, f->key, line, column);
   if (*line > 0)
-    return marks_file(f->p->marks, f->key);
+    return source_map_file(f->p->marks, f->key);
   doc_path_member(path, own, "name");
-  marks_place(f->p->marks, path, line, column);
-  return marks_file(f->p->marks, path);
+  source_map_place(f->p->marks, path, line, column);
+  return source_map_file(f->p->marks, path);
 }
 
 static void flight_look_at(struct flight *f, size_t movement, const char *key) {
   f->placed = true;
   f->movement = movement;
-  (void)snprintf(f->key, sizeof f->key, "%s", key);
+  print_into(f->key, sizeof f->key, "%s", key);
 }
 
 static const struct movement *flight_movement(const struct flight *f, size_t i) {
@@ -154,9 +150,9 @@ static void flight_say(struct flight *f, struct err_list *list, const char *fmt,
   if (f->placed)
     file = flight_place(f, &line, &column);
   if (line > 0)
-    (void)err_set_at(&err, ERR_FILE, file, line, column, "%s", text);
+    err_set_at(&err, ERR_FILE, file, line, column, "%s", text);
   else
-    (void)err_set(&err, ERR_USAGE, "%s", text);
+    err_set(&err, ERR_USAGE, "%s", text);
   for (size_t i = 0; i < f->errors->count; i++)
     if (line > 0 && f->errors->items[i].line == line && f->errors->items[i].column == column)
       return;
@@ -194,28 +190,19 @@ static void check_names(struct flight *f) {
 
 /* --- providers --- */
 
-static enum ready ready_now(const struct flight *f, const struct reach_part *part,
-                            const struct reach_who *who, struct err *err) {
+static enum ready ready_now(const struct flight *f, const struct reachable_part *part,
+                            const struct reachable_who *who, struct err *err) {
   const struct provider *provider = registry_find(f->p->registry, who->provider);
   const struct movement *m = flight_movement(f, part->movement);
   const char *cwd = json_string_value(json_object_get(f->p->config, "cwd"));
-  enum ready ready = READY_YES;
   if (provider == NULL || cwd == NULL)
     return READY_YES; /* reported elsewhere */
-  const bool judges = part->role != REACH_WORK;
+  const bool judges = part->role != REACHABLE_WORK;
   const struct ready_call call = {.model = who->model,
                                   .cwd = cwd,
                                   .permission = judges ? PERMISSION_READONLY : m->permission,
                                   .judges = judges};
-  struct buf key = {0};
-  buf_printf(&key, "%s\n" STR_FMT "\n%d %d\n%s", provider->capability.name, STR_ARG(call.model),
-             (int)call.permission, call.judges, cwd);
-  if (!preflight_cache_get(f->p->cache, buf_c(&key), &ready, err)) {
-    ready = provider_ready(provider, &call, err);
-    preflight_cache_put(f->p->cache, buf_c(&key), ready, err);
-  }
-  buf_deinit(&key);
-  return ready;
+  return provider_ready(provider, &call, err);
 }
 
 /* Returns true if the movement runs in a container: nothing installed here counts there. */
@@ -225,25 +212,25 @@ static bool in_container(const struct flight *f, const struct movement *m,
   return sandbox_choose(f->p->config, m, c, command, &choice) && choice.level == SANDBOX_CONTAINER;
 }
 
-static enum ready ready_of(const struct flight *f, const struct reach_part *part,
-                           const struct reach_who *who, struct err *err) {
+static enum ready ready_of(const struct flight *f, const struct reachable_part *part,
+                           const struct reachable_who *who, struct err *err) {
   if (str_eq_c(who->provider, "script") && !f->p->has_scenario) {
-    (void)err_set(err, ERR_USAGE, "the script provider has no replies: give %s",
-                  f->p->by_api ? "\"scenario\"" : "--scenario FILE");
+    err_set(err, ERR_USAGE, "the script provider has no replies: give %s",
+            f->p->by_api ? "\"scenario\"" : "--scenario FILE");
     return READY_NO;
   }
   const struct capability *c =
       capability_find(registry_capabilities(f->p->registry), who->provider);
-  bool done = f->p->answered && part->role == REACH_WORK;
+  bool done = f->p->answered && part->role == REACHABLE_WORK;
   if (!f->p->looks || done || in_container(f, flight_movement(f, part->movement), c, false))
     return READY_YES;
   return ready_now(f, part, who, err);
 }
 
 /* Checks that enough of the providers can answer, and reports the others. */
-static void check_ready(struct flight *f, const struct reach_part *part) {
-  struct err why[REACH_WHO_COUNT] = {0};
-  enum ready ready[REACH_WHO_COUNT];
+static void check_ready(struct flight *f, const struct reachable_part *part) {
+  struct err why[REACHABLE_WHO_COUNT] = {0};
+  enum ready ready[REACHABLE_WHO_COUNT];
   struct buf all = {0};
   size_t able = 0, no = 0;
   for (size_t i = 0; i < part->count; i++) {
@@ -263,8 +250,8 @@ static void check_ready(struct flight *f, const struct reach_part *part) {
 }
 
 /* Checks a provider that judges, votes or corrects. */
-static bool check_judges(struct flight *f, const struct reach_part *part,
-                         const struct reach_who *who) {
+static bool check_judges(struct flight *f, const struct reachable_part *part,
+                         const struct reachable_who *who) {
   static const char *const does[] = {
       "", "cannot judge: name another in judge.provider",
       "cannot judge: leave it out of judge.panel",
@@ -279,7 +266,7 @@ static bool check_judges(struct flight *f, const struct reach_part *part,
   return false;
 }
 
-static bool preflight_check_worker(struct flight *f, const struct reach_part *part) {
+static bool preflight_check_worker(struct flight *f, const struct reachable_part *part) {
   const struct str name = flight_movement(f, part->movement)->name;
   const struct str provider = part->who[0].provider;
   struct err err;
@@ -302,11 +289,11 @@ static bool preflight_check_worker(struct flight *f, const struct reach_part *pa
   return false;
 }
 
-static void preflight_check_options(struct flight *f, const struct reach_part *part,
+static void preflight_check_options(struct flight *f, const struct reachable_part *part,
                                     struct str provider) {
   const struct capability *cap = capability_find(registry_capabilities(f->p->registry), provider);
-  const bool works = part->role == REACH_WORK;
-  const bool judges = part->role == REACH_JUDGE || part->role == REACH_VOTE;
+  const bool works = part->role == REACHABLE_WORK;
+  const bool judges = part->role == REACHABLE_JUDGE || part->role == REACHABLE_VOTE;
   const struct movement *m = flight_movement(f, part->movement);
   json_auto_t *effort = json_object();
   if (judges && m->judge.effort != NULL && !json_is_null(m->judge.effort))
@@ -347,17 +334,17 @@ static void preflight_check_sandbox(struct flight *f, const struct movement *m,
   *f = before;
 }
 
-static void check_part(void *ctx, const struct reach_part *part) {
+static void check_part(void *ctx, const struct reachable_part *part) {
   struct flight *f = ctx;
   const struct movement *m = flight_movement(f, part->movement);
   char key[48];
-  (void)snprintf(key, sizeof key, "%s%s", part->section,
-                 part->role == REACH_VOTE ? "panel" : "provider");
+  print_into(key, sizeof key, "%s%s", part->section,
+             part->role == REACHABLE_VOTE ? "panel" : "provider");
   f->placed = false;
   if (!part->chosen)
     flight_look_at(f, part->movement, key);
-  bool ok = part->role != REACH_WORK || preflight_check_worker(f, part);
-  if (part->role != REACH_WORK && part->who[0].provider.n == 0) {
+  bool ok = part->role != REACHABLE_WORK || preflight_check_worker(f, part);
+  if (part->role != REACHABLE_WORK && part->who[0].provider.n == 0) {
     if (m->argv != NULL && f->p->marks == NULL) /* lint has reported it in its place */
       flight_say(f, f->errors,
                  "nothing can judge " STR_FMT
@@ -366,13 +353,13 @@ static void check_part(void *ctx, const struct reach_part *part) {
     return;
   }
   for (size_t i = 0; i < part->count; i++) {
-    if (part->role != REACH_WORK)
+    if (part->role != REACHABLE_WORK)
       ok = check_judges(f, part, &part->who[i]) && ok;
     const struct capability *c =
         capability_find(registry_capabilities(f->p->registry), part->who[i].provider);
     f->starts_programs |= c != NULL && c->touches_files;
     preflight_check_sandbox(f, m, c, false);
-    if (i == 0 || part->role == REACH_VOTE)
+    if (i == 0 || part->role == REACHABLE_VOTE)
       preflight_check_options(f, part, part->who[i].provider);
   }
   if (ok)
@@ -388,19 +375,18 @@ static enum ready find_program(const struct flight *f, const char *name, struct 
   if (strchr(name, '/') == NULL) {
     if (probe_find_program(name, found, sizeof found))
       return READY_YES;
-    (void)err_set(err, ERR_NOT_FOUND,
-                  "the program %.200s is not in PATH: install it, or write its path", name);
+    err_set(err, ERR_NOT_FOUND, "the program %.200s is not in PATH: install it, or write its path",
+            name);
     return READY_NO;
   }
   if (snprintf(path, sizeof path, "%s%s%s", name[0] == '/' || !cwd ? "" : cwd,
                name[0] == '/' ? "" : "/", name) >= (int)sizeof path)
     return READY_YES;
   if (stat(path, &st) != 0)
-    (void)err_set(err, ERR_NOT_FOUND,
-                  "there is no %.200s here, which is right only if an earlier movement creates it",
-                  name);
+    err_set(err, ERR_NOT_FOUND,
+            "there is no %.200s here, which is right only if an earlier movement creates it", name);
   else if (!S_ISREG(st.st_mode) || access(path, X_OK) != 0)
-    (void)err_set(err, ERR_NOT_FOUND, "%.200s cannot be run: chmod +x it", name);
+    err_set(err, ERR_NOT_FOUND, "%.200s cannot be run: chmod +x it", name);
   else
     return READY_YES;
   return READY_PERHAPS;
@@ -408,18 +394,9 @@ static enum ready find_program(const struct flight *f, const char *name, struct 
 
 static void check_program(struct flight *f, const char *name) {
   struct err err;
-  struct buf key = {0};
-  enum ready ready;
-  bool kept = strchr(name, '/') == NULL; /* what an agent builds may appear at any time */
-  buf_printf(&key, "command\n%s", name);
-  if (!kept || !preflight_cache_get(f->p->cache, buf_c(&key), &ready, &err)) {
-    ready = find_program(f, name, &err);
-    if (kept)
-      preflight_cache_put(f->p->cache, buf_c(&key), ready, &err);
-  }
+  enum ready ready = find_program(f, name, &err);
   if (ready != READY_YES)
     flight_say(f, ready == READY_NO ? f->errors : f->warnings, "%s", err.text);
-  buf_deinit(&key);
 }
 
 /* Checks that each secret is one that the user lets movements have, and that it is set. */
@@ -475,7 +452,7 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
   if (works && !worktree_check(p->config, p->workflow, &err))
     flight_say(&f, errors, "%s", err.text);
   bool *reachable = workflow_reachable(p->workflow->doc);
-  reach_each(p->workflow, p->config, reachable, check_part, &f);
+  reachable_each(p->workflow, p->config, reachable, check_part, &f);
   for (size_t i = 0; works && i < p->workflow->movement_count; i++)
     if (reachable[i])
       check_movement(&f, i);

@@ -29,12 +29,6 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
  * of a .segue that was passed over. files: as source.facet_files. */
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings);
 
-/* Keeps answers while they are fresh (LIMIT_PREFLIGHT_FRESH_MS), for repeated checks. One thread at
- * a time. */
-struct preflight_cache;
-struct preflight_cache *preflight_cache_new(void);
-void preflight_cache_free(struct preflight_cache *cache); /* NULL is fine */
-
 struct preflight {
   const struct workflow *workflow;
   const json_t *config; /* as session_start records it: with cwd and the user's defaults */
@@ -43,9 +37,8 @@ struct preflight {
   bool has_scenario, has_task;
   /* also checks programs, keys, logins and the task; otherwise only what each provider can do */
   bool looks;
-  bool answered;                 /* the work is done and is only judged: looks at judges alone */
-  struct preflight_cache *cache; /* or NULL */
-  bool by_api; /* messages name members of a request, not options of the command line */
+  bool answered; /* the work is done and is only judged: looks at judges alone */
+  bool by_api;   /* messages name members of a request, not options of the command line */
 };
 
 /* Adds to the lists what they lack. */

@@ -1,9 +1,9 @@
 /* session.h - defines one session, shared by its parts; internal to the host.
  *
- * host.c starts, opens and ends sessions and hands events to the core; append.c makes decisions
- * durable and releases their effects; calls.c carries out these effects: calls, waits, and their
- * results. A batch goes append.c -> session_run_effects -> a provider -> session_call_done ->
- * session_event -> session_flush, and so on. */
+ * host.c starts, opens and ends sessions, hands events to the core, makes its decisions durable and
+ * releases their effects; effects.c carries out these effects: calls, waits, reports, and what
+ * comes back. A batch goes session_flush -> session_run_effects -> a provider -> session_call_done
+ * -> session_event -> session_flush, and so on. */
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
 
@@ -137,16 +137,6 @@ void session_event(struct session *s, struct event *ev);
 /* Tells the watcher that the session is over, once nothing of it is under way. */
 void session_maybe_finish(struct session *s);
 
-/* --- append.c --- */
-
-/* Sends the batch that is being filled, unless one is in flight. */
-void session_flush(struct session *s);
-/* Does the same once the loop has reported what else ended at this moment, so that siblings share a
- * sync. */
-void session_flush_soon(struct session *s);
-/* Gives the durable record that its log ends with. */
-void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
-void batch_clear(struct session_batch *b);
 /* Breaks the session: from now on nothing leaves it, and the log is all there is. append_over: no
  * append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
@@ -156,7 +146,7 @@ void session_trouble(const struct session *s, const char *message);
 bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since);
 void session_end_pause(struct session *s);
 
-/* --- calls.c --- */
+/* --- effects.c --- */
 
 void session_run_effects(struct session *s, const struct session_batch *b);
 /* Cancels what runs and drops what waits. */
@@ -170,9 +160,12 @@ void session_on_gate(void *session, long id, enum admission_answer answer,
                      const struct admission_why *why);
 /* Gives up all places that this session (or one of its calls) waits for or holds unused. */
 void session_leave_gate(struct session *s, long call);
-
-struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx);
-/* open.c: reads the prompts of earlier calls, which only the log has. */
-bool session_recall(struct session *s, struct err *err) MUST_CHECK;
+/* Returns the configuration of a new session with that id: a new reference, with `report_dir` if
+ * its workflow makes reports, so that its prompts can name the folder. */
+json_t *reports_config(const struct host *host, const struct workflow *workflow, const char *id,
+                       json_t *config);
+/* After reading back: writes the reports that the log has and no file shows. */
+void reports_recover(struct session *s);
+void reports_write(struct session *s); /* EFFECT_REPORTS */
 
 #endif

@@ -2,8 +2,7 @@
 #include "host/workspace_set.h"
 
 #include "base/limits.h"
-#include "base/log.h"
-#include "core/limits.h"
+#include "core/movement_limits.h"
 #include "core/workflow.h"
 #include "core/worktree.h"
 #include "format/json_object.h"

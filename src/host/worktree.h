@@ -3,6 +3,8 @@
  *   session_start_worktree(s, turn)    EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
  *                                      EVENT_WORKTREE comes from the loop
  *   session_cancel_worktrees(s)        the session is over: ends what runs, without a callback
+ *   worktree_left_out(config)          new: array of the names that are copied or linked into a
+ *                                      worktree, as git writes them; no commit has them
  *   worktree_check(config, wf, &err)   before a start: git is there, and a repository in
  *                                      which a branch of a fixed name is still free
  *
@@ -23,6 +25,7 @@ struct session;
 void session_start_worktree(struct session *s, long turn);
 void session_cancel_worktrees(struct session *s);
 
+json_t *worktree_left_out(const json_t *config);
 bool worktree_check(const json_t *config, const struct workflow *wf, struct err *err) MUST_CHECK;
 
 #endif

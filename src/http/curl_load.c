@@ -27,7 +27,7 @@ const struct curl_api *curl_load(struct err *err) {
     return &api;
   void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
-    (void)err_set(err, ERR_NOT_FOUND, "libcurl (libcurl.so.4) cannot be loaded: install it");
+    err_set(err, ERR_NOT_FOUND, "libcurl (libcurl.so.4) cannot be loaded: install it");
     return NULL;
   }
   loaded = curl_load_all(library, &api, err);

@@ -20,9 +20,140 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* --- which hosts it lets through --- */
+
+enum { HTTPS_PORT = 443, PORT_MAX = 65535 };
+
+static bool is_port(struct str text, unsigned *port) {
+  long number;
+  if (!str_to_long(text, &number) || number < 1 || number > PORT_MAX)
+    return false;
+  *port = (unsigned)number;
+  return true;
+}
+
+bool proxy_split(struct str text, struct str *host, unsigned *port) {
+  const char *end = text.p + text.n, *after;
+  if (text.n == 0)
+    return false;
+  if (text.p[0] == '[') {
+    after = memchr(text.p, ']', text.n);
+    if (after == NULL)
+      return false;
+    *host = (struct str){text.p + 1, (size_t)(after - text.p) - 1};
+    after++;
+  } else {
+    after = memchr(text.p, ':', text.n);
+    if (after == NULL)
+      after = end;
+    *host = (struct str){text.p, (size_t)(after - text.p)};
+  }
+  if (host->n == 0 || str_has_control(*host) || memchr(host->p, ' ', host->n) != NULL)
+    return false;
+  if (after == end)
+    return true;
+  return *after == ':' && is_port((struct str){after + 1, (size_t)(end - after) - 1}, port);
+}
+
+static bool is_same_name(struct str a, struct str b) {
+  return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
+}
+
+/* Drops the root's dot: a name that ends in it means the same as the name without it. */
+static struct str without_dot(struct str host) {
+  if (host.n > 1 && host.p[host.n - 1] == '.')
+    host.n--;
+  return host;
+}
+
+bool proxy_lets(const char *const *hosts, struct str host, unsigned port) {
+  host = without_dot(host);
+  for (size_t i = 0; hosts != NULL && hosts[i] != NULL; i++) {
+    struct str name;
+    unsigned allowed = HTTPS_PORT;
+    if (!proxy_split(str_from(hosts[i]), &name, &allowed) || allowed != port)
+      continue;
+    if (is_same_name(name, host))
+      return true;
+    if (!str_starts(name, "*.") || host.n <= name.n - 1)
+      continue;
+    const struct str tail = {host.p + host.n - (name.n - 1), name.n - 1};
+    if (is_same_name(tail, (struct str){name.p + 1, name.n - 1}))
+      return true;
+  }
+  return false;
+}
+
+bool proxy_is_loopback(struct str host) {
+  char literal[64];
+  host = without_dot(host);
+  if (str_eq_fold(host, "localhost") ||
+      (host.n > 10 && str_eq_fold((struct str){host.p + host.n - 10, 10}, ".localhost")))
+    return true;
+  if (host.n >= sizeof literal)
+    return false;
+  memcpy(literal, host.p, host.n);
+  literal[host.n] = '\0';
+  return http_address_of_text(literal) == HTTP_ADDRESS_LOOPBACK;
+}
+
+/* --- the proxy behind ours --- */
+
+static char *base64_of(struct str bytes) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  struct buf out = {0};
+  for (size_t i = 0; i < bytes.n; i += 3) {
+    unsigned group = 0;
+    for (size_t k = 0; k < 3; k++)
+      group = group << 8 | (i + k < bytes.n ? (unsigned char)bytes.p[i + k] : 0u);
+    for (size_t k = 0; k < 4; k++)
+      buf_putc(&out, i + k > bytes.n ? '=' : digits[group >> (18 - 6 * k) & 63]);
+  }
+  return buf_take(&out);
+}
+
+static int hex_pair(struct str text, size_t i) {
+  int high = i + 2 < text.n ? str_hex_digit(text.p[i + 1]) : -1;
+  int low = i + 2 < text.n ? str_hex_digit(text.p[i + 2]) : -1;
+  return high >= 0 && low >= 0 ? high * 16 + low : -1;
+}
+
+void proxy_read_upstream(struct str url, char **where, char **credentials) {
+  *where = *credentials = NULL;
+  if (str_starts_fold(url, "http://"))
+    url = (struct str){url.p + 7, url.n - 7};
+  else if (str_has(url, "://"))
+    return;
+  while (url.n > 0 && url.p[url.n - 1] == '/')
+    url.n--;
+  const char *at = url.n > 0 ? memrchr(url.p, '@', url.n) : NULL;
+  if (at != NULL) {
+    const struct str user = {url.p, (size_t)(at - url.p)};
+    struct buf plain = {0};
+    for (size_t i = 0; i < user.n; i++) { /* %40 is an @ of a password */
+      int escaped = user.p[i] == '%' ? hex_pair(user, i) : -1;
+      buf_putc(&plain, escaped >= 0 ? (char)escaped : user.p[i]);
+      i += escaped >= 0 ? 2 : 0;
+    }
+    *credentials = base64_of(buf_view(&plain));
+    if (plain.n > 0)
+      explicit_bzero(plain.p, plain.n);
+    buf_deinit(&plain);
+    url = (struct str){at + 1, url.n - user.n - 1};
+  }
+  struct buf text = {0};
+  buf_str(&text, url);
+  if (url.n > 0)
+    *where = buf_take(&text);
+  buf_deinit(&text);
+}
+
+/* --- tunnels --- */
 
 enum { BACKLOG = 64, PIECE_BYTES = 16 * 1024 };
 
@@ -72,7 +203,6 @@ struct outgoing {
   char bytes[];
 };
 
-static void tunnel_close(struct tunnel *t);
 static void try_next(struct tunnel *t);
 
 /* --- ends --- */
@@ -258,12 +388,12 @@ static void refuse_host(struct tunnel *t) {
   struct proxy *p = t->proxy;
   char where[300], words[800];
   const char *brackets = strchr(t->host, ':') ? "[]" : "";
-  (void)snprintf(where, sizeof where, "%.1s%s%s:%s", brackets, t->host,
-                 brackets[0] ? brackets + 1 : "", t->service);
-  (void)snprintf(words, sizeof words,
-                 "segue: its network is api, which does not let it out to %s: "
-                 "sandbox: {hosts: [%s]} in config.yaml allows it",
-                 where, where);
+  print_into(where, sizeof where, "%.1s%s%s:%s", brackets, t->host, brackets[0] ? brackets + 1 : "",
+             t->service);
+  print_into(words, sizeof words,
+             "segue: its network is api, which does not let it out to %s: "
+             "sandbox: {hosts: [%s]} in config.yaml allows it",
+             where, where);
   tunnel_refuse(t, "403 Forbidden", words);
   bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
   for (size_t i = 0; i < p->refused_count; i++)
@@ -281,8 +411,8 @@ static void ask_upstream(struct tunnel *t) {
   struct buf asked = {0};
   const char *brackets = strchr(t->host, ':') ? "[]" : "";
   char where[300];
-  (void)snprintf(where, sizeof where, "%.1s%s%s:%s", brackets, t->host,
-                 brackets[0] ? brackets + 1 : "", t->service);
+  print_into(where, sizeof where, "%.1s%s%s:%s", brackets, t->host, brackets[0] ? brackets + 1 : "",
+             t->service);
   buf_printf(&asked, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", where, where);
   if (t->proxy->credentials != NULL)
     buf_printf(&asked, "Proxy-Authorization: Basic %s\r\n", t->proxy->credentials);
@@ -363,8 +493,8 @@ static void look_up(uv_work_t *work) {
     unsigned port = 80;
     if (!proxy_split(str_from(t->proxy->upstream), &name, &port) || name.n >= sizeof behind)
       return;
-    (void)snprintf(behind, sizeof behind, STR_FMT, STR_ARG(name));
-    (void)snprintf(number, sizeof number, "%u", port);
+    print_into(behind, sizeof behind, STR_FMT, STR_ARG(name));
+    print_into(number, sizeof number, "%u", port);
     host = behind;
     service = number;
   }
@@ -421,7 +551,7 @@ static bool read_request(struct tunnel *t, size_t head_bytes, unsigned *port) {
     return false;
   memcpy(t->host, host.p, host.n);
   t->host[host.n] = '\0';
-  (void)snprintf(t->service, sizeof t->service, "%u", *port);
+  print_into(t->service, sizeof t->service, "%u", *port);
   struct buf sent = {0};
   if (t->plain) {
     buf_str(&sent, method);
@@ -530,12 +660,11 @@ static int listen_at(const char *folder, struct err *err) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
-                 PROXY_SOCKET);
+  print_into(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir, PROXY_SOCKET);
   if (dir >= 0)
     (void)unlinkat(dir, PROXY_SOCKET, 0); /* left by an earlier process of this call */
   if (dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    (void)err_set_errno(err, errno, "cannot make a socket in %s", folder);
+    err_set_errno(err, errno, "cannot make a socket in %s", folder);
     if (fd >= 0)
       (void)close(fd);
     fd = -1;
@@ -575,7 +704,7 @@ struct proxy *proxy_new(const struct proxy_spec *spec, struct err *err) {
     rc = uv_listen((uv_stream_t *)&p->listener, BACKLOG, on_tunnel_connection);
   if (rc == 0)
     return p;
-  (void)err_set(err, ERR_INVALID, "cannot listen in %s: %s", spec->folder, uv_strerror(rc));
+  err_set(err, ERR_INVALID, "cannot listen in %s: %s", spec->folder, uv_strerror(rc));
   proxy_free(p);
   return NULL;
 }

@@ -1,9 +1,338 @@
 /* Reads values: containers, literals and what may stand between them. */
 #include "json/scan.h"
 
+#include "base/str.h"
+#include "base/utf8.h"
+
 #include <assert.h>
+#include <locale.h>
+#include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- numbers: integers that fit, and the nearest double of all others --- */
+
+/* These powers of ten are exact: a mantissa below 2^53 times or over one of them is rounded once,
+ * so it is right (Clinger 1990). */
+static const double pow10_exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+enum { DIGITS_KEPT = 18 }; /* so many always fit 64 bits */
+
+static bool jscan_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* Reads a number by strtod. It reads the locale's decimal point, so the copy gets that one. */
+static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
+  struct buf copy = {0};
+  for (size_t i = 0; i < len; i++) {
+    if (s[i] == '.')
+      buf_puts(&copy, localeconv()->decimal_point);
+    else
+      buf_putc(&copy, s[i]);
+  }
+  double d = strtod(buf_c(&copy), NULL);
+  buf_deinit(&copy);
+  if (!isfinite(d))
+    return JSCAN_NUMBER_RANGE;
+  *value = jscan_made(json_real(d));
+  return JSCAN_OK;
+}
+
+/* Holds a number taken apart. The mantissa holds the first DIGITS_KEPT digits. */
+struct jscan_parts {
+  uint64_t mantissa;
+  size_t digits;
+  int exp10;
+  bool minus, real;
+};
+
+static size_t read_digits(const char *text, size_t n, size_t i, struct jscan_parts *parts) {
+  for (; i < n && jscan_digit(text[i]); i++, parts->digits++)
+    if (parts->digits < DIGITS_KEPT) {
+      parts->mantissa = parts->mantissa * 10 + (uint64_t)(text[i] - '0');
+      parts->exp10 -= parts->real;
+    }
+  return i;
+}
+
+/* Reads an exponent, from after the e. */
+static size_t read_exponent(const char *text, size_t n, size_t i, struct jscan_parts *parts) {
+  enum { EXPONENT_MAX = 100000 }; /* beyond, more digits change nothing */
+  bool minus = i < n && text[i] == '-';
+  int e = 0;
+  if (i < n && (text[i] == '-' || text[i] == '+'))
+    i++;
+  for (; i < n && jscan_digit(text[i]); i++)
+    if (e < EXPONENT_MAX)
+      e = e * 10 + (text[i] - '0');
+  parts->exp10 += minus ? -e : e;
+  return i;
+}
+
+/* Reads the parts of a number. Sets *end to after the number, or to where it fails. */
+static enum jscan_code read_parts(const char *text, size_t n, size_t i, struct jscan_parts *parts,
+                                  size_t *end) {
+  parts->minus = i < n && text[i] == '-';
+  size_t first = i + parts->minus;
+  *end = first;
+  if (first >= n)
+    return JSCAN_TRUNCATED;
+  if (!jscan_digit(text[first]))
+    return JSCAN_SYNTAX;
+  i = *end = read_digits(text, n, first, parts);
+  if (parts->digits > 1 && text[first] == '0') {
+    *end = first + 1;
+    return JSCAN_SYNTAX;
+  }
+  if (i < n && text[i] == '.') {
+    parts->real = true;
+    i = *end = read_digits(text, n, i + 1, parts);
+    if (text[i - 1] == '.')
+      return i < n ? JSCAN_SYNTAX : JSCAN_TRUNCATED;
+  }
+  if (i < n && (text[i] == 'e' || text[i] == 'E')) {
+    parts->real = true;
+    i = *end = read_exponent(text, n, i + 1, parts);
+    if (!jscan_digit(text[i - 1]))
+      return i < n ? JSCAN_SYNTAX : JSCAN_TRUNCATED;
+  }
+  return JSCAN_OK;
+}
+
+enum jscan_code jscan_number(const char *text, size_t n, size_t from, json_t **value, size_t *end) {
+  struct jscan_parts parts = {0};
+  assert(from < n);
+  enum jscan_code code = read_parts(text, n, from, &parts, end);
+  if (code != JSCAN_OK)
+    return code;
+  uint64_t m = parts.mantissa;
+  if (!parts.real && parts.digits <= DIGITS_KEPT) {
+    *value = jscan_made(json_integer(parts.minus ? -(json_int_t)m : (json_int_t)m));
+    return JSCAN_OK;
+  }
+  if (!parts.real && parts.digits == DIGITS_KEPT + 1) {
+    uint64_t u = m * 10 + (uint64_t)(text[*end - 1] - '0'); /* below 10^19 < 2^64 */
+    uint64_t limit = (uint64_t)INT64_MAX + (parts.minus ? 1 : 0);
+    if (u <= limit) {
+      *value = jscan_made(json_integer(parts.minus ? (json_int_t)(0 - u) : (json_int_t)u));
+      return JSCAN_OK;
+    }
+  }
+  if (parts.real && parts.digits <= DIGITS_KEPT && m < (UINT64_C(1) << 53) && parts.exp10 >= -22 &&
+      parts.exp10 <= 22) {
+    double d = (double)m;
+    if (parts.exp10 < 0)
+      d /= pow10_exact[-parts.exp10];
+    else
+      d *= pow10_exact[parts.exp10];
+    *value = jscan_made(json_real(parts.minus ? -d : d));
+    return JSCAN_OK;
+  }
+  code = slow_real(text + from, *end - from, value);
+  if (code == JSCAN_NUMBER_RANGE)
+    *end = from;
+  return code;
+}
+
+/* --- the content of strings: plain runs, escapes and text that is not ASCII --- */
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#if defined(__SSE2__)
+
+/* Returns a bit for each byte that is a quote, a backslash, a control character or not ASCII. */
+static int plain_ends(__m128i v) {
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+  /* The comparison is signed: bytes from 0x80 on count as negative, so they are below a space,
+   * too. */
+  return _mm_movemask_epi8(
+      _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
+                   _mm_cmplt_epi8(v, _mm_set1_epi8(0x20))));
+}
+
+#endif
+
+/* Returns the first byte from i that is a quote, a backslash, a control character or not ASCII. */
+static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
+#if defined(__SSE2__)
+  while (i + 16 <= n) {
+    int mask = plain_ends(_mm_loadu_si128((const __m128i *)(const void *)(text + i)));
+    if (mask)
+      return i + (size_t)__builtin_ctz((unsigned)mask);
+    i += 16;
+  }
+#endif
+  for (; i < n; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if (c == '"' || c == '\\' || c < 0x20 || c >= 0x80)
+      break;
+  }
+  return i;
+}
+
+enum { PLAIN_BLOCK = 16 };
+
+/* Copies what is plain of the next block, for which there is room. Returns how much that was. */
+static size_t copy_plain(const char *text, size_t n, char *out) {
+#if defined(__SSE2__)
+  if (n >= PLAIN_BLOCK) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)text);
+    int mask = plain_ends(v);
+    _mm_storeu_si128((__m128i *)(void *)out, v);
+    return mask ? (size_t)__builtin_ctz((unsigned)mask) : PLAIN_BLOCK;
+  }
+#endif
+  size_t k = jscan_plain_run(text, n < PLAIN_BLOCK ? n : PLAIN_BLOCK, 0);
+  memcpy(out, text, k);
+  return k;
+}
+
+/* Returns the value of four hexadecimal digits at text[i], or -1. */
+static int hex4(const char *text, size_t n, size_t i) {
+  if (n - i < 4)
+    return -1;
+  int v = 0;
+  for (size_t k = 0; k < 4; k++) {
+    int d = str_hex_digit(text[i + k]);
+    if (d < 0)
+      return -1;
+    v = v * 16 + d;
+  }
+  return v;
+}
+
+/* Returns what the byte after a backslash stands for, 0 for u or an unknown one. */
+static char simple_escape(char c) {
+  static const char plain[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                  ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+  return plain[(unsigned char)c];
+}
+
+/* Reads an escape; text[*i] is the byte after the backslash. Moves *i past the escape. */
+static enum jscan_code read_escape(const char *text, size_t n, size_t *i, char out[4],
+                                   size_t *len) {
+  if (*i >= n)
+    return JSCAN_TRUNCATED;
+  char c = text[*i];
+  char plain = simple_escape(c);
+  if (plain) {
+    out[0] = plain;
+    *len = 1;
+    ++*i;
+    return JSCAN_OK;
+  }
+  if (c != 'u')
+    return JSCAN_ESCAPE;
+  int v = hex4(text, n, *i + 1);
+  if (v < 0)
+    return n - *i < 5 ? JSCAN_TRUNCATED : JSCAN_ESCAPE;
+  uint32_t cp = (uint32_t)v;
+  *i += 5;
+  if (n - *i >= 6 && text[*i] == '\\' && text[*i + 1] == 'u') {
+    int low = hex4(text, n, *i + 2);
+    if (low >= 0 && utf8_join(cp, (uint32_t)low, &cp))
+      *i += 6;
+  }
+  *len = utf8_put(out, cp);
+  return JSCAN_OK;
+}
+
+/* Returns the end of the run of text that is not ASCII at text[i], i itself if it is ill-formed
+ * there. */
+static size_t wide_run(const char *text, size_t n, size_t i) {
+  while (i < n && (unsigned char)text[i] >= 0x80) {
+    size_t k = utf8_decode(text + i, n - i, NULL);
+    if (k == 0)
+      break;
+    i += k;
+  }
+  return i;
+}
+
+/* Decodes plain runs and escapes of one byte, one after the other, from the run [*copied, i) on, as
+ * long as there is room. Returns the offset behind the last. */
+static size_t simple_run(struct jscan *js, size_t i, size_t *copied) {
+  struct buf *b = &js->decoded;
+  if (b->n + (i - *copied) + 1 >= b->cap)
+    return i;
+  if (i > *copied)
+    memcpy(b->p + b->n, js->text + *copied, i - *copied);
+  b->n += i - *copied;
+  *copied = i;
+  while (i + 1 < js->n && b->n + PLAIN_BLOCK < b->cap) {
+    if (js->text[i] == '\\') {
+      char plain = simple_escape(js->text[i + 1]);
+      if (!plain)
+        break;
+      b->p[b->n++] = plain;
+      i += 2;
+      continue;
+    }
+    size_t k = copy_plain(js->text + i, js->n - i, b->p + b->n);
+    if (k == 0)
+      break;
+    b->n += k;
+    i += k;
+  }
+  *copied = i;
+  return i;
+}
+
+enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size_t *len,
+                             size_t *end) {
+  const char *text = js->text;
+  size_t n = js->n, i = from, copied = from;
+  assert(from <= n);
+  js->decoded.n = 0;
+  for (;;) {
+    i = jscan_plain_run(text, n, i);
+    *end = i;
+    if (i >= n)
+      return JSCAN_TRUNCATED;
+    unsigned char c = (unsigned char)text[i];
+    if (c == '"')
+      break;
+    if (c < 0x20)
+      return JSCAN_CONTROL;
+    if (c >= 0x80) {
+      i = wide_run(text, n, i);
+      if (i == *end)
+        return JSCAN_UTF8;
+      continue;
+    }
+    i = simple_run(js, i, &copied);
+    if (i >= n || text[i] != '\\')
+      continue;
+    char out[UTF8_BYTES_MAX];
+    size_t out_len = 0;
+    size_t at = i + 1;
+    enum jscan_code code = read_escape(text, n, &at, out, &out_len);
+    *end = i;
+    if (code != JSCAN_OK)
+      return code;
+    buf_append(&js->decoded, text + copied, i - copied);
+    buf_append(&js->decoded, out, out_len);
+    i = copied = at;
+  }
+  if (copied > from) {
+    buf_append(&js->decoded, text + copied, i - copied);
+    *p = js->decoded.p;
+    *len = js->decoded.n;
+  } else {
+    *p = text + from;
+    *len = i - from;
+  }
+  *end = i + 1;
+  return JSCAN_OK;
+}
+
+/* --- values: containers, literals and what may stand between them --- */
 
 bool jscan_one_of(const char *set, char c) {
   return c && strchr(set, c);
@@ -91,13 +420,6 @@ static enum jscan_code jscan_bad_token(const char *text, size_t n, size_t i, siz
     }
   }
   return JSCAN_SYNTAX;
-}
-
-/* Keeps the key: its value may need decoding too, and the key is stored after it. */
-static void jscan_keep_key(struct jscan *js) {
-  struct buf b = js->decoded;
-  js->decoded = js->decoded_key;
-  js->decoded_key = b;
 }
 
 struct jscan_frame {
@@ -259,8 +581,12 @@ member: /* at the opening quote of a key */
     out->last_string = i;
     code = jscan_string(js, i + 1, &key, &key_len, &end);
     i = code == JSCAN_OK ? jscan_after_space(text, n, end) : end;
-    if (code == JSCAN_OK && key == js->decoded.p)
-      jscan_keep_key(js);
+    if (code == JSCAN_OK && key == js->decoded.p) {
+      /* The key is stored after its value, which may need decoding too. */
+      struct buf b = js->decoded;
+      js->decoded = js->decoded_key;
+      js->decoded_key = b;
+    }
     if (code != JSCAN_OK)
       goto fail;
     code = i < n ? JSCAN_SYNTAX : JSCAN_TRUNCATED;
@@ -276,4 +602,17 @@ fail:
   json_decref(root);
   out->offset = i;
   return code;
+}
+
+enum jscan_code jscan_whole(struct str text, struct jscan_result *out) {
+  struct jscan js;
+  jscan_init(&js, text.p, text.n);
+  enum jscan_code code = jscan_value(&js, 0, out);
+  jscan_deinit(&js);
+  if (code != JSCAN_OK || out->end == text.n)
+    return code;
+  json_decref(out->value);
+  out->value = NULL;
+  out->offset = out->end;
+  return JSCAN_SYNTAX;
 }

@@ -69,17 +69,15 @@ void jscan_deinit(struct jscan *js);
  * alone. */
 enum jscan_code jscan_value(struct jscan *js, size_t from, struct jscan_result *out);
 
+/* Reads a text that is one value and nothing else, not even white space; JSCAN_SYNTAX if more
+ * follows it. */
+enum jscan_code jscan_whole(struct str text, struct jscan_result *out);
+
 /* Decodes string content which starts after its opening quote at `from`: *p and *len point into the
  * text or into js->decoded and stay good until the next call; *end is the offset after the closing
  * quote, or of the failure. */
 enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size_t *len,
                              size_t *end);
-
-/* Crosses a string just as strictly without decoding it. `from` is after its opening quote; returns
- * the offset after its closing quote, or 0 if it is not valid. *escaped: it contains escapes. */
-size_t jscan_cross(const char *text, size_t n, size_t from, bool *escaped);
-/* Appends the decoded text between the quotes of a string that was crossed. */
-void jscan_decode(struct str raw, struct buf *out);
 
 /* Reads a number; *end is the offset after it, or of the failure. */
 enum jscan_code jscan_number(const char *text, size_t n, size_t from, json_t **value, size_t *end);

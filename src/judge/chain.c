@@ -2,20 +2,710 @@
 #include "judge/chain.h"
 
 #include "base/buf.h"
+#include "base/resource.h"
+#include "base/utf8.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
-#include "judge/chain_internal.h"
+#include "judge/parse_reply.h"
+#include "judge/reason.h"
 #include "judge/usage.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* --- rules --- */
+/* --- the schemas of judges' answers --- */
 
-bool chain_shows(const struct chain_spec *spec, const struct rule *rule) {
+static struct schema *compile_resource(const char *name, json_t **doc, struct err *err) {
+  const struct resource *r = resource_find(name);
+  *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  struct schema *schema = *doc ? schema_compile(*doc, NULL, NULL, NULL) : NULL;
+  if (schema == NULL)
+    err_set(err, ERR_INVALID, "the built-in %s does not compile", name);
+  return schema;
+}
+
+bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) {
+  schemas->judgment = compile_resource("schemas/judgment.json", &schemas->judgment_doc, err);
+  schemas->evaluation = compile_resource("schemas/evaluation.json", &schemas->evaluation_doc, err);
+  schemas->invariant = compile_resource("schemas/invariant.json", &schemas->invariant_doc, err);
+  schemas->narrowed = json_object();
+  if (schemas->judgment && schemas->evaluation && schemas->invariant)
+    return true;
+  chain_schemas_deinit(schemas);
+  return false;
+}
+
+void chain_schemas_deinit(struct chain_schemas *schemas) {
+  if (schemas->judgment)
+    schema_free(schemas->judgment);
+  if (schemas->evaluation)
+    schema_free(schemas->evaluation);
+  schema_free(schemas->invariant);
+  json_decref(schemas->invariant_doc);
+  json_decref(schemas->judgment_doc);
+  json_decref(schemas->evaluation_doc);
+  json_decref(schemas->narrowed);
+  *schemas = (struct chain_schemas){0};
+}
+
+static void append_number(struct buf *out, int number) {
+  char digits[STR_NUMBER_BYTES];
+  size_t n = str_from_number(digits, number);
+  buf_putc(out, ' ');
+  buf_append(out, digits, n);
+}
+
+json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  if (stage != STAGE_STRUCTURED_OUTPUT && stage != STAGE_AI_JUDGE)
+    return NULL;
+  bool ai = stage == STAGE_AI_JUDGE;
+  size_t n = chain_offered(spec, offered);
+  struct buf key = {0};
+  buf_puts(&key, judge_stage_name(stage));
+  for (size_t i = 0; i < n; i++)
+    append_number(&key, offered[i]->number);
+  json_t *doc = json_incref(json_object_get(spec->schemas->narrowed, key.p));
+  if (doc == NULL) {
+    doc = json_clone(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
+    json_t *number = json_object_get(json_at(doc, "properties"), ai ? "matched_index" : "step");
+    json_t *numbers = json_pack("[i]", 0);
+    for (size_t i = 0; i < n; i++)
+      json_array_append_new(numbers, json_integer(offered[i]->number));
+    json_object_del(number, "minimum");
+    json_put(number, "enum", numbers);
+    if (json_object_size(spec->schemas->narrowed) < LIMIT_SCHEMA_CACHE_COUNT)
+      json_object_set_nocheck(spec->schemas->narrowed, key.p, doc);
+  }
+  buf_deinit(&key);
+  return doc;
+}
+
+/* --- objects --- */
+
+/* STAGE_COUNT and OUTCOME_COUNT if the object says something else. */
+static enum judge_stage stage_object_stage(const json_t *object) {
+  enum judge_stage stage = STAGE_COUNT;
+  (void)judge_stage_from_name(str_from(json_string_value(json_at(object, "stage"))), &stage);
+  return stage;
+}
+
+static enum stage_outcome stage_object_outcome(const json_t *object) {
+  enum stage_outcome outcome = OUTCOME_COUNT;
+  (void)stage_outcome_from_name(str_from(json_string_value(json_at(object, "outcome"))), &outcome);
+  return outcome;
+}
+
+static bool stage_object_is_vote(const json_t *object) {
+  return json_at(object, "vote") != NULL;
+}
+
+/* Returns the object of a stage, not of a vote in it; or NULL. */
+static const json_t *stage_object_find(const json_t *stages, enum judge_stage stage) {
+  size_t i;
+  json_t *object;
+  json_array_foreach(stages, i, object) {
+    if (stage_object_stage(object) == stage && !stage_object_is_vote(object))
+      return object;
+  }
+  return NULL;
+}
+
+static json_t *stage_object_new(enum judge_stage stage, enum stage_outcome outcome) {
+  json_t *object = json_object();
+  json_put(object, "stage", json_string_nocheck(judge_stage_name(stage)));
+  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
+  json_put(object, "calls", json_array());
+  return object;
+}
+
+static void stage_object_error(json_t *object, const char *text, size_t n) {
+  json_t *errors = json_at(object, "errors");
+  if (errors == NULL) {
+    errors = json_array();
+    json_put(object, "errors", errors);
+  }
+  json_array_append_new(
+      errors,
+      json_text((struct str){text, n < LIMIT_ERROR_TEXT_BYTES ? n : LIMIT_ERROR_TEXT_BYTES}));
+}
+
+/* --- expressions --- */
+
+/* Returns true unless the rule is hidden: interactive_only rules are hidden unless somebody is
+ * there. */
+static bool chain_shows(const struct chain_spec *spec, const struct rule *rule) {
   return spec->interactive || !rule->interactive_only;
 }
+
+/* Evaluates the when() rules [0, end) and all aggregates in file order. The notes of those that
+ * were false are added as errors: they say why the next stage was tried. */
+static json_t *chain_when(const struct chain_spec *spec, size_t end) {
+  json_t *object = stage_object_new(STAGE_WHEN, OUTCOME_NO_MATCH);
+  for (size_t i = 0; i < spec->rule_count; i++) {
+    const struct rule *rule = &spec->rules[i];
+    struct expr_error err;
+    if (!chain_shows(spec, rule) || rule->kind != RULE_WHEN ||
+        (i >= end && rule->aggregate == NULL))
+      continue;
+    json_put(object, "stage",
+             json_string_nocheck(judge_stage_name(rule->aggregate ? STAGE_AGGREGATE : STAGE_WHEN)));
+    struct buf note = {0};
+    switch (expr_eval(rule->when, spec->env, &err)) {
+    case EXPR_TRUE:
+      json_put(object, "outcome", json_string_nocheck(stage_outcome_name(OUTCOME_MATCHED)));
+      json_put(object, "rule", json_integer(rule->number));
+      buf_printf(&note, STR_FMT " is true", STR_ARG(rule->when_text));
+      json_put(object, "reason", json_text(buf_view(&note)));
+      buf_deinit(&note);
+      return object;
+    case EXPR_FALSE:
+      buf_printf(&note, STR_FMT " is false", STR_ARG(rule->when_text));
+      stage_object_error(object, note.p, note.n);
+      break;
+    case EXPR_ERROR:
+      if (rule->is_global && err.code != EXPR_UNKNOWN) {
+        buf_printf(&note, STR_FMT " cannot be told here: %s", STR_ARG(rule->when_text), err.text);
+        stage_object_error(object, note.p, note.n);
+        break;
+      }
+      json_put(object, "outcome", json_string_nocheck(stage_outcome_name(OUTCOME_ERROR)));
+      buf_printf(&note, "rule %d, " STR_FMT ": %s", rule->number, STR_ARG(rule->when_text),
+                 err.text);
+      stage_object_error(object, note.p, note.n);
+      buf_deinit(&note);
+      return object;
+    }
+    buf_deinit(&note);
+  }
+  return object;
+}
+
+/* Returns the rule that wins in file order with the chosen label, NULL when no guard holds. Sets
+ * *failed if an expression cannot be evaluated. */
+static const struct rule *chain_walk(const struct chain_spec *spec, const struct rule *chosen,
+                                     bool *failed, char *reason, size_t reason_bytes) {
+  *failed = false;
+  for (size_t i = 0; i < spec->rule_count; i++) {
+    const struct rule *rule = &spec->rules[i];
+    struct expr_error err;
+    if (!chain_shows(spec, rule))
+      continue;
+    if (rule->kind != RULE_WHEN && !str_eq(rule->label, chosen->label))
+      continue;
+    if (rule->kind == RULE_LABEL)
+      return rule;
+    switch (expr_eval(rule->when, spec->env, &err)) {
+    case EXPR_TRUE:
+      return rule;
+    case EXPR_FALSE:
+      if (rule->kind == RULE_LABEL_WHEN)
+        print_into(reason, reason_bytes, "\"%.*s\" was chosen, but its guard %.*s is false",
+                   (int)rule->label.n, rule->label.p, (int)rule->when_text.n, rule->when_text.p);
+      break;
+    case EXPR_ERROR:
+      if (rule->is_global && err.code != EXPR_UNKNOWN)
+        break;
+      *failed = true;
+      print_into(reason, reason_bytes, "rule %d, %.*s: %.300s", rule->number,
+                 (int)(rule->when_text.n < 150 ? rule->when_text.n : 150), rule->when_text.p,
+                 err.text);
+      return NULL;
+    }
+  }
+  return NULL;
+}
+
+/* --- what a model said: the object of a stage from a tag or from a value --- */
+
+static void set_outcome(json_t *object, enum stage_outcome outcome) {
+  json_put(object, "outcome", json_string_nocheck(stage_outcome_name(outcome)));
+}
+
+/* Returns the outcome of a number; if it matches, also puts its rule and tag. */
+static enum stage_outcome place_number(const struct chain_spec *spec, double number, json_t *object,
+                                       const char *what) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  size_t n = chain_offered(spec, offered);
+  struct buf text = {0};
+  enum stage_outcome outcome;
+  for (size_t i = 0; i < n; i++)
+    if ((double)offered[i]->number == number) {
+      json_put(object, "rule", json_integer(offered[i]->number));
+      struct buf tag = {0};
+      rule_tag(spec->movement, offered[i]->number, &tag);
+      json_put(object, "tag", json_stringn_nocheck(tag.p, tag.n));
+      buf_deinit(&tag);
+      return OUTCOME_MATCHED;
+    }
+  if (number == 0) {
+    buf_printf(&text, "%s 0: no rule holds", what);
+    outcome = OUTCOME_NO_MATCH;
+  } else {
+    if (number < 1e15)
+      buf_printf(&text, "%s %.0f is not offered (", what, number);
+    else
+      buf_printf(&text, "%s a number out of any range is not offered (", what);
+    for (size_t i = 0; i < n; i++)
+      buf_printf(&text, "%s%d", i ? ", " : "", offered[i]->number);
+    buf_putc(&text, ')');
+    outcome =
+        number >= 1 && number <= (double)spec->rule_count ? OUTCOME_HIDDEN : OUTCOME_OUT_OF_RANGE;
+  }
+  stage_object_error(object, text.p, text.n);
+  buf_deinit(&text);
+  return outcome;
+}
+
+/* --- tags --- */
+
+static struct tag_query query_of(const struct chain_spec *spec, enum judge_stage stage,
+                                 struct tag_words words[LIMIT_RULE_COUNT]) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  size_t n = chain_offered(spec, offered);
+  for (size_t i = 0; i < n; i++)
+    words[i] = (struct tag_words){offered[i]->number, offered[i]->label};
+  return (struct tag_query){
+      .name = stage == STAGE_AI_JUDGE ? STR("JUDGE") : spec->movement,
+      .scope = stage == STAGE_PHASE1_TAG ? TAG_AGENT : TAG_REPLY,
+      .words = words,
+      .word_count = n,
+  };
+}
+
+bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
+                    struct tag_result *tag) {
+  struct tag_words words[LIMIT_RULE_COUNT];
+  const struct tag_query query = query_of(spec, stage, words);
+  tag_read(text, &query, tag);
+  return tag->found;
+}
+
+/* Describes a tag and its place. */
+static json_t *place_object(struct str text, const struct tag_place *place) {
+  return json_pack("{sI so sI}", "rule", (json_int_t)place->number, "text",
+                   json_text((struct str){text.p + place->offset, place->length}), "line",
+                   (json_int_t)place->line);
+}
+
+static void tag_words(struct buf *out, struct str text, const struct tag_place *place) {
+  buf_printf(out, STR_FMT " on line %zu", (int)place->length, text.p + place->offset, place->line);
+}
+
+/* Reports two tags that name different rules. */
+static void doubt_tags(json_t *object, struct str text, const struct tag_result *tag) {
+  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  json_put(object, "candidates",
+           json_pack("[o,o]", place_object(text, &tag->other), place_object(text, &tag->tag)));
+  tag_words(&line, text, &tag->other);
+  buf_puts(&line, " and ");
+  tag_words(&line, text, &tag->tag);
+  buf_puts(&line, " name different rules");
+  stage_object_error(object, line.p, line.n);
+  buf_deinit(&line);
+}
+
+/* Reports an agent's tag that contradicts a judge who found that no rule holds. */
+static void doubt_agent(json_t *object, struct str text, const struct tag_place *tag,
+                        const json_t *none) {
+  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  const char *stage = judge_stage_name(stage_object_stage(none));
+  json_put(object, "candidates",
+           json_pack("[{si ss},o]", "rule", 0, "stage", stage, place_object(text, tag)));
+  tag_words(&line, text, tag);
+  buf_printf(&line, " is no evidence: %s found that no rule holds", stage);
+  stage_object_error(object, line.p, line.n);
+  buf_deinit(&line);
+}
+
+/* Returns the stage in which a judge said that no rule holds, or NULL. */
+static const json_t *none_holds(const json_t *stages) {
+  size_t i;
+  json_t *object;
+  json_array_foreach(stages, i, object) {
+    if (json_is_true(json_at(object, "none")))
+      return object;
+  }
+  return NULL;
+}
+
+bool chain_was_decided(const json_t *stages) {
+  size_t i;
+  json_t *object;
+  bool asked = false;
+  json_array_foreach(stages, i, object) {
+    if (json_at(object, "vote") == NULL &&
+        (json_is_true(json_at(object, "none")) || stage_object_outcome(object) == OUTCOME_MATCHED))
+      return true;
+    asked |= json_array_size(json_at(object, "calls")) > 0;
+  }
+  return !asked;
+}
+
+/* Judges a stage by a tag in `text`. `stages`: earlier ones, whose "none holds" still counts. */
+static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
+                         enum judge_stage stage, struct str text) {
+  struct tag_result tag;
+  json_t *object = stage_object_new(stage, OUTCOME_NO_MATCH);
+  const json_t *none = stage == STAGE_PHASE1_TAG ? none_holds(stages) : NULL;
+  if (str_trim(text).n == 0 && stage != STAGE_PHASE1_TAG) {
+    stage_object_error(object, "the reply is empty", 18);
+    set_outcome(object, OUTCOME_UNREADABLE);
+    return object;
+  }
+  if (!chain_find_tag(spec, text, stage, &tag)) {
+    stage_object_error(object, "no tag", 6);
+  } else if (tag.ambiguous) {
+    doubt_tags(object, text, &tag);
+    set_outcome(object, OUTCOME_AMBIGUOUS);
+  } else if (tag.tag.number == 0) {
+    stage_object_error(object, "tag 0 names no rule", 19);
+    json_put(object, "none", json_true());
+  } else if (none != NULL) {
+    doubt_agent(object, text, &tag.tag, none);
+    set_outcome(object, OUTCOME_AMBIGUOUS);
+  } else {
+    enum stage_outcome outcome = place_number(spec, (double)tag.tag.number, object, "tag");
+    set_outcome(object, outcome);
+    if (outcome == OUTCOME_MATCHED)
+      json_put(object, "tag", json_stringn_nocheck(text.p + tag.tag.offset, tag.tag.length));
+  }
+  json_t *mentions = json_array();
+  for (size_t i = 0; i < tag.mention_count; i++)
+    json_array_append_new(mentions, place_object(text, &tag.mentions[i]));
+  if (tag.mention_count > 0)
+    json_put(object, "mentions", json_incref(mentions));
+  json_decref(mentions);
+  return object;
+}
+
+/* --- values --- */
+
+static const char *number_key(enum judge_stage stage) {
+  return stage == STAGE_AI_JUDGE ? "matched_index" : "step";
+}
+
+/* Describes a value by its start, its place and the rule that it names. */
+static json_t *value_object(enum judge_stage stage, struct str text,
+                            const struct whole_reply_place *place) {
+  size_t n = place->length < LIMIT_ERROR_TEXT_BYTES ? place->length : LIMIT_ERROR_TEXT_BYTES;
+  const json_t *number = json_object_get(place->value, number_key(stage));
+  json_int_t line = 1;
+  for (size_t i = 0; i < place->offset; i++)
+    line += text.p[i] == '\n';
+  json_t *object = json_pack("{so sI}", "text", json_text((struct str){text.p + place->offset, n}),
+                             "line", line);
+  if (json_is_integer(number) && json_integer_value(number) >= 0)
+    json_put(object, "rule", json_incref((json_t *)number));
+  return object;
+}
+
+/* Returns a tag outside the value that names another rule, NULL if there is none. */
+static const struct tag_place *tag_against(const struct tag_result *tag, double number,
+                                           const struct whole_reply_place *value) {
+  if (tag->found && (double)tag->tag.number != number)
+    return &tag->tag;
+  for (size_t i = 0; i < tag->mention_count; i++) {
+    const struct tag_place *place = &tag->mentions[i];
+    bool outside = place->offset < value->offset || place->offset >= value->offset + value->length;
+    if (outside && (double)place->number != number)
+      return place;
+  }
+  return NULL;
+}
+
+/* Returns whether this is the number of a rule that is offered to a model. */
+static bool chain_offers(const struct chain_spec *spec, long number) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  size_t n = chain_offered(spec, offered);
+  for (size_t i = 0; i < n; i++)
+    if (offered[i]->number == number)
+      return true;
+  return false;
+}
+
+/* Returns whether a line outside the value gives another rule's number ("Verdict: 2") or 0. */
+static bool number_against(const struct chain_spec *spec, enum judge_stage stage, struct str text,
+                           double number, const struct whole_reply_place *value,
+                           struct tag_place *place) {
+  struct tag_words words[LIMIT_RULE_COUNT];
+  const struct tag_query query = query_of(spec, stage, words);
+  long own = number < LIMIT_RULE_COUNT ? (long)number : -1; /* -1: none of those offered */
+  return tag_number_beside(text, value->offset, value->offset + value->length, own, &query,
+                           place) &&
+         (place->number == 0 || chain_offers(spec, place->number));
+}
+
+/* Reports a value that contradicts a tag or a number beside it. */
+static void doubt_value(json_t *object, enum judge_stage stage, double number, struct str text,
+                        const struct whole_reply_place *value, const struct tag_place *place) {
+  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  json_put(object, "candidates",
+           json_pack("[o,o]", value_object(stage, text, value), place_object(text, place)));
+  buf_printf(&line, "the value names %.0f and ", number);
+  tag_words(&line, text, place);
+  buf_puts(&line, " another rule");
+  stage_object_error(object, line.p, line.n);
+  buf_deinit(&line);
+}
+
+/* Reports two values that differ, a key given twice, or an echo of the report. */
+static void doubt_reading(json_t *object, enum judge_stage stage, struct str text,
+                          const struct parsed_reply *reading) {
+  const struct whole_reply *sole = &reading->sole;
+  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  json_t *candidates = json_array();
+  buf_puts(&line, reading->missing);
+  for (size_t i = 0; i < sole->place_count; i++) {
+    json_t *place = value_object(stage, text, &sole->places[i]);
+    const json_t *rule = json_at(place, "rule");
+    buf_puts(&line, i == 0 ? ": " : " and ");
+    if (rule != NULL)
+      buf_printf(&line, "%" JSON_INTEGER_FORMAT " ", json_integer_value(rule));
+    buf_printf(&line, "on line %" JSON_INTEGER_FORMAT, json_integer_value(json_at(place, "line")));
+    json_array_append_new(candidates, place);
+  }
+  stage_object_error(object, line.p, line.n);
+  json_put(object, "candidates", candidates);
+  buf_deinit(&line);
+}
+
+static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stage,
+                            const json_t *value, double number) {
+  struct tag_words words[LIMIT_RULE_COUNT];
+  const struct tag_query query = query_of(spec, stage, words);
+  struct str reason = json_view(json_at(value, "reason"));
+  return reason.p != NULL && number < LIMIT_RULE_COUNT &&
+         reason_contradicts(reason, (long)number, &query);
+}
+
+/* Judges by a value that fits its schema. A value from the backend's own schema mode stands: the
+ * text beside it is not searched. */
+static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_stage stage,
+                                      struct str text, const struct parsed_reply *reading,
+                                      json_t *object) {
+  double number = json_number_value(json_object_get(reading->value, number_key(stage)));
+  const struct whole_reply_place *value = &reading->sole.places[0];
+  struct tag_result tag = {0};
+  if (reading->sole.place_count > 0 && text.n > value->length)
+    (void)chain_find_tag(spec, text, stage, &tag);
+  const struct tag_place *against = tag_against(&tag, number, value);
+  struct tag_place other;
+  if (against == NULL && reading->sole.place_count > 0 &&
+      number_against(spec, stage, text, number, value, &other))
+    against = &other;
+  if (against != NULL) {
+    doubt_value(object, stage, number, text, value, against);
+    return OUTCOME_AMBIGUOUS;
+  }
+  if (reading->sole.doubted) {
+    stage_object_error(object, LIT("words behind the value share its line or take it back"));
+    return OUTCOME_AMBIGUOUS;
+  }
+  /* Only the start: the whole text stands in the call's answer. */
+  struct str reason = json_view(json_at(reading->value, "reason"));
+  if (reason.n > LIMIT_ERROR_TEXT_BYTES)
+    reason.n = LIMIT_ERROR_TEXT_BYTES;
+  if (reason.p != NULL)
+    json_put(object, "reason", json_text(reason));
+  if (is_contradicted(spec, stage, reading->value, number)) {
+    stage_object_error(object, LIT("the reason names another rule than the value, or none"));
+    return OUTCOME_AMBIGUOUS;
+  }
+  if (number == 0)
+    json_put(object, "none", json_true());
+  return place_number(spec, number, object,
+                      stage == STAGE_AI_JUDGE ? "$.matched_index:" : "$.step:");
+}
+
+static bool chain_has_no_value(enum stage_outcome outcome) {
+  return outcome == OUTCOME_UNREADABLE || outcome == OUTCOME_INVALID ||
+         outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN;
+}
+
+/* Judges by [JUDGE:N], the ai stage's own fallback. */
+static enum stage_outcome judge_by_tag(const struct chain_spec *spec, struct str text,
+                                       json_t *object, enum stage_outcome so_far) {
+  struct tag_result tag;
+  if (!chain_has_no_value(so_far) || !chain_find_tag(spec, text, STAGE_AI_JUDGE, &tag))
+    return so_far;
+  if (tag.ambiguous) {
+    doubt_tags(object, text, &tag);
+    return OUTCOME_AMBIGUOUS;
+  }
+  if (so_far != OUTCOME_UNREADABLE && tag.tag.number != 0 && !chain_offers(spec, tag.tag.number))
+    return so_far;
+  if (tag.tag.number == 0)
+    json_put(object, "none", json_true());
+  return place_number(spec, (double)tag.tag.number, object, "tag");
+}
+
+/* Judges a stage by the value of a reply. */
+static json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage,
+                           const struct chain_reply *reply) {
+  struct parsed_reply reading;
+  json_t *object = stage_object_new(stage, OUTCOME_UNREADABLE);
+  enum stage_outcome outcome = OUTCOME_UNREADABLE;
+  assert(stage == STAGE_STRUCTURED_OUTPUT || stage == STAGE_AI_JUDGE);
+  parsed_reply_init(&reading,
+                    stage == STAGE_AI_JUDGE ? spec->schemas->evaluation : spec->schemas->judgment,
+                    number_key(stage), reply->structured, reply->text, spec->agent_text);
+  if (reading.where != NULL)
+    json_put(object, "extract_stage", json_string_nocheck(reading.where));
+  if (reading.ambiguous) {
+    outcome = OUTCOME_AMBIGUOUS;
+    doubt_reading(object, stage, reply->text, &reading);
+  } else if (reading.value == NULL) {
+    stage_object_error(object, reading.missing, strlen(reading.missing));
+  } else if (!reading.valid) {
+    outcome = OUTCOME_INVALID;
+    for (size_t i = 0; i < reading.errors.count && i < LIMIT_STAGE_ERROR_COUNT; i++) {
+      struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+      buf_printf(&line, "%s: %s", reading.errors.items[i].path, reading.errors.items[i].message);
+      stage_object_error(object, line.p, utf8_floor(line.p, line.n));
+      buf_deinit(&line);
+    }
+  } else {
+    outcome = judge_value(spec, stage, reply->text, &reading, object);
+  }
+  if (stage == STAGE_AI_JUDGE)
+    outcome = judge_by_tag(spec, reply->text, object, outcome);
+  set_outcome(object, outcome);
+  parsed_reply_deinit(&reading);
+  return object;
+}
+
+/* --- a panel: one vote each, until enough agree or no longer can --- */
+
+/* Counts the votes of a stage so far. */
+struct tally {
+  int votes;         /* recorded */
+  int none;          /* said that no rule holds */
+  int most;          /* that said the same */
+  long rule;         /* the rule they named; 0: none holds */
+  const char *class; /* why the last one without an answer failed; NULL: all answered */
+  json_t *said;      /* {"rule", "vote", "provider"?} of each that said something; owned */
+};
+
+static void count_rule(struct tally *t, long rule) {
+  size_t i;
+  json_t *other;
+  int same = 0;
+  json_array_foreach(t->said, i, other) {
+    same += json_integer_value(json_at(other, "rule")) == rule;
+  }
+  if (same > t->most) {
+    t->most = same;
+    t->rule = rule;
+  }
+}
+
+static void count_vote(struct tally *t, const json_t *vote) {
+  enum stage_outcome outcome = stage_object_outcome(vote);
+  bool none = json_is_true(json_at(vote, "none"));
+  t->votes++;
+  if (outcome == OUTCOME_ERROR)
+    t->class = json_string_value(json_at(vote, "class"));
+  if (outcome != OUTCOME_MATCHED && !(outcome == OUTCOME_NO_MATCH && none))
+    return;
+  json_int_t rule = outcome == OUTCOME_MATCHED ? json_integer_value(json_at(vote, "rule")) : 0;
+  json_t *said = json_pack("{sI sO}", "rule", rule, "vote", json_at(vote, "vote"));
+  if (json_at(vote, "provider") != NULL)
+    json_put(said, "provider", json_incref(json_at(vote, "provider")));
+  json_array_append_new(t->said, said);
+  count_rule(t, (long)rule);
+}
+
+static struct tally tally_votes(const json_t *stages, enum judge_stage stage) {
+  struct tally t = {.said = json_array()};
+  size_t i;
+  json_t *object;
+  json_array_foreach(stages, i, object) {
+    if (stage_object_is_vote(object) && stage_object_stage(object) == stage)
+      count_vote(&t, object);
+  }
+  return t;
+}
+
+/* Builds the stage's own object from its votes. */
+static json_t *panel_decide(const struct chain_spec *spec, enum judge_stage stage,
+                            struct tally *t) {
+  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  json_t *object;
+  buf_printf(&line, "%d of %d votes", t->most, t->votes);
+  if (t->most >= spec->agree && t->rule > 0) {
+    object = stage_object_new(stage, OUTCOME_MATCHED);
+    json_put(object, "rule", json_integer(t->rule));
+    json_put(object, "reason", json_stringn_nocheck(line.p, line.n));
+  } else if (t->most >= spec->agree) {
+    object = stage_object_new(stage, OUTCOME_NO_MATCH);
+    buf_puts(&line, " say that no rule holds");
+    stage_object_error(object, line.p, line.n);
+    json_put(object, "none", json_true());
+  } else if (t->most > 0) {
+    object = stage_object_new(stage, OUTCOME_AMBIGUOUS);
+    buf_printf(&line, " agree at most, %d must", spec->agree);
+    stage_object_error(object, line.p, line.n);
+    json_put(object, "candidates", json_incref(t->said));
+  } else if (t->class != NULL) {
+    object = stage_object_new(stage, OUTCOME_ERROR);
+    json_put(object, "class", json_string_nocheck(t->class));
+    stage_object_error(object, "no vote could be read", 21);
+  } else {
+    object = stage_object_new(stage, OUTCOME_UNREADABLE);
+    stage_object_error(object, "no vote could be read", 21);
+  }
+  buf_deinit(&line);
+  return object;
+}
+
+/* Counts the replies of one vote. They stand together: a stage's votes are asked for one after the
+ * other. */
+static size_t replies_of(enum judge_stage stage, int vote, const struct chain_reply *replies,
+                         size_t n, const struct chain_reply **first) {
+  size_t from = 0, count = 0;
+  while (from < n && (replies[from].stage != stage || replies[from].vote != vote))
+    from++;
+  while (from + count < n && replies[from + count].stage == stage &&
+         replies[from + count].vote == vote)
+    count++;
+  *first = NULL;
+  if (n > 0)
+    *first = from < n ? &replies[from] : replies;
+  return count;
+}
+
+static void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage,
+                             const json_t *stages, const struct chain_reply *replies, size_t n,
+                             struct chain_step *step);
+static void chain_yield(struct chain_step *step, json_t *object);
+
+/* Goes on with a stage that asks a panel: the next vote, or their joint decision. */
+static void chain_panel(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
+                        const struct chain_reply *replies, size_t n, struct chain_step *step) {
+  struct tally t = tally_votes(stages, stage);
+  int left = spec->panel - t.votes;
+  assert(spec->panel > 0 && spec->agree > 0);
+  if (left <= 0 || t.most >= spec->agree || t.most + left < spec->agree) {
+    chain_yield(step, panel_decide(spec, stage, &t));
+  } else {
+    const struct chain_reply *own;
+    size_t count = replies_of(stage, t.votes + 1, replies, n, &own);
+    struct chain_spec one = *spec; /* the chain of one judge with one stage */
+    one.panel = 0;
+    one.stages = &stage;
+    one.stage_count = 1;
+    chain_call_stage(&one, stage, NULL, own, count, step);
+    step->vote = t.votes + 1;
+    if (step->action == CHAIN_STAGE)
+      json_put(step->object, "vote", json_integer(step->vote));
+  }
+  json_decref(t.said);
+}
+
+/* --- rules --- */
 
 static bool label_seen(const struct rule *const *seen, size_t n, struct str label) {
   for (size_t i = 0; i < n; i++)
@@ -42,24 +732,6 @@ size_t chain_shown(const struct chain_spec *spec, const struct rule **out) {
   return n;
 }
 
-bool chain_offers(const struct chain_spec *spec, long number) {
-  const struct rule *offered[LIMIT_RULE_COUNT];
-  size_t n = chain_offered(spec, offered);
-  for (size_t i = 0; i < n; i++)
-    if (offered[i]->number == number)
-      return true;
-  return false;
-}
-
-/* Returns the place of the first rule with a label, rule_count if there is none. */
-static size_t chain_first_label(const struct chain_spec *spec) {
-  size_t i = 0;
-  while (i < spec->rule_count &&
-         (!chain_shows(spec, &spec->rules[i]) || spec->rules[i].kind == RULE_WHEN))
-    i++;
-  return i;
-}
-
 static bool stage_calls(enum judge_stage stage) {
   return stage == STAGE_STRUCTURED_OUTPUT || stage == STAGE_PHASE3_TAG || stage == STAGE_AI_JUDGE;
 }
@@ -72,11 +744,6 @@ bool chain_needs_judge(const struct chain_spec *spec) {
     if (stage_calls(spec->stages[i]))
       return true;
   return false;
-}
-
-static const struct rule *rule_of(const struct chain_spec *spec, const json_t *object) {
-  json_int_t number = json_integer_value(json_at(object, "rule"));
-  return number >= 1 && (size_t)number <= spec->rule_count ? &spec->rules[number - 1] : NULL;
 }
 
 /* --- the chain --- */
@@ -167,11 +834,6 @@ static bool saved_tag(const struct chain_spec *spec, const json_t *stages,
          chain_offers(spec, tag.tag.number);
 }
 
-static bool chain_has_no_value(enum stage_outcome outcome) {
-  return outcome == OUTCOME_UNREADABLE || outcome == OUTCOME_INVALID ||
-         outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN;
-}
-
 /* Returns why asking would be pointless, an earlier stage's auth or quota trouble, or NULL. */
 static const char *provider_trouble(const json_t *stages) {
   size_t i;
@@ -184,7 +846,7 @@ static const char *provider_trouble(const json_t *stages) {
   return NULL;
 }
 
-void chain_yield(struct chain_step *step, json_t *object) {
+static void chain_yield(struct chain_step *step, json_t *object) {
   step->action = CHAIN_STAGE;
   step->stage = stage_object_stage(object);
   if (json_at(object, "duration_ms") == NULL)
@@ -192,8 +854,10 @@ void chain_yield(struct chain_step *step, json_t *object) {
   step->object = object;
 }
 
-void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
-                      const struct chain_reply *replies, size_t n, struct chain_step *step) {
+/* Goes on with a stage that asks one judge: chain.c. Hands out a stage's object. */
+static void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage,
+                             const json_t *stages, const struct chain_reply *replies, size_t n,
+                             struct chain_step *step) {
   int count;
   const struct chain_reply *reply = last_reply_of(replies, n, stage, &count);
   const struct chain_reply *structured = last_answer_of(replies, n, STAGE_STRUCTURED_OUTPUT);
@@ -277,9 +941,9 @@ static void append_why(char *reason, size_t bytes, const json_t *object, const c
   const json_t *errors = json_at(object, "errors");
   const char *text = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
   size_t n = strlen(reason);
-  (void)snprintf(reason + n, bytes - n, " (%s: %s%s%.200s)",
-                 json_string_value(json_at(object, "stage")), class ? class : "", class ? ": " : "",
-                 text ? text : "");
+  print_into(reason + n, bytes - n, " (%s: %s%s%.200s)",
+             json_string_value(json_at(object, "stage")), class ? class : "", class ? ": " : "",
+             text ? text : "");
 }
 
 static void finish_unmatched(const struct chain_spec *spec, const json_t *stages,
@@ -306,7 +970,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
     reason = "no rule holds and no stage is configured";
   else if (conflict != NULL)
     reason = "the evidence conflicts and no stage is left";
-  (void)snprintf(step->reason, sizeof step->reason, "%s", reason);
+  print_into(step->reason, sizeof step->reason, "%s", reason);
   if (conflict != NULL)
     append_why(step->reason, sizeof step->reason, conflict, NULL);
   if (failed != NULL) { /* a log may lack the class */
@@ -318,11 +982,13 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
 /* Finds, once a label was chosen, the rule that wins with it, or an earlier when() that is true. */
 static void after_match(const struct chain_spec *spec, const json_t *last,
                         struct chain_step *step) {
-  const struct rule *chosen = rule_of(spec, last);
+  json_int_t number = json_integer_value(json_at(last, "rule"));
+  const struct rule *chosen =
+      number >= 1 && (size_t)number <= spec->rule_count ? &spec->rules[number - 1] : NULL;
   bool failed;
   if (chosen == NULL) {
     step->action = CHAIN_FAILED;
-    (void)snprintf(step->reason, sizeof step->reason, "the record names a rule that is not there");
+    print_into(step->reason, sizeof step->reason, "the record names a rule that is not there");
     return;
   }
   step->stage = stage_object_stage(last);
@@ -352,24 +1018,9 @@ static void after_match(const struct chain_spec *spec, const json_t *last,
   chain_yield(step, object);
 }
 
-static void after_broken_when(const json_t *last, struct chain_step *step) {
-  const json_t *errors = json_at(last, "errors"); /* those before the last one say what was false */
-  const char *why = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
-  step->action = CHAIN_FAILED;
-  (void)snprintf(step->reason, sizeof step->reason, "%s",
-                 why ? why : "a when() expression cannot be evaluated");
-}
-
 static bool is_deterministic(const json_t *object) {
   enum judge_stage stage = stage_object_stage(object);
   return stage == STAGE_WHEN || stage == STAGE_AGGREGATE;
-}
-
-static void select_only_label(const struct rule *rule, struct chain_step *step) {
-  json_t *object = stage_object_new(STAGE_AUTO_SELECT, OUTCOME_MATCHED);
-  json_put(object, "rule", json_integer(rule->number));
-  json_put(object, "reason", json_string_nocheck("the only rule that can be selected"));
-  chain_yield(step, object);
 }
 
 /* Returns true if not enough votes of a panel's stage agreed. */
@@ -384,7 +1035,7 @@ static void next_in_list(const struct chain_spec *spec, const json_t *stages,
   const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
   if (spec->split_asks && is_split(last)) {
     step->action = CHAIN_SPLIT;
-    (void)snprintf(step->reason, sizeof step->reason, "the judges do not agree");
+    print_into(step->reason, sizeof step->reason, "the judges do not agree");
     append_why(step->reason, sizeof step->reason, last, NULL);
   } else if (i == spec->stage_count)
     finish_unmatched(spec, stages, step);
@@ -410,7 +1061,10 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   assert(n == 0 || replies != NULL);
   *step = (struct chain_step){.stage = STAGE_COUNT};
   size_t done = json_array_size(stages), labels = chain_offered(spec, offered);
-  size_t first = chain_first_label(spec);
+  size_t first = 0; /* the first rule with a label */
+  while (first < spec->rule_count &&
+         (!chain_shows(spec, &spec->rules[first]) || spec->rules[first].kind == RULE_WHEN))
+    first++;
   const json_t *last = done > 0 ? json_array_get(stages, done - 1) : NULL;
   bool over = last != NULL && !stage_object_is_vote(last);
   enum stage_outcome outcome = over ? stage_object_outcome(last) : OUTCOME_COUNT;
@@ -421,14 +1075,22 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
   if (outcome == OUTCOME_MATCHED) {
     after_match(spec, last, step);
   } else if (outcome == OUTCOME_ERROR && is_deterministic(last)) {
-    after_broken_when(last, step);
+    /* Errors before the last one say what was false. */
+    const json_t *errors = json_at(last, "errors");
+    const char *why = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
+    step->action = CHAIN_FAILED;
+    print_into(step->reason, sizeof step->reason, "%s",
+               why ? why : "a when() expression cannot be evaluated");
   } else if (has_when && done == 0) {
     chain_yield(step, chain_when(spec, first));
   } else if (labels == 0) {
     step->action = CHAIN_NO_MATCH;
-    (void)snprintf(step->reason, sizeof step->reason, "%s", no_label_reason(spec, has_when));
+    print_into(step->reason, sizeof step->reason, "%s", no_label_reason(spec, has_when));
   } else if (labels == 1) {
-    select_only_label(offered[0], step);
+    json_t *object = stage_object_new(STAGE_AUTO_SELECT, OUTCOME_MATCHED);
+    json_put(object, "rule", json_integer(offered[0]->number));
+    json_put(object, "reason", json_string_nocheck("the only rule that can be selected"));
+    chain_yield(step, object);
   } else {
     next_in_list(spec, stages, replies, n, step);
   }

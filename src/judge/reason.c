@@ -44,13 +44,6 @@ static long number_chosen(struct str reason) {
   return ends ? number : 0;
 }
 
-static bool reason_is_offered(const struct tag_query *query, long number) {
-  for (size_t i = 0; i < query->word_count; i++)
-    if (query->words[i].number == number)
-      return true;
-  return false;
-}
-
 /* Returns the rule whose tag, number or words are all that the reason says; 0 if there is none. */
 static long number_alone(struct str reason, const struct tag_query *query) {
   struct tag_place place;
@@ -72,5 +65,5 @@ bool reason_contradicts(struct str reason, long number, const struct tag_query *
   long other = number_chosen(reason);
   if (other == 0)
     other = number_alone(reason, query);
-  return other != 0 && other != number && reason_is_offered(query, other);
+  return other != 0 && other != number && tag_is_offered(query, other);
 }

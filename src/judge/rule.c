@@ -67,26 +67,26 @@ static int function_of(struct str s) {
 
 static bool rule_check_label(struct str label, size_t at, size_t *error_offset, struct err *err) {
   if (label.n == 0) {
-    (void)err_set(err, ERR_INVALID,
-                  "no label stands before &&: write label && when(...), or "
-                  "when(...) alone");
+    err_set(err, ERR_INVALID,
+            "no label stands before &&: write label && when(...), or "
+            "when(...) alone");
     return rule_fail(error_offset, at);
   }
   if (str_has_control(label)) {
-    (void)err_set(err, ERR_INVALID,
-                  "a condition's label is one line without control characters: "
-                  "shorten it and put the detail into appendix");
+    err_set(err, ERR_INVALID,
+            "a condition's label is one line without control characters: "
+            "shorten it and put the detail into appendix");
     return rule_fail(error_offset, at);
   }
   struct str rest = label;
   if (str_starts(rest, "when")) {
     rest = str_trim((struct str){rest.p + 4, rest.n - 4});
     if (rest.n > 0 && rest.p[0] == '(') {
-      (void)err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
+      err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
       return rule_fail(error_offset, at);
     }
   } else if (label.n > 4 && strncasecmp(label.p, LIT("when(")) == 0) {
-    (void)err_set(err, ERR_INVALID, "when is written in small letters: write when(...)");
+    err_set(err, ERR_INVALID, "when is written in small letters: write when(...)");
     return rule_fail(error_offset, at);
   }
   return true;
@@ -94,8 +94,8 @@ static bool rule_check_label(struct str label, size_t at, size_t *error_offset, 
 
 /* Refuses ai(...), which other dialects know, and says what to write instead. */
 static bool refuse_ai(size_t at, size_t *error_offset, struct err *err) {
-  (void)err_set(err, ERR_INVALID,
-                "ai(...) is no form of a condition: write its text as the condition itself");
+  err_set(err, ERR_INVALID,
+          "ai(...) is no form of a condition: write its text as the condition itself");
   return rule_fail(error_offset, at);
 }
 
@@ -105,13 +105,13 @@ static bool parse_when(struct arena *arena, struct str clause, size_t at, struct
   struct rule_outline o = scan(clause);
   size_t open = strlen("when(");
   if (o.end_paren == 0 || o.unbalanced) {
-    (void)err_set(err, ERR_INVALID, "when( has no closing ) or a quote in it stays open: close it");
+    err_set(err, ERR_INVALID, "when( has no closing ) or a quote in it stays open: close it");
     return rule_fail(error_offset, at);
   }
   if (o.end_paren + 1 != clause.n) {
-    (void)err_set(err, ERR_INVALID,
-                  "text follows when(...): only label && when(...) or when(...) "
-                  "alone is a condition");
+    err_set(err, ERR_INVALID,
+            "text follows when(...): only label && when(...) or when(...) "
+            "alone is a condition");
     return rule_fail(error_offset, at + o.end_paren + 1);
   }
   struct expr_error why;
@@ -119,12 +119,8 @@ static bool parse_when(struct arena *arena, struct str clause, size_t at, struct
   out->when = expr_parse(arena, clause.p + open, o.end_paren - open, EXPR_WHEN, &why);
   if (out->when != NULL)
     return true;
-  (void)err_set(err, ERR_INVALID, "%s", why.text);
+  err_set(err, ERR_INVALID, "%s", why.text);
   return rule_fail(error_offset, at + open + why.offset);
-}
-
-static bool is_aggregate(int function) {
-  return function > 0 && strcmp(functions[function], "ai") != 0;
 }
 
 /* Parses all(...) or any(...), alone or before && when(EXPR), as a when() rule over the
@@ -133,35 +129,35 @@ static bool parse_aggregate(struct arena *arena, const struct rule_outline *o, s
                             struct rule *out, size_t *error_offset, struct err *err) {
   struct str text = out->condition, left = part(text, 0, o->ands > 0 ? o->first_and : text.n);
   struct str guard = STR("");
-  struct aggregate *aggregate = arena_array(arena, 1, sizeof *aggregate);
+  struct all_any *aggregate = arena_array(arena, 1, sizeof *aggregate);
   size_t at = 0;
   struct expr_error why;
   struct buf expression = {0};
   if (o->unbalanced || o->end_paren + 1 != left.n) {
-    (void)err_set(err, ERR_INVALID,
-                  "%.3s( has no closing ), or text follows it: write %.3s(\"X\"), "
-                  "or %.3s(\"X\") && when(...)",
-                  text.p, text.p, text.p);
+    err_set(err, ERR_INVALID,
+            "%.3s( has no closing ), or text follows it: write %.3s(\"X\"), "
+            "or %.3s(\"X\") && when(...)",
+            text.p, text.p, text.p);
     return rule_fail(error_offset, lead);
   }
   if (o->ands > 0) {
     struct str right = part(text, o->first_and + 2, text.n);
     size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o->first_and + 2);
     if (o->ands > 1 || function_of(right) != 0) {
-      (void)err_set(err, ERR_INVALID,
-                    "after && stands one when(...): write %.3s(...) && "
-                    "when(A && B)",
-                    text.p);
+      err_set(err, ERR_INVALID,
+              "after && stands one when(...): write %.3s(...) && "
+              "when(A && B)",
+              text.p);
       return rule_fail(error_offset, right_at);
     }
     if (!parse_when(arena, right, right_at, out, error_offset, err))
       return false;
     guard = out->when_text;
   }
-  if (!aggregate_parse(arena, left, aggregate, &at, err))
+  if (!all_any_parse(arena, left, aggregate, &at, err))
     return rule_fail(error_offset, lead + at);
   buf_putc(&expression, '(');
-  aggregate_expression(aggregate, &expression);
+  all_any_expression(aggregate, &expression);
   buf_putc(&expression, ')');
   if (guard.n > 0)
     buf_printf(&expression, " && (" STR_FMT ")", STR_ARG(guard));
@@ -173,7 +169,7 @@ static bool parse_aggregate(struct arena *arena, const struct rule_outline *o, s
   out->when = expr_parse(arena, whole.p, whole.n, EXPR_WHEN, &why);
   if (out->when != NULL)
     return true;
-  (void)err_set(err, ERR_INVALID, "%s", why.text);
+  err_set(err, ERR_INVALID, "%s", why.text);
   return rule_fail(error_offset, lead);
 }
 
@@ -182,9 +178,9 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   struct str text = str_trim(condition);
   size_t lead = text.n > 0 ? (size_t)(text.p - condition.p) : 0;
   if (text.n == 0) {
-    (void)err_set(err, ERR_INVALID,
-                  "the condition is empty: write a label like approved, or "
-                  "when(...)");
+    err_set(err, ERR_INVALID,
+            "the condition is empty: write a label like approved, or "
+            "when(...)");
     return rule_fail(error_offset, 0);
   }
   text = arena_str(arena, text);
@@ -194,11 +190,11 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   out->label = out->when_text = STR("");
   out->when = NULL;
   out->aggregate = NULL;
-  if (is_aggregate(function))
+  if (function > 0 && strcmp(functions[function], "ai") != 0)
     return parse_aggregate(arena, &o, lead, out, error_offset, err);
   if (o.ands == 0) {
     if (o.unbalanced && function < 0 && memmem(text.p, text.n, LIT("&&")) != NULL) {
-      (void)err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
+      err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
       return rule_fail(error_offset, lead);
     }
     if (function > 0)
@@ -216,17 +212,17 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   if (function > 0)
     return refuse_ai(lead, error_offset, err);
   if (function == 0) {
-    (void)err_set(err, ERR_INVALID,
-                  "the label goes first and && joins it with one when(...): write "
-                  "label && when(...), or when(A && B)");
+    err_set(err, ERR_INVALID,
+            "the label goes first and && joins it with one when(...): write "
+            "label && when(...), or when(A && B)");
     return rule_fail(error_offset, lead);
   }
   if (!rule_check_label(left, lead, error_offset, err))
     return false;
   if (o.ands > 1 || function_of(right) != 0) {
-    (void)err_set(err, ERR_INVALID,
-                  "after && stands one when(...): write label && when(A && B), or "
-                  "the word \"and\" inside a label");
+    err_set(err, ERR_INVALID,
+            "after && stands one when(...): write label && when(A && B), or "
+            "the word \"and\" inside a label");
     return rule_fail(error_offset, right_at);
   }
   out->kind = RULE_LABEL_WHEN;

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "expr/expr.h"
-#include "judge/aggregate.h"
+#include "judge/all_any.h"
 
 enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
 
@@ -23,12 +23,12 @@ struct rule {
   struct str label;     /* text that a model is shown; empty for RULE_WHEN */
   struct str when_text; /* EXPR as written; empty for RULE_LABEL */
   const struct expr *when;
-  const struct aggregate *aggregate; /* for all(...) and any(...), which are RULE_WHEN; or NULL */
-  struct str next;                   /* movement name, COMPLETE or ABORT */
-  struct str appendix;               /* shown with the rule; may be empty */
-  bool is_global;                    /* from the workflow: what it cannot see here is false */
-  bool interactive_only;             /* hidden while the session is not interactive */
-  bool asks;                         /* a person answers, then the movement runs again */
+  const struct all_any *aggregate; /* for all(...) and any(...), which are RULE_WHEN; or NULL */
+  struct str next;                 /* movement name, COMPLETE or ABORT */
+  struct str appendix;             /* shown with the rule; may be empty */
+  bool is_global;                  /* from the workflow: what it cannot see here is false */
+  bool interactive_only;           /* hidden while the session is not interactive */
+  bool asks;                       /* a person answers, then the movement runs again */
 };
 
 /* Fills kind, condition, label, when_text, when from the condition text; the caller sets the rest.

@@ -1,12 +1,14 @@
 /* Does file operations that only Linux has. */
 #include "os/fs.h"
 
+#include "base/str.h"
 #include "os/clock.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <stdint.h>
@@ -14,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* --- beneath a folder --- */
@@ -120,7 +123,7 @@ bool fs_is_named(int fd, const char *path, bool follow) {
 
 void fs_path_of(int fd, char path[FS_PATH_BYTES]) {
   assert(fd >= 0);
-  (void)snprintf(path, FS_PATH_BYTES, "/proc/self/fd/%d", fd);
+  print_into(path, FS_PATH_BYTES, "/proc/self/fd/%d", fd);
 }
 
 bool fs_own_program(char *path, size_t size) {
@@ -134,6 +137,18 @@ bool fs_own_program(char *path, size_t size) {
 
 void fs_sync_begin(int fd, uint64_t from, uint64_t n) {
   (void)sync_file_range(fd, (off_t)from, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
+bool fs_is_of_this_machine(const char *path) {
+  static const unsigned long good[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                       TMPFS_MAGIC, F2FS_SUPER_MAGIC};
+  struct statfs fs;
+  if (statfs(path, &fs) != 0)
+    return false;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    if ((unsigned long)fs.f_type == good[i])
+      return true;
+  return false;
 }
 
 bool fs_swap(const char *a, const char *b) {

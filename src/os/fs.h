@@ -41,6 +41,10 @@ bool fs_own_program(char *path, size_t size);
  * durable, and an error shows in the sync that follows (sync_file_range(2)). */
 void fs_sync_begin(int fd, uint64_t from, uint64_t n);
 
+/* Is the path on a file system that only this machine changes? False also for one that is not
+ * known: network and stacked ones. */
+bool fs_is_of_this_machine(const char *path);
+
 /* Swaps two names atomically. False: errno. */
 bool fs_swap(const char *a, const char *b);
 

@@ -21,7 +21,7 @@ bool lease_open(struct err *err) {
   if (fd >= 0 && ftruncate(fd, sizeof *page) == 0)
     bytes = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (bytes == MAP_FAILED) {
-    (void)err_set_errno(err, errno, "cannot make the page that tells programs of the lease");
+    err_set_errno(err, errno, "cannot make the page that tells programs of the lease");
     if (fd >= 0)
       (void)close(fd);
     return false;

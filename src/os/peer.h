@@ -15,11 +15,9 @@ bool peer_tcp_is_own_user(int fd);
 enum peer_way { PEER_ASK_KERNEL, PEER_READ_TABLE };
 enum peer_answer { PEER_UNKNOWN, PEER_OWN, PEER_OTHER };
 enum peer_answer peer_tcp_ask(int fd, enum peer_way way);
-/* Returns the number of the process that connected; 0: it is not known. */
+/* Returns the number of the process that connected, even if it passed the connection on; 0: it is
+ * not known. */
 long peer_process(int fd);
-/* Is the peer a sandboxed program, or gone? It is recognized by the shim above it, which no program
- * below can rename; even if a connection is passed on, the kernel remembers who made it. */
-bool peer_is_held(int fd);
 /* Accepts a connection that waits, close-on-exec and non-blocking; -1 with errno. */
 int peer_accept(int listener);
 

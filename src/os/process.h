@@ -38,11 +38,12 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 /* Tells where the shim is, found as above. */
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 
-/* Ends what stands by for the next program of a session (standby.h), which has no more for now. */
+/* Ends what stands by for the next program of a session (warm_shim.h), which has no more for
+ * now. */
 void process_table_forget(struct process_table *t, const char *session);
 
-/* Returns the sandbox rules kept for reuse (sandbox_kept.h); NULL if t is NULL. */
-struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
+/* Returns the sandbox rules kept for reuse (ruleset_cache.h); NULL if t is NULL. */
+struct ruleset_cache *process_table_sandboxes(const struct process_table *t);
 
 struct sandbox;
 /* Bounds on a program and all that it starts; 0: no limit. by_group: enforced on all together by
@@ -141,8 +142,8 @@ void process_finish_early(struct process *p);
  * on_end. */
 void process_cancel(struct process *p);
 
-/* The states of a process: X(state, the states it may move to). Only process_set_state() moves it.
- * */
+/* The states of a process: X(state, the states it may move to). Only process_set_state() moves
+ * it. */
 #define PROCESS_STATES(X)                                                                          \
   /* the shim was spawned; no word yet from it */                                                  \
   X(STARTING, PS(RUNNING) | PS(ENDING) | PS(ORPHANED) | PS(CLOSING))                               \

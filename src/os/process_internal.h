@@ -1,6 +1,4 @@
-/* process_internal.h - shared by the parts of the process runner: process.c (states, times,
- * decisions), process_start.c (a shim and its pipes), process_io.c (what comes through the pipes,
- * as events), process_table.c (all processes, and the orphans of lost shims).
+/* process_internal.h - the process runner from inside, for shims that stand by and for tests.
  *
  * Each callback becomes one process_event, which alone decides and changes the state. */
 #ifndef SEGUE_OS_PROCESS_INTERNAL_H
@@ -9,7 +7,7 @@
 #include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "os/group.h"
+#include "os/control_group.h"
 #include "os/process.h"
 #include "shim/protocol.h"
 
@@ -72,7 +70,7 @@ struct process_table {
   struct list standbys; /* shims that are no process yet, or never became one */
   uv_signal_t child;    /* a shim may have been stopped */
   int open_handles;
-  struct sandbox_kept *sandboxes;
+  struct ruleset_cache *sandboxes;
   uv_timer_t sweep; /* runs while a lost shim's orphans are being killed */
   pid_t *inherited; /* children that were there before us */
   size_t inherited_count;
@@ -93,27 +91,12 @@ enum event {
   EVENT_SWEPT,
 };
 
-void process_event(struct process *p, enum event event);
-/* Sets the timer to when EVENT_TIME is due in this state. */
-void process_set_timer(struct process *p);
-/* One of its handles is closed; after the last one, on_end is called and the process is freed. */
-void process_handle_closed(struct process *p);
-
 /* Returns fd, or a copy in its place, with a number above the shim's descriptors; -1: errno. */
 int process_fd_above(int fd);
 /* Spawns a shim with these descriptors, by its numbers (-1: /dev/null, or none at the end), which
  * are all above them. Returns an errno; cwd -1: ours. From any thread. */
 int process_spawn(const char *shim_path, const int fds[SHIM_FD_COUNT], int cwd,
                   const char *const *argv, const char *const *envp, pid_t *pid);
-
-/* Begins to watch our end of a pipe, or the shim's pidfd; takes fd. */
-void process_channel_open(struct process *p, enum channel_id id, int fd);
-void process_channel_close(struct channel *c);
-/* Reads what is left in the pipes of output, as far as a program could fill them. */
-void process_drain_output(struct process *p);
-/* Writes at most one piece of stdin, so that a fast reader cannot hold us up; true when all is
- * written. A reader that left is not an error. */
-bool process_write_input(struct process *p, int fd, bool *gone);
 
 /* Looks for orphans from the next iteration of the loop until there are none: EVENT_SWEPT for each
  * process in ORPHANED. */

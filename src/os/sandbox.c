@@ -5,22 +5,57 @@
 #include "base/log.h"
 #include "os/landlock.h"
 #include "os/process_internal.h"
+#include "os/ruleset_cache.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_internal.h"
-#include "os/sandbox_kept.h"
 #include "os/sandbox_rules.h"
-#include "os/standby.h"
+#include "os/warm_shim.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+/* --- a Linux system's folders and devices, for any user --- */
+
+const char *const sandbox_folders[] = {"/usr",
+                                       "/bin",
+                                       "/sbin",
+                                       "/lib",
+                                       "/lib32",
+                                       "/lib64",
+                                       "/libx32",
+                                       "/etc",
+                                       "/opt",
+                                       "/nix/store",
+                                       "/gnu/store",
+                                       "/proc",
+                                       "/sys/devices/system",
+                                       "/sys/fs/cgroup",
+                                       "/sys/kernel/mm",
+                                       "/run/systemd/resolve",
+                                       "/run/resolvconf",
+                                       "/run/NetworkManager/resolv.conf",
+                                       "/run/current-system",
+                                       "/var/lib/ca-certificates",
+                                       "/var/cache/fontconfig",
+                                       "/snap/core22",
+                                       NULL};
+
+const char *const sandbox_devices[] = {
+    "/dev/null",       "/dev/zero", "/dev/full", "/dev/random",    "/dev/urandom",
+    "/dev/tty",        "/dev/ptmx", "/dev/pts",  "/dev/shm",       "/dev/kvm",
+    "/dev/fuse",       "/dev/dri",  "/dev/kfd",  "/dev/nvidiactl", "/dev/nvidia0",
+    "/dev/nvidia-uvm", NULL};
+
+/* --- sandboxes --- */
+
 struct sandbox {
-  int reads, writes;       /* rulesets; -1: none */
-  struct standby *standby; /* a shim that has taken on both already; or NULL */
+  int reads, writes;           /* rulesets; -1: none */
+  struct warm_shim *warm_shim; /* a shim that has taken on both already; or NULL */
   unsigned held;
   struct arena arena;
   const char *const *words; /* put before the program's; NULL: none */
@@ -65,40 +100,40 @@ static struct sandbox *sandbox_of(int owned_reads, const struct sandbox_plan *pl
   s->writes = s->reads >= 0 ? sandbox_rules_writes(plan, sandbox_version()) : -1;
   if (s->writes >= 0)
     return s;
-  (void)err_set_errno(err, errno, "cannot make the rules of a sandbox");
+  err_set_errno(err, errno, "cannot make the rules of a sandbox");
   sandbox_free(s);
   return NULL;
 }
 
-struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
+struct sandbox *sandbox_new(struct ruleset_cache *kept, struct str key,
                             const struct sandbox_plan *plan, struct err *err) {
   struct sandbox_stamps stamps = {0};
   if (sandbox_version() == 0 || !sandbox_filters()) {
-    (void)err_set(err, ERR_INVALID, "this kernel has no Landlock, or no filter of system calls");
+    err_set(err, ERR_INVALID, "this kernel has no Landlock, or no filter of system calls");
     return NULL;
   }
   if (kept != NULL)
-    sandbox_kept_begin(kept);
+    ruleset_cache_begin(kept);
   int reads = sandbox_rules_reads(plan, sandbox_version(), kept ? &stamps : NULL);
   struct sandbox *s = sandbox_of(reads, plan, err);
   if (s != NULL && kept != NULL && stamps.n > 0)
-    sandbox_kept_put(kept, key, plan, s->reads, &stamps);
+    ruleset_cache_put(kept, key, plan, s->reads, &stamps);
   sandbox_stamps_deinit(&stamps);
   return s;
 }
 
-struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const char *own,
+struct sandbox *sandbox_again(struct ruleset_cache *kept, struct str key, const char *own,
                               const char *session) {
   const struct sandbox_wish wish = {key, own, session};
   struct sandbox_plan plan;
-  struct standby *standby = NULL;
+  struct warm_shim *warm_shim = NULL;
   struct err err;
-  int reads = kept ? sandbox_kept_find(kept, &wish, &plan, &standby) : -1;
-  if (standby != NULL) {
+  int reads = kept ? ruleset_cache_find(kept, &wish, &plan, &warm_shim) : -1;
+  if (warm_shim != NULL) {
     struct sandbox *s = xcalloc(1, sizeof *s);
     s->reads = s->writes = -1;
     s->held = sandbox_plan_held(&plan);
-    s->standby = standby;
+    s->warm_shim = warm_shim;
     return s;
   }
   if (reads < 0)
@@ -107,10 +142,10 @@ struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const c
   return sandbox_of(fcntl(reads, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM), &plan, &err);
 }
 
-struct standby *sandbox_take_standby(struct sandbox *s) {
-  struct standby *standby = s->standby;
-  s->standby = NULL;
-  return standby;
+struct warm_shim *sandbox_take_standby(struct sandbox *s) {
+  struct warm_shim *warm_shim = s->warm_shim;
+  s->warm_shim = NULL;
+  return warm_shim;
 }
 
 void sandbox_free(struct sandbox *s) {
@@ -120,7 +155,7 @@ void sandbox_free(struct sandbox *s) {
     (void)close(s->reads);
   if (s->writes >= 0)
     (void)close(s->writes);
-  standby_free(s->standby);
+  warm_shim_free(s->warm_shim);
   arena_deinit(&s->arena);
   free(s);
 }
@@ -130,7 +165,7 @@ void sandbox_free(struct sandbox *s) {
 struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
                                   const char *cwd, struct err *err) {
   if (!sandbox_filters()) {
-    (void)err_set(err, ERR_INVALID, "this kernel has no filter of system calls");
+    err_set(err, ERR_INVALID, "this kernel has no filter of system calls");
     return NULL;
   }
   struct arena *arena;

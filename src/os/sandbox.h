@@ -12,9 +12,9 @@
  * plan names). Reading and writing have a ruleset each, and both must agree.
  *
  * Blocks while a few folders are listed (some ms for a home folder of 1,000 entries), unless the
- * rules of an earlier call can be used again (sandbox_kept.h). `key` names everything that a plan
+ * rules of an earlier call can be used again (ruleset_cache.h). `key` names everything that a plan
  * was made from except `own`; kept is process_table_sandboxes, or NULL. If `own` is empty,
- * a shim that stands by for the session (standby.h) may put another folder in its place. */
+ * a shim that stands by for the session (warm_shim.h) may put another folder in its place. */
 #ifndef SEGUE_OS_SANDBOX_H
 #define SEGUE_OS_SANDBOX_H
 
@@ -36,7 +36,7 @@ struct sandbox_plan {
   bool no_internet;          /* no socket that leads out of the machine, or to its ports */
   bool no_sockets;           /* none to a named socket within the machine either */
   const char *way_out; /* bwrap, with no_internet: a Unix socket, a proxy that is the one way to
-                          the network (shim/forward.h); NULL: there is none */
+                          the network (shim/port_forward.h); NULL: there is none */
   const char *bypass;  /* with it: NO_PROXY */
   bool namespaces;     /* the program may make namespaces, for a sandbox of its own */
 };
@@ -49,15 +49,15 @@ int sandbox_version(void);
 /* True when the shim has a filter for this kind of machine and the kernel takes filters. */
 bool sandbox_filters(void);
 
-/* sandbox_system.c: what a program reads of a machine, and the devices that any may use. */
+/* The folders that a program reads of a machine, and the devices that any may use. */
 extern const char *const sandbox_folders[], *const sandbox_devices[];
 
 struct sandbox;
-struct sandbox_kept;
-struct standby;
-struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
+struct ruleset_cache;
+struct warm_shim;
+struct sandbox *sandbox_new(struct ruleset_cache *kept, struct str key,
                             const struct sandbox_plan *plan, struct err *err) MUST_CHECK;
-struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const char *own,
+struct sandbox *sandbox_again(struct ruleset_cache *kept, struct str key, const char *own,
                               const char *session) MUST_CHECK;
 void sandbox_free(struct sandbox *s); /* NULL is fine */
 
@@ -65,7 +65,7 @@ void sandbox_free(struct sandbox *s); /* NULL is fine */
 unsigned sandbox_plan_held(const struct sandbox_plan *plan);
 /* For process_start: a shim that has this sandbox already, which the caller then owns; or NULL, and
  * it passes these on to a new one. */
-struct standby *sandbox_take_standby(struct sandbox *s);
+struct warm_shim *sandbox_take_standby(struct sandbox *s);
 unsigned sandbox_held(const struct sandbox *s);
 const char *const *sandbox_words(const struct sandbox *s); /* before the program's; may be NULL */
 const char *const *sandbox_envp(const struct sandbox *s);  /* NULL: the program's own */

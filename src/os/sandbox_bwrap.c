@@ -12,7 +12,6 @@
 #include "shim/protocol.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -237,7 +236,7 @@ static const char *bwrap_look(char *path, size_t size) {
     i++;
   if (i == ARRAY_LEN(places))
     return "bubblewrap is not installed (Debian, Ubuntu, Fedora: install the package bubblewrap)";
-  (void)snprintf(path, size, "%s", places[i]);
+  print_into(path, size, "%s", places[i]);
   if (says_zero("/proc/sys/user/max_user_namespaces") ||
       says_zero("/proc/sys/kernel/unprivileged_userns_clone"))
     return "this kernel lets nobody create user namespaces (sysctl user.max_user_namespaces, "
@@ -258,6 +257,6 @@ const char *sandbox_bwrap_why_not(char *path, size_t size) {
     last.why = bwrap_look(last.path, sizeof last.path);
     last.until_ms = clock_mono_ms() + LIMIT_LOOK_UP_MS;
   }
-  (void)snprintf(path, size, "%s", last.path);
+  print_into(path, size, "%s", last.path);
   return last.why;
 }

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const sandbox_engines[] = {SANDBOX_PODMAN, SANDBOX_DOCKER, NULL};
@@ -110,8 +109,10 @@ static void volume_put_all(struct containing *c, const char *const *paths, bool 
     volume_put(c, paths[i], written);
 }
 
-/* Sorts folders before their contents; entries of one path keep their order. */
-static void sort_volumes(struct containing *c) {
+/* Says what is mounted. The last entry of a path counts; within a folder mounted the same way it is
+ * not needed. */
+static void say_volumes(struct containing *c) {
+  /* Folders come before their contents; entries of one path keep their order. */
   for (size_t i = 1; i < c->volume_count; i++) {
     struct volume one = c->volumes[i];
     size_t k = i;
@@ -119,12 +120,6 @@ static void sort_volumes(struct containing *c) {
       c->volumes[k] = c->volumes[k - 1];
     c->volumes[k] = one;
   }
-}
-
-/* Says what is mounted. The last entry of a path counts; within a folder mounted the same way it is
- * not needed. */
-static void say_volumes(struct containing *c) {
-  sort_volumes(c);
   for (size_t i = 0; i < c->volume_count; i++) {
     const struct volume *v = &c->volumes[i];
     struct buf text = {0};
@@ -181,7 +176,7 @@ static void say_variables(struct containing *c) {
     (void)variable_name(envp[i], &n);
     c->envp[c->envp_count++] = arena_strdup(c->arena, envp[i]);
     if (!variable_is_in(envp[i], machine) && n < sizeof name) {
-      (void)snprintf(name, sizeof name, "%.*s", (int)n, envp[i]);
+      print_into(name, sizeof name, "%.*s", (int)n, envp[i]);
       engine_say_two(c, "--env", name);
     }
   }
@@ -206,7 +201,7 @@ static bool has_more_numbers(void) {
   char number[16], line[256];
   bool found = false;
   FILE *file = fopen("/etc/subuid", "re");
-  (void)snprintf(number, sizeof number, "%u", (unsigned)geteuid());
+  print_into(number, sizeof number, "%u", (unsigned)geteuid());
   while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
     line[strcspn(line, ":")] = '\0';
     found = strcmp(line, number) == 0 || (user != NULL && strcmp(line, user->pw_name) == 0);
@@ -225,7 +220,7 @@ static void say_user(struct containing *c, bool podman) {
       engine_say_two(c, "--userns", "keep-id");
     return;
   }
-  (void)snprintf(text, sizeof text, "%u:%u", (unsigned)geteuid(), (unsigned)getegid());
+  print_into(text, sizeof text, "%u:%u", (unsigned)geteuid(), (unsigned)getegid());
   engine_say_two(c, "--user", text);
 }
 
@@ -237,8 +232,8 @@ static void say_limit(struct containing *c, const char *name, __rlimit_resource_
     return;
   rlim_t hard = now.rlim_max < most ? now.rlim_max : most;
   rlim_t soft = now.rlim_cur < hard ? now.rlim_cur : hard;
-  (void)snprintf(text, sizeof text, "%s=%llu:%llu", name, (unsigned long long)soft,
-                 (unsigned long long)hard);
+  print_into(text, sizeof text, "%s=%llu:%llu", name, (unsigned long long)soft,
+             (unsigned long long)hard);
   engine_say_two(c, "--ulimit", text);
 }
 
@@ -258,17 +253,16 @@ static void say_limits(struct containing *c, bool podman) {
     return;
   }
   if (limits->memory_bytes > 0) {
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)limits->memory_bytes);
+    print_into(text, sizeof text, "%llu", (unsigned long long)limits->memory_bytes);
     engine_say_two(c, "--memory", text);
     engine_say_two(c, "--memory-swap", text);
   }
   if (limits->milli_cpus > 0) {
-    (void)snprintf(text, sizeof text, "%u.%03u", limits->milli_cpus / 1000,
-                   limits->milli_cpus % 1000);
+    print_into(text, sizeof text, "%u.%03u", limits->milli_cpus / 1000, limits->milli_cpus % 1000);
     engine_say_two(c, "--cpus", text);
   }
   if (limits->pids > 0) {
-    (void)snprintf(text, sizeof text, "%u", limits->pids);
+    print_into(text, sizeof text, "%u", limits->pids);
     engine_say_two(c, "--pids-limit", text);
   }
 }
@@ -279,8 +273,8 @@ static void name_container(struct containing *c) {
   static unsigned started;
   char name[160];
   const char *own = c->spec->plan->own ? strrchr(c->spec->plan->own, '/') : NULL;
-  (void)snprintf(name, sizeof name, SHIM_CONTAINER "=%.100s-%ld-%u", own ? own + 1 : "segue",
-                 (long)getpid(), ++started);
+  print_into(name, sizeof name, SHIM_CONTAINER "=%.100s-%ld-%u", own ? own + 1 : "segue",
+             (long)getpid(), ++started);
   c->envp[c->envp_count++] = arena_strdup(c->arena, name);
   c->envp[c->envp_count] = NULL;
   engine_say_two(c, "--name", name + sizeof SHIM_CONTAINER);
@@ -303,7 +297,7 @@ struct sandbox *sandbox_container_new(const struct sandbox_container *spec, stru
   struct containing c = {.spec = spec};
   char path[PATH_MAX], shim[PATH_MAX];
   if (!sandbox_find_engine(spec->engine, path, sizeof path)) {
-    (void)err_set(err, ERR_NOT_FOUND, "%s is not installed: it was not started", spec->engine);
+    err_set(err, ERR_NOT_FOUND, "%s is not installed: it was not started", spec->engine);
     return NULL;
   }
   if (!process_find_shim(shim, sizeof shim, err))
@@ -347,10 +341,10 @@ struct sandbox *sandbox_container_new(const struct sandbox_container *spec, stru
   }
   free(c.volumes);
   if (c.odd != NULL) {
-    (void)err_set(err, ERR_INVALID,
-                  "%.300s cannot be mounted in a container: its name has a comma, a quote or a "
-                  "line's end: it was not started",
-                  c.odd);
+    err_set(err, ERR_INVALID,
+            "%.300s cannot be mounted in a container: its name has a comma, a quote or a "
+            "line's end: it was not started",
+            c.odd);
     sandbox_free(s);
     return NULL;
   }

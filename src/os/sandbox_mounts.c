@@ -69,15 +69,6 @@ static struct mount_list mount_list_read(void) {
   return list;
 }
 
-static void mount_list_deinit(struct mount_list *list) {
-  for (size_t i = 0; i < list->n; i++) {
-    free(list->items[i].device);
-    free(list->items[i].root);
-    free(list->items[i].point);
-  }
-  free(list->items);
-}
-
 /* Returns what follows `above` in `path`: "" or "/...", or NULL if the path is elsewhere. */
 static const char *path_below(const char *path, const char *above) {
   size_t n = strcmp(above, "/") == 0 ? 0 : strlen(above);
@@ -152,5 +143,10 @@ void sandbox_other_names(const char *const *hides, void (*each)(void *ctx, const
     }
   }
   free(told);
-  mount_list_deinit(&list);
+  for (size_t i = 0; i < list.n; i++) {
+    free(list.items[i].device);
+    free(list.items[i].root);
+    free(list.items[i].point);
+  }
+  free(list.items);
 }

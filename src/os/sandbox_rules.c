@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -235,13 +234,6 @@ static void widened_init(struct widened *w, const struct sandbox_plan *plan) {
   w->plan.hides = w->hides;
 }
 
-static void widened_deinit(struct widened *w) {
-  for (size_t i = 0; i < w->name_count; i++)
-    free(w->names[i]);
-  free(w->names);
-  free(w->hides);
-}
-
 enum part { PART_SEEN, PART_HIDDEN, PART_MIXED };
 
 /* Tells how much of a path is seen. Hides above it do not count if it is named itself: whoever
@@ -255,13 +247,6 @@ static enum part part_of_path(const struct sandbox_plan *plan, const char *path,
       part = PART_MIXED;
   }
   return part;
-}
-
-static bool plan_sees(const struct sandbox_plan *plan, const char *folder) {
-  bool below = false;
-  for (size_t i = 0; plan->reads != NULL && plan->reads[i] != NULL; i++)
-    below = below || is_beneath(folder, plan->reads[i]);
-  return below && part_of_path(plan, folder, false) == PART_SEEN;
 }
 
 /* Holds the rests of the hides below one folder: a child is compared only with these. */
@@ -355,7 +340,7 @@ static bool allow_read(const struct sandbox_plan *plan, const struct rules *rule
                        const char *path) {
   char copy[PATH_MAX];
   const struct opened_up l = {plan, rules, copy};
-  (void)snprintf(copy, sizeof copy, "%s", path);
+  print_into(copy, sizeof copy, "%s", path);
   switch (part_of_path(plan, path, true)) {
   case PART_HIDDEN:
     return true;
@@ -371,7 +356,7 @@ static bool allow_read(const struct sandbox_plan *plan, const struct rules *rule
  * it. */
 static bool is_listed_above(const char *path) {
   char above[PATH_MAX];
-  (void)snprintf(above, sizeof above, "%s", path);
+  print_into(above, sizeof above, "%s", path);
   for (char *slash; (slash = strrchr(above, '/')) != NULL && slash > above;) {
     *slash = '\0';
     if (eaccess(above, R_OK) != 0)
@@ -463,7 +448,10 @@ static bool may_serve_again(const struct sandbox_plan *plan) {
     return false;
   char *slash = strrchr(above, '/');
   slash[slash == above] = '\0';
-  return plan_sees(plan, above);
+  bool below = false;
+  for (size_t i = 0; plan->reads != NULL && plan->reads[i] != NULL; i++)
+    below = below || is_beneath(above, plan->reads[i]);
+  return below && part_of_path(plan, above, false) == PART_SEEN;
 }
 
 int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
@@ -476,7 +464,10 @@ int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox
   int fd = sandbox_ruleset(&handled);
   fd = ruleset_filled(fd, fd >= 0 && fill_reads(&widened.plan, abi, fd, stamps));
   int number = errno;
-  widened_deinit(&widened);
+  for (size_t i = 0; i < widened.name_count; i++)
+    free(widened.names[i]);
+  free(widened.names);
+  free(widened.hides);
   errno = number;
   return fd;
 }

@@ -47,7 +47,7 @@ char *tmpdir_make(struct err *err) {
   buf_printf(&path, "%s/segue-XXXXXX", parent_dir());
   if (mkdtemp(path.p) != NULL)
     return buf_take(&path);
-  (void)err_set_errno(err, errno, "cannot make a temporary directory in '%s'", parent_dir());
+  err_set_errno(err, errno, "cannot make a temporary directory in '%s'", parent_dir());
   buf_deinit(&path);
   return NULL;
 }
@@ -107,7 +107,7 @@ struct removal {
 
 static void tmpdir_failed(struct removal *r, int number, const char *name) {
   if (r->ok)
-    (void)err_set_errno(r->err, number, "cannot remove '%s' in '%s'", name, r->path);
+    err_set_errno(r->err, number, "cannot remove '%s' in '%s'", name, r->path);
   r->ok = false;
 }
 
@@ -118,7 +118,7 @@ static int open_dir(int parent, const char *name, struct stat *st) {
   int handle = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (handle < 0)
     return -1;
-  (void)snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+  print_into(self, sizeof self, "/proc/self/fd/%d", handle);
   if (fstat(handle, st) == 0 && (st->st_mode & S_IRWXU) != S_IRWXU)
     (void)chmod(self, S_IRWXU); /* the directory that is open, whatever its name is now */
   int fd = openat(handle, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -135,7 +135,7 @@ static void move_up(struct removal *r, int parent, const char *name) {
   char to[40];
   int rc;
   do
-    (void)snprintf(to, sizeof to, "segue-deep-%lu", r->moved++);
+    print_into(to, sizeof to, "segue-deep-%lu", r->moved++);
   while ((rc = renameat2(parent, name, r->top, to, RENAME_NOREPLACE)) != 0 && errno == EEXIST);
   if (rc != 0)
     tmpdir_failed(r, errno, name);

@@ -2,7 +2,7 @@
  *
  * All of them are in one folder of the user's, $TMPDIR/segue-UID.tmp (or below /tmp), of mode 0700.
  * So a call adds nothing to the folder above, in which everybody writes, and sandbox rules that
- * were made from its listing can be used again (os/sandbox_kept.h). If another user has that name,
+ * were made from its listing can be used again (os/ruleset_cache.h). If another user has that name,
  * they are in the folder above itself.
  *
  * These functions block and touch only their arguments: they may run in a pool thread. */
@@ -10,6 +10,10 @@
 #define SEGUE_OS_TMPDIR_H
 
 #include "base/err.h"
+
+/* Names of links in a call's folder; what they lead to is what its program tried
+ * (host/resume_options.h). A link can be read without harm, whatever the program makes of it. */
+#define TMPDIR_NOTE "%s/.segue-note-%u"
 
 /* Makes segue-XXXXXX there, mode 0700. The path is the caller's: free() it.
  * NULL: err is set. */

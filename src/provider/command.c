@@ -7,11 +7,8 @@
 #include "os/fs.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
-#include "provider/call_env.h"
-#include "provider/confine.h"
-#include "provider/confine_net.h"
-#include "provider/ended.h"
-#include "provider/kept.h"
+#include "provider/child.h"
+#include "provider/sandbox_policy.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -57,7 +54,8 @@ static void command_cleanup_after(uv_work_t *work, int status) {
 }
 
 static void command_finish(struct command_run *run, uv_loop_t *loop) {
-  confine_end(&run->held);
+  sandbox_policy_end(&run->held);
+  sandbox_policy_tried(&run->sink, run->tmpdir);
   run->cleanup.data = run;
   if (run->tmpdir == NULL)
     command_cleanup_after(&run->cleanup, 0);
@@ -104,14 +102,14 @@ static void command_on_end(void *ctx, struct process_result *p) {
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
   if (p->memory_reached)
-    (void)snprintf(r->note, sizeof r->note,
-                   "its limit of memory was reached: the kernel killed a process of it");
+    print_into(r->note, sizeof r->note,
+               "its limit of memory was reached: the kernel killed a process of it");
   else if (p->pipes_held)
-    (void)snprintf(r->note, sizeof r->note,
-                   "a descendant held the output open after the exit; it was killed");
+    print_into(r->note, sizeof r->note,
+               "a descendant held the output open after the exit; it was killed");
   switch (p->why) {
   case PROCESS_END_EXITED:
-    if (confine_engine_failed(run->held.contained, p, run->request, r))
+    if (sandbox_policy_engine_failed(run->held.contained, p, run->request, r))
       break;
     r->has_exit = true;
     r->exit = p->signal > 0 ? 128 + p->signal : p->exit_code;
@@ -163,7 +161,7 @@ static const char *const *own_argv(struct arena *arena, const char *const *argv)
 
 static void command_on_refused(void *ctx, const char *where) {
   const struct command_run *run = ctx;
-  confine_denied(&run->sink, where);
+  sandbox_policy_denied(&run->sink, where);
 }
 
 static struct command_run *command_run_new(const struct provider *self,
@@ -184,7 +182,7 @@ static struct command_run *command_run_new(const struct provider *self,
   call_env_hide(run->secrets, env);
   kept_init(&run->out, run->secrets, LIMIT_OUTPUT_BYTES);
   kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
-  (void)snprintf(run->program, sizeof run->program, "%s", request->argv[0]);
+  print_into(run->program, sizeof run->program, "%s", request->argv[0]);
   return run;
 }
 
@@ -199,34 +197,34 @@ static struct provider_run *command_start(const struct provider *self,
   struct err err = {0};
   char tmpdir[80];
   char session[96], call[64], attempt[32], key[128];
-  (void)snprintf(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
+  print_into(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(tmpdir, &err);
-  (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
+  print_into(session, sizeof session, "SEGUE_SESSION=%s", request->session);
   /* Makes what the program does outside idempotent: a repeat of the call gets the same one. */
-  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
-  (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
-  (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,
-                 request->turn, request->call);
+  print_into(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
+  print_into(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
+  print_into(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
+             request->call);
   const char *const assignments[] = {session, call, attempt, key, NULL};
   const char *const *argv = own_argv(&arena, request->argv), *const *envp = NULL;
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
                              &err);
   struct confined held = {0};
-  const struct confine_spec wanted = {.env = env,
-                                      .request = request,
-                                      .cwd = env->cwd,
-                                      .tmpdir = run->tmpdir,
-                                      .argv = argv,
-                                      .envp = envp,
-                                      .refused = command_on_refused,
-                                      .ctx = run};
-  if (envp != NULL && confine_call(&wanted, &held, &err)) {
+  const struct sandbox_policy_spec wanted = {.env = env,
+                                             .request = request,
+                                             .cwd = env->cwd,
+                                             .tmpdir = run->tmpdir,
+                                             .argv = argv,
+                                             .envp = envp,
+                                             .refused = command_on_refused,
+                                             .ctx = run};
+  if (envp != NULL && sandbox_policy_call(&wanted, &held, &err)) {
     const struct process_spec spec = {.argv = argv,
                                       .cwd = env->cwd,
                                       .envp = envp,
                                       .sandbox = held.sandbox,
-                                      .limits = confine_limits(request),
+                                      .limits = sandbox_policy_limits(request),
                                       .stdin_bytes = request->prompt.p,
                                       .stdin_n = request->prompt.n,
                                       .keep_nothing = true,

@@ -7,11 +7,10 @@
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/agent/agent.h"
-#include "provider/agent/schema_place.h"
-#include "provider/agent/version.h"
+#include "provider/agent/program_version.h"
+#include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static bool probe_expand(const char *path, char *out, size_t size) {
     return snprintf(out, size, "%s", path) < (int)size;
   if (slash == NULL || (size_t)(slash - path) >= sizeof name)
     return false;
-  (void)snprintf(name, sizeof name, "%.*s", (int)(slash - path), path);
+  print_into(name, sizeof name, "%.*s", (int)(slash - path), path);
   folder = getenv(path[0] == '~' ? "HOME" : name + 1);
   return folder != NULL && folder[0] != '\0' &&
          snprintf(out, size, "%s%s", folder, slash) < (int)size;
@@ -69,7 +68,7 @@ static bool find_login(const struct profile *profile, const json_t *settings,
     for (size_t i = 0; i < json_array_size(names[k]); i++) {
       const char *name = json_string_value(json_array_get(names[k], i)), *value = getenv(name);
       if ((value != NULL && value[0] != '\0') || json_object_get(set, name) != NULL) {
-        (void)snprintf(p->login, sizeof p->login, "%s is set", name);
+        print_into(p->login, sizeof p->login, "%s is set", name);
         return true;
       }
     }
@@ -77,7 +76,7 @@ static bool find_login(const struct profile *profile, const json_t *settings,
     const char *file = json_string_value(json_array_get(files, i));
     char path[1024];
     if (probe_expand(file, path, sizeof path) && access(path, F_OK) == 0) {
-      (void)snprintf(p->login, sizeof p->login, "%s", file);
+      print_into(p->login, sizeof p->login, "%s", file);
       return true;
     }
   }
@@ -100,9 +99,9 @@ static void probe_agent(const struct provider *provider, const struct profile *p
     p->installed = false;
     p->broken = true;
     p->state = PROBE_NO;
-    (void)snprintf(p->problem, sizeof p->problem, "%s:%d:%d: %s", why->file, why->line, why->column,
-                   why->text);
-    (void)snprintf(p->remedy, sizeof p->remedy, "correct the file, or remove it");
+    print_into(p->problem, sizeof p->problem, "%s:%d:%d: %s", why->file, why->line, why->column,
+               why->text);
+    print_into(p->remedy, sizeof p->remedy, "correct the file, or remove it");
     return;
   }
   if (!agent_transport(profile, provider->settings, &transport, &err))
@@ -110,26 +109,26 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   const char *program = profile_program(profile, transport, provider->settings);
   const char *install = profile_install(profile, transport);
   p->transport = transport_name(transport);
-  p->schema = schema_place_enforced(profile, transport);
-  (void)snprintf(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");
+  p->schema = schema_delivery_enforced(profile, transport);
+  print_into(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");
   p->installed = program != NULL && probe_find_program(program, p->program, sizeof p->program);
   if (program == NULL) {
     p->state = PROBE_NO;
     p->absence = ABSENCE_SETTING;
-    (void)snprintf(p->problem, sizeof p->problem, "no program is set");
-    (void)snprintf(p->remedy, sizeof p->remedy,
-                   "write providers: {%s: {program: [PROGRAM, ARGUMENT]}} in config.yaml", name);
+    print_into(p->problem, sizeof p->problem, "no program is set");
+    print_into(p->remedy, sizeof p->remedy,
+               "write providers: {%s: {program: [PROGRAM, ARGUMENT]}} in config.yaml", name);
   } else if (!p->installed) {
     p->state = PROBE_NO;
     p->absence = ABSENCE_PROGRAM;
-    (void)snprintf(p->problem, sizeof p->problem, "the program %.100s is not installed", program);
-    (void)snprintf(p->remedy, sizeof p->remedy,
-                   "%s%ssay where it is: providers: {%s: {program: /PATH}} in config.yaml",
-                   install ? install : "", install ? "; or " : "", name);
+    print_into(p->problem, sizeof p->problem, "the program %.100s is not installed", program);
+    print_into(p->remedy, sizeof p->remedy,
+               "%s%ssay where it is: providers: {%s: {program: /PATH}} in config.yaml",
+               install ? install : "", install ? "; or " : "", name);
   } else if (!find_login(profile, provider->settings, p)) {
     p->state = PROBE_NO;
-    (void)snprintf(p->problem, sizeof p->problem, "there is no sign of a key or a login");
-    (void)snprintf(p->remedy, sizeof p->remedy, "%s", how ? how : "log in with the program itself");
+    print_into(p->problem, sizeof p->problem, "there is no sign of a key or a login");
+    print_into(p->remedy, sizeof p->remedy, "%s", how ? how : "log in with the program itself");
   }
 }
 
@@ -144,14 +143,14 @@ void probe_put_version(struct backend_probe *p, const struct provider *provider,
                        const char *version) {
   const struct profile *profile = provider_profile(provider);
   const char *install = json_string_value(json_object_get(profile->keys, "install"));
-  (void)snprintf(p->version, sizeof p->version, "%s", version);
+  print_into(p->version, sizeof p->version, "%s", version);
   if (p->minimum[0] == '\0' || !version_older(version, p->minimum))
     return;
   p->version_old = true;
   p->state = PROBE_NO;
-  (void)snprintf(p->problem, sizeof p->problem, "version %s is too old: %s or newer is needed",
-                 p->version, p->minimum);
-  (void)snprintf(p->remedy, sizeof p->remedy, "%s", install ? install : "install a newer one");
+  print_into(p->problem, sizeof p->problem, "version %s is too old: %s or newer is needed",
+             p->version, p->minimum);
+  print_into(p->remedy, sizeof p->remedy, "%s", install ? install : "install a newer one");
 }
 
 static void probe_on_version(void *ctx, struct process_result *r) {
@@ -168,11 +167,11 @@ static void probe_on_version(void *ctx, struct process_result *r) {
     struct buf safe = {0};
     buf_safe(&safe, said.n > 120 ? (struct str){said.p, 120} : said, false);
     p->state = PROBE_NO;
-    (void)snprintf(
-        p->problem, sizeof p->problem, "%.100s --version does not work (%s)%s%.120s", program,
-        r->why == PROCESS_END_EXITED ? "its exit status is not 0" : process_end_name(r->why),
-        safe.n ? ": " : "", buf_c(&safe));
-    (void)snprintf(p->remedy, sizeof p->remedy, "run it by hand and see; install it again");
+    print_into(p->problem, sizeof p->problem, "%.100s --version does not work (%s)%s%.120s",
+               program,
+               r->why == PROCESS_END_EXITED ? "its exit status is not 0" : process_end_name(r->why),
+               safe.n ? ": " : "", buf_c(&safe));
+    print_into(p->remedy, sizeof p->remedy, "run it by hand and see; install it again");
     buf_deinit(&safe);
   }
 }
@@ -192,7 +191,7 @@ static void probe_ask_version(struct process_table *table, const char *tmpdir,
                                     .wall_ms = LIMIT_PROBE_WALL_MS};
   if (envp == NULL || process_start(table, &spec, NULL, probe_on_version, asking, &err) == NULL) {
     asking->probe->state = PROBE_NO;
-    (void)snprintf(asking->probe->problem, sizeof asking->probe->problem, "%.300s", err.text);
+    print_into(asking->probe->problem, sizeof asking->probe->problem, "%.300s", err.text);
   }
   arena_deinit(&arena);
 }
@@ -202,19 +201,17 @@ static void on_api(void *ctx, struct api_probe_result *r) {
   json_decref(r->models);
   r->models = NULL;
   p->state = r->class == CLASS_NONE ? PROBE_OK : PROBE_NO;
-  (void)snprintf(p->version, sizeof p->version, "%s", r->version);
-  (void)snprintf(p->login, sizeof p->login, "%.159s", r->base_url);
+  print_into(p->version, sizeof p->version, "%s", r->version);
+  print_into(p->login, sizeof p->login, "%.159s", r->base_url);
   if (p->state == PROBE_NO) {
     if (r->status == 0 && r->class == CLASS_AUTH)
       p->absence = ABSENCE_KEY;
     if (!r->reachable && !r->keyed && r->class == CLASS_NETWORK)
       p->absence = ABSENCE_SERVER;
-    (void)snprintf(p->problem, sizeof p->problem, "%s: %.250s", error_class_name(r->class),
-                   r->message);
-    (void)snprintf(
-        p->remedy, sizeof p->remedy,
-        "start it or give its key; another address goes into base_url under providers in "
-        "config.yaml");
+    print_into(p->problem, sizeof p->problem, "%s: %.250s", error_class_name(r->class), r->message);
+    print_into(p->remedy, sizeof p->remedy,
+               "start it or give its key; another address goes into base_url under providers in "
+               "config.yaml");
   }
 }
 

@@ -102,9 +102,9 @@ bool registry_unknown(const struct provider_registry *reg, struct str name, stru
   const char *near = str_nearest(name, names);
   if (near == NULL)
     registry_names(reg, &all);
-  (void)err_set(err, ERR_USAGE, "there is no provider \"%.*s\": %s%s%s",
-                name.n > 80 ? 80 : (int)name.n, name.n ? name.p : "",
-                near ? "did you mean " : "use one of ", near ? near : buf_c(&all), near ? "?" : "");
+  err_set(err, ERR_USAGE, "there is no provider \"%.*s\": %s%s%s", name.n > 80 ? 80 : (int)name.n,
+          name.n ? name.p : "", near ? "did you mean " : "use one of ", near ? near : buf_c(&all),
+          near ? "?" : "");
   buf_deinit(&all);
   free(names);
   return false;

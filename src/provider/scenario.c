@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_size.h"
 #include "format/yaml.h"
 #include "json/scan.h"
@@ -286,15 +287,9 @@ static void scenario_put_place(const struct spot *spot, const char *path, struct
   if (node != NULL)
     node = scenario_child(node, spot->key, spot->is_key);
   struct err told = *err;
-  (void)err_set_at(err, told.code, path, node ? node->line : 1, node ? node->column : 1, "%s",
-                   told.text);
+  err_set_at(err, told.code, path, node ? node->line : 1, node ? node->column : 1, "%s", told.text);
   err_list_deinit(&none);
   arena_deinit(&arena);
-}
-
-static struct str scenario_member(const json_t *reply, const char *key) {
-  const json_t *value = json_object_get(reply, key);
-  return (struct str){json_string_value(value), json_string_length(value)};
 }
 
 static struct scenario_matcher *read_matchers(const json_t *replies) {
@@ -304,13 +299,16 @@ static struct scenario_matcher *read_matchers(const json_t *replies) {
   json_array_foreach(replies, i, reply) {
     const json_t *times = json_object_get(reply, "times");
     struct scenario_matcher *m = &matchers[i];
-    *m = (struct scenario_matcher){.movement = scenario_member(reply, "movement"),
-                                   .contains = scenario_member(reply, "contains"),
+    /* An empty name is that of calls without a movement; without a name any will do. */
+    const json_t *movement = json_object_get(reply, "movement");
+    *m = (struct scenario_matcher){.movement =
+                                       movement ? json_view(movement) : (struct str){NULL, 0},
+                                   .contains = json_view_at(reply, "contains"),
                                    .purpose = PURPOSE_COUNT,
                                    .stage = STAGE_COUNT,
                                    .times = times ? json_integer_value(times) : 1};
-    (void)call_purpose_from_name(scenario_member(reply, "purpose"), &m->purpose);
-    (void)judge_stage_from_name(scenario_member(reply, "stage"), &m->stage);
+    (void)call_purpose_from_name(json_view_at(reply, "purpose"), &m->purpose);
+    (void)judge_stage_from_name(json_view_at(reply, "stage"), &m->stage);
   }
   return matchers;
 }
@@ -336,16 +334,12 @@ static bool holds_nul(const json_t *value) {
 static json_t *load_json(struct str text) {
   struct str trimmed = str_trim(text);
   struct json_size size = json_size(trimmed, LIMIT_YAML_DEPTH, LIMIT_YAML_NODE_COUNT);
-  struct jscan js;
   struct jscan_result r;
   if (trimmed.n == 0 || trimmed.n > LIMIT_SCENARIO_BYTES || trimmed.p[0] != '{' ||
       size.values > LIMIT_YAML_NODE_COUNT || size.depth >= LIMIT_YAML_DEPTH)
     return NULL;
-  jscan_init(&js, trimmed.p, trimmed.n);
-  bool ok = jscan_value(&js, 0, &r) == JSCAN_OK && r.end == trimmed.n && !r.duplicate_key &&
-            !holds_nul(r.value); /* the other reader names the place */
-  jscan_deinit(&js);
-  if (ok)
+  if (jscan_whole(trimmed, &r) == JSCAN_OK && !r.duplicate_key &&
+      !holds_nul(r.value)) /* the other reader names the place */
     return r.value;
   json_decref(r.value);
   return NULL;
@@ -387,7 +381,7 @@ void scenario_deinit(struct scenario *scenario) {
 
 static bool scenario_fits(const struct scenario_matcher *m, const struct call_request *request) {
   return (m->movement.p == NULL || str_eq(m->movement, request->movement)) &&
-         (m->contains.p == NULL ||
+         (m->contains.n == 0 ||
           memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL);
 }
 

@@ -10,13 +10,12 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
-#include "provider/agent/tool_told.h"
+#include "provider/agent/tool_summary.h"
 #include "tree/linediff.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -75,7 +74,7 @@ static bool make_parents(int dir, const char *path) {
     errno = ENAMETOOLONG;
     return false;
   }
-  (void)snprintf(part, sizeof part, "%s", path);
+  print_into(part, sizeof part, "%s", path);
   char *name = part;
   for (char *end = strchr(part, '/'); end && folder >= 0; end = strchr(name, '/')) {
     *end = '\0';
@@ -108,7 +107,7 @@ static bool script_write_file(int dir, const char *path, struct str content, jso
     struct stat st;
     bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     if (!ok) /* a pipe would block the whole loop */
-      (void)err_set(err, ERR_INVALID, "write: %s is not a regular file", path);
+      err_set(err, ERR_INVALID, "write: %s is not a regular file", path);
     ok = ok && file_read_fd(fd, path, LIMIT_SCENARIO_BYTES, &before, err);
     close(fd);
     if (!ok) {
@@ -168,7 +167,7 @@ static void build_result(struct script_run *run) {
   if (run->reply == NULL)
     return; /* reported at the start */
   if (session != NULL)
-    (void)snprintf(result->provider_session, sizeof result->provider_session, "%s", session);
+    print_into(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
     buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
@@ -217,15 +216,6 @@ static void end_pause(struct script_run *run) {
   run->pausing = false;
 }
 
-static void script_finish(struct script_run *run) {
-  struct call_result result = run->result;
-  run->finished = true;
-  result.duration_ms = (int64_t)(uv_now(run->env->loop) - run->started);
-  end_pause(run);
-  uv_close((uv_handle_t *)&run->timer, script_on_closed);
-  run->sink.done(run->sink.ctx, &result);
-}
-
 /* Reports the tools that the reply says were used, each from start to end. */
 static void tell_tools(const struct script_run *run) {
   static const char *const states[] = {"start", "end"};
@@ -234,14 +224,14 @@ static void tell_tools(const struct script_run *run) {
   json_array_foreach(json_at(run->reply, "tools"), i, name) {
     for (int k = 0; k < 2 && run->sink.news; k++) {
       const json_t *exit = json_at(name, "exit");
-      const struct tool_told tool = {
+      const struct tool_summary tool = {
           .name = json_view(json_is_object(name) ? json_at(name, "name") : name),
           .state = states[k],
           .failed = k == 1 && json_integer_value(exit) != 0 ? 1 : -1,
           .input = k == 0 ? json_at(name, "argument") : NULL,
           .output = k == 1 ? json_at(name, "output") : NULL,
           .exit = k == 1 ? exit : NULL};
-      json_t *data = tool_told_data(&tool);
+      json_t *data = tool_summary_data(&tool);
       const struct provider_news news = {.kind = NEWS_TOOL, .data = data};
       run->sink.news(run->sink.ctx, &news);
       json_decref(data);
@@ -249,15 +239,22 @@ static void tell_tools(const struct script_run *run) {
   }
 }
 
-static void tell_usage(const struct script_run *run) {
-  const json_t *usage = json_at(run->reply, "usage_so_far");
-  const struct provider_news news = {.kind = NEWS_USAGE, .data = usage};
-  if (usage != NULL && run->sink.news)
-    run->sink.news(run->sink.ctx, &news);
+static void script_on_timer(uv_timer_t *timer) {
+  struct script_run *run = timer->data;
+  if (run->result.class != CLASS_CANCELLED)
+    build_result(run);
+  struct call_result result = run->result;
+  run->finished = true;
+  result.duration_ms = (int64_t)(uv_now(run->env->loop) - run->started);
+  end_pause(run);
+  uv_close((uv_handle_t *)&run->timer, script_on_closed);
+  run->sink.done(run->sink.ctx, &result);
 }
 
-/* Reports the pieces of the text, as a backend that streams would. */
-static void tell_chunks(const struct script_run *run) {
+/* Reports all pieces at once; the end of the answer comes after its delay. */
+static void on_begin(uv_timer_t *timer) {
+  struct script_run *run = timer->data;
+  tell_tools(run);
   size_t i;
   json_t *chunk;
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
@@ -266,21 +263,10 @@ static void tell_chunks(const struct script_run *run) {
     if (run->sink.news)
       run->sink.news(run->sink.ctx, &news);
   }
-}
-
-static void script_on_timer(uv_timer_t *timer) {
-  struct script_run *run = timer->data;
-  if (run->result.class != CLASS_CANCELLED)
-    build_result(run);
-  script_finish(run);
-}
-
-/* Reports all pieces at once; the end of the answer comes after its delay. */
-static void on_begin(uv_timer_t *timer) {
-  struct script_run *run = timer->data;
-  tell_tools(run);
-  tell_chunks(run);
-  tell_usage(run);
+  const json_t *usage = json_at(run->reply, "usage_so_far");
+  const struct provider_news news = {.kind = NEWS_USAGE, .data = usage};
+  if (usage != NULL && run->sink.news)
+    run->sink.news(run->sink.ctx, &news);
   if (run->result.class != CLASS_CANCELLED) /* cancelled by whoever was told */
     uv_timer_start(&run->timer, script_on_timer, run->wait_ms, 0);
 }
@@ -317,7 +303,7 @@ static struct provider_run *script_start(const struct provider *self,
   if (json_is_integer(request->token) && env->scenario)
     run->reply = json_array_get(env->scenario->replies, (size_t)json_integer_value(request->token));
   if (run->reply == NULL)
-    (void)snprintf(
+    print_into(
         run->result.message, sizeof run->result.message, "%s for movement %.*s, purpose %s%s%s",
         env->scenario ? "the scenario (--scenario) has no reply left" : "no --scenario was given",
         (int)request->movement.n, request->movement.p, call_purpose_name(request->purpose),

@@ -3,7 +3,7 @@
 #define SEGUE_RENDER_DESCRIBE_PHRASE_H
 
 #include "render/describe_words.h"
-#include "render/text.h"
+#include "render/line_text.h"
 #include "schema/outline.h"
 
 struct describer {
@@ -13,8 +13,8 @@ struct describer {
   /* Puts a subschema of a constraint, such as what `not` forbids, into its line. False: it has
    * lines of its own, or none because `out` is NULL and the question was only whether it would. */
   bool (*put_inside)(struct describer *d, struct place place, struct buf *out);
-  /* if/then/else, dependentSchemas and the forms of a typed place also stand among the constraints
-   * */
+  /* if/then/else, dependentSchemas and the forms of a typed place also stand among the
+   * constraints */
   bool all_inside;
   bool values_elsewhere; /* enum and const are shown as types */
   int level;

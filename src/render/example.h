@@ -2,12 +2,14 @@
  * prompt.
  *
  * It shows shape, not values: const, the first value of an enum, every field, one item, and
- * placeholders: "<date-time>" for a format, "<string>", 0, false, null. If a pattern, a length, a
- * bound or an asserted format forbids the placeholder, it uses a value that fits.
+ * placeholders: "<date-time>" for a format, "<string>", 0, false, null. If a length, a bound or an
+ * asserted format forbids the placeholder, it uses a value that fits; a schema's own `examples` and
+ * `default` come after that. A text for a pattern is not searched for: where none is given,
+ * "<text that matches PATTERN>" stands for it.
  *
- * The result was checked with the schema: it is valid, or there is no example. Not every schema
- * that admits a value gets one: the search is bounded, and `not`, look-ahead in patterns and the
- * like are solved by trial. A schema's own `examples` and `default` are a last resort.
+ * Without such words the result was checked with the schema: it is valid, or there is no example.
+ * With them it is no valid value, and the status says so. Not every schema that admits a value gets
+ * an example: of the forms of a value few are tried.
  *
  * Ownership: *value is a new reference. The schema is only read; calls may run in parallel.
  */
@@ -26,7 +28,8 @@ enum {
 
 enum example_status {
   EXAMPLE_OK,
-  EXAMPLE_NONE, /* no value was found; the trouble says where it failed last */
+  EXAMPLE_WORDS, /* words stand for a text that matches a pattern; the trouble says where first */
+  EXAMPLE_NONE,  /* no value was found; the trouble says where it failed last */
   EXAMPLE_TOO_COMPLEX
 };
 
@@ -46,7 +49,7 @@ enum example_status example_make(const struct schema *schema, json_t **value,
 enum example_status example_anchor(const struct schema *schema, enum describe_language language,
                                    char **text) __attribute__((warn_unused_result));
 
-/* Returns a word for a status: "ok", "no_example", "too_complex". */
+/* Returns a word for a status: "ok", "in_words", "no_example", "too_complex". */
 const char *example_status_name(enum example_status status);
 
 #endif

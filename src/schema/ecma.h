@@ -1,8 +1,7 @@
 /* ecma.h - the one parser of ECMA-262 regular expressions (unicode mode), to trees; internal.
  *
  * ecma_parse makes the tree in the caller's arena, which also has to outlive the text. The tree is
- * walked to compile a pattern (schema/ecma_pcre.c), to make a grammar (gbnf/regex.c) and to make a
- * matching text (render/pattern_sample.c).
+ * walked to compile a pattern (schema/ecma.c) and to make a grammar (gbnf/bnf_text.c).
  *
  * Syntax of other engines is refused; an escaped punctuation mark and a lone bracket or brace stand
  * for themselves, as in browsers. Rules from: ECMA-262 section 22.2.1 and annex B.
@@ -74,7 +73,7 @@ const struct ecma_node *ecma_parse(struct str text, struct arena *arena, struct 
 size_t ecma_member_ranges(const struct ecma_member *member,
                           struct ecma_range out[ECMA_MEMBER_RANGES]);
 
-/* Writes the pattern in PCRE2's syntax (schema/ecma_pcre.c). */
+/* Writes the pattern in PCRE2's syntax. */
 void ecma_to_pcre(const struct ecma_node *root, struct buf *out);
 
 #endif

@@ -25,13 +25,4 @@ static inline bool is_hex(char c) {
   return is_decimal(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-bool schema_check_ipv6(const char *text, size_t length);
-bool schema_check_hostname(const char *text, size_t length);
-bool schema_check_idn_hostname(const char *text, size_t length);
-bool schema_check_uri(const char *text, size_t length);
-bool schema_check_uri_reference(const char *text, size_t length);
-bool schema_check_iri(const char *text, size_t length);
-bool schema_check_iri_reference(const char *text, size_t length);
-bool schema_check_uri_template(const char *text, size_t length);
-
 #endif

@@ -1,5 +1,5 @@
 /* Lists all keywords of the three drafts, and names the statuses. */
-#include "schema/program.h"
+#include "schema/compiled.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #ifndef SEGUE_SCHEMA_OUTLINE_H
 #define SEGUE_SCHEMA_OUTLINE_H
 
-#include "schema/run.h"
+#include "schema/validate.h"
 
 enum {
   OUTLINE_WORK_MAX = 2000000, /* limit of nodes, ops and fields visited in one walk */

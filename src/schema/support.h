@@ -53,10 +53,8 @@ typedef bool (*format_check)(const char *text, size_t length);
 format_check schema_format_find(const char *name);
 const char *schema_format_form(const char *name); /* tells how a known one is written */
 
-/* --- metaschemas and the registry (schema/meta.c, schema/registry.c) --- */
+/* --- metaschemas (schema/meta.c) --- */
 
 const char *schema_metaschema_text(const char *uri); /* NULL if it is none */
-/* Returns a new reference, or NULL. */
-json_t *schema_registry_find(const struct schema_registry *registry, const char *uri);
 
 #endif

@@ -25,7 +25,8 @@
  * nothing; if the socket is closed it ends and removes FOLDER, an empty folder that is the call's
  * own once it has another name.
  *
- * As `segue-shim forward SOCKET BYPASS PROGRAM [ARG...]` it does another job: see forward.h. */
+ * As `segue-shim forward SOCKET BYPASS PROGRAM [ARG...]` it does another job: see
+ * port_forward.h. */
 #ifndef SEGUE_SHIM_PROTOCOL_H
 #define SEGUE_SHIM_PROTOCOL_H
 
@@ -40,8 +41,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/6"    /* argv[0]: both sides must have the same version */
-#define SHIM_HOLDS      "segue-holds"     /* the name of a shim whose program is held */
+#define SHIM_PROTOCOL "segue-shim/6" /* argv[0]: both sides must have the same version */
+/* The shim's name, by which the processes below it are known; no program there can change it. */
+#define SHIM_RUNS       "segue-shim"
+#define SHIM_HOLDS      "segue-holds"     /* the same if a sandbox holds the program */
 #define SHIM_FORWARDS   "forward"         /* argv[1] */
 #define SHIM_CONTAINER  "SEGUE_CONTAINER" /* this variable holds its name */
 #define SHIM_FD_CONTROL 3

@@ -14,8 +14,8 @@
  * One runs for each call in flight, so it is static, allocates nothing and uses no stdio streams.
  */
 #include "base/limits.h"
-#include "shim/forward.h"
-#include "shim/program.h"
+#include "shim/exec.h"
+#include "shim/port_forward.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
@@ -272,8 +272,6 @@ static bool shim_begin(struct shim *s, char **argv, unsigned held, const char *l
     (void)close(fd);
   if (chdir("/") != 0) /* keeps no directory busy, unless / cannot be entered */
     errno = 0;
-  if (held & SHIM_FILTER)
-    (void)prctl(PR_SET_NAME, SHIM_HOLDS); /* by this name the daemon knows whom not to obey */
   if (waits && (s->program < 0 || !wait_until_told(s, begun))) {
     if (s->program > 0)
       sweep(s);
@@ -287,20 +285,13 @@ static bool shim_begin(struct shim *s, char **argv, unsigned held, const char *l
   return false;
 }
 
-static int watch_children(void) {
-  sigset_t chld;
-  (void)sigemptyset(&chld);
-  (void)sigaddset(&chld, SIGCHLD);
-  return signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 int main(int argc, char **argv) {
   static const char usage[] = "segue-shim: started by segue for each provider call, not by hand\n";
   struct shim s = {.lease_fd = -1};
   sigset_t all;
 
   if (argc > 3 && strcmp(argv[1], SHIM_FORWARDS) == 0)
-    forward(argv + 2);
+    port_forward(argv + 2);
   if (argc < 3 || strcmp(argv[0], SHIM_PROTOCOL) != 0) {
     (void)!write(2, usage, sizeof usage - 1);
     return 2;
@@ -313,8 +304,12 @@ int main(int argc, char **argv) {
 
   char *limits;
   unsigned held = (unsigned)strtoul(argv[1], &limits, 10);
+  (void)prctl(PR_SET_NAME, (held & SHIM_FILTER) != 0 ? SHIM_HOLDS : SHIM_RUNS);
   s.engine = (held & SHIM_CONTAINED) != 0 ? argv[2] : NULL;
-  s.sigchld_fd = watch_children();
+  sigset_t chld;
+  (void)sigemptyset(&chld);
+  (void)sigaddset(&chld, SIGCHLD);
+  s.sigchld_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
   if ((held & SHIM_LEASED) != 0 && !lease_take(&s)) {
     tell_failure(-1, errno);
     return 0;

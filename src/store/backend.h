@@ -126,13 +126,22 @@ struct store_ops {
 
 extern const struct store_ops files_ops, postgres_ops;
 
-/* The chains beside the logs have the same lines in every back end. These functions compose a line
- * after the one with that hash, and read one. */
-void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *out,
+/* The chains beside the logs have the same lines in every back end. A chain_fn composes the line of
+ * items[i] after the one with that hash. */
+typedef void (*chain_fn)(const void *items, size_t i, uint64_t number, struct buf *out,
+                         char hash[SHA256_HEX]);
+void ledger_compose(const void *entries, size_t i, uint64_t number, struct buf *out,
                     char hash[SHA256_HEX]);
-bool ledger_take(const json_t *line, struct ledger_entry *e);
-void label_compose(const struct label *l, uint64_t number, struct buf *out, char hash[SHA256_HEX]);
-bool label_take(const json_t *line, struct label *l);
+void label_compose(const void *labels, size_t i, uint64_t number, struct buf *out,
+                   char hash[SHA256_HEX]);
+/* Takes the next line of a ledger that `end` is the end of so far, and passes its entry on. Returns
+ * false if it is not the next entry: then `end` is damaged. */
+bool ledger_next(struct str text, struct ledger_end *end,
+                 void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx);
+/* Takes the number-th line of the labels, after the one with that hash. Returns false with err if
+ * somebody changed it. */
+bool label_next(struct str text, uint64_t number, char hash[SHA256_HEX], label_fn each, void *ctx,
+                struct err *err) MUST_CHECK;
 
 /* Begins a back end's log. */
 void store_log_init(struct store_log *log, struct store *store, const char *name);

@@ -4,14 +4,10 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/backend.h"
-#include "store/brief.h"
-#include "store/line.h"
 #include "store/reader.h"
-#include "store/worker.h"
+#include "store/record_line.h"
+#include "store/summary.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,16 +57,16 @@ static bool check_source(const struct store_ref *ref, struct source_end *end, st
   struct str line;
   bool ok = true;
   *end = (struct source_end){0};
-  memcpy(end->hash, line_first_hash, SHA256_HEX);
+  memcpy(end->hash, record_line_first_hash, SHA256_HEX);
   if (!reader_open(&r, ref, err))
     return false;
   while (ok && reader_next(&r, &line)) {
     char hash[SHA256_HEX];
     struct err why = {.text = "it has no end"};
-    ok = r.whole && line_check(line, end->hash, hash, &why);
+    ok = r.whole && record_line_check(line, end->hash, hash, &why);
     if (!ok) {
-      (void)err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s: it is not copied",
-                    (unsigned long long)end->records + 1, ref->name, why.text);
+      err_set(err, ERR_CORRUPT, "record %llu of %s is damaged: %s: it is not copied",
+              (unsigned long long)end->records + 1, ref->name, why.text);
       break;
     }
     memcpy(end->hash, hash, SHA256_HEX);
@@ -142,7 +138,7 @@ static bool copy_lines(struct store *to, const struct store_ref *ref, struct sto
   while (ok && reader_next(&r, &line)) {
     if (log->batch.n + line.n > LIMIT_STORE_PIPELINE_BYTES)
       ok = copy_flush(log, seq, hash, err);
-    ok = ok && line_check(line, hash, next, err) && copy_blobs_of(line, &from, to, err);
+    ok = ok && record_line_check(line, hash, next, err) && copy_blobs_of(line, &from, to, err);
     buf_str(&log->batch, line);
     buf_putc(&log->batch, '\n');
     memcpy(hash, next, SHA256_HEX);
@@ -257,8 +253,8 @@ static enum copy_result copy_moved(struct store *to, const struct store_ref *asi
   char place[STORE_NAME_BYTES];
   to->ops->place(to, place);
   if (strcmp(place, moved_to) != 0) {
-    (void)err_set(err, ERR_INVALID, "session %s was moved to %s", id,
-                  moved_to[0] != '\0' ? moved_to : "another store");
+    err_set(err, ERR_INVALID, "session %s was moved to %s", id,
+            moved_to[0] != '\0' ? moved_to : "another store");
     return COPY_GONE;
   }
   store_ref(to, id, &there);
@@ -267,8 +263,7 @@ static enum copy_result copy_moved(struct store *to, const struct store_ref *asi
     return move_finish(to, aside, id, err);
   if (stand == STAND_GOES_ON)
     return COPY_THERE;
-  (void)err_set(err, ERR_INVALID, "session %s was moved to %s, and is not there any more", id,
-                moved_to);
+  err_set(err, ERR_INVALID, "session %s was moved to %s, and is not there any more", id, moved_to);
   return COPY_GONE;
 }
 
@@ -279,24 +274,23 @@ static bool copy_id_check(const struct store_ref *ref, const char *id, struct er
 
 enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool move,
                           struct err *err) {
-  struct brief b;
+  struct summary b;
   struct source_end end;
   struct store_ref aside;
   char id[STORE_ID_BYTES], moved_to[STORE_NAME_BYTES];
   bool is_aside = move && ref->ops->set_aside_to(ref, &aside, moved_to);
-  if (!brief_read(&b, is_aside ? &aside : ref, err))
+  if (!summary_read(&b, is_aside ? &aside : ref, err))
     return COPY_FAILED;
-  (void)snprintf(id, sizeof id, "%.36s", b.session);
-  bool over = brief_is_over(&b);
-  brief_deinit(&b);
+  print_into(id, sizeof id, "%.36s", b.session);
+  bool over = summary_is_over(&b);
+  summary_deinit(&b);
   if (!copy_id_check(ref, id, err))
     return COPY_FAILED;
   if (is_aside)
     return copy_moved(to, &aside, id, moved_to, err);
   if (!over && !move) {
-    (void)err_set(err, ERR_INVALID,
-                  "%s has not ended, and can continue in only one place: --move moves it there",
-                  id);
+    err_set(err, ERR_INVALID,
+            "%s has not ended, and can continue in only one place: --move moves it there", id);
     return COPY_LEFT;
   }
   if (!over)

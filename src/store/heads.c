@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +15,7 @@ struct loading {
 
 static void heads_add(struct loading *l, const struct ledger_entry *entry) {
   struct heads *h = l->heads;
-  if (h->count == l->cap) {
-    l->cap = l->cap ? l->cap * 2 : 64;
-    h->items = xrealloc(h->items, l->cap * sizeof *h->items);
-  }
+  h->items = xgrow(h->items, &l->cap, h->count + 1, sizeof *h->items);
   h->items[h->count++] = *entry;
 }
 

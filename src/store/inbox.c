@@ -28,14 +28,12 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
   }
 }
 
-static void inbox_add(json_t *list, const struct brief *b, const char *id) {
+static void inbox_add(json_t *list, const struct summary *b, const char *id) {
   add_questions(list, b->questions, b->spent, b->workflow, id);
 }
 
-/* Fills the questions of a brief (brief_read) if the log's last word is not a stop: they can be
- * anywhere in it. */
-static void inbox_look(struct brief *b, const struct store_ref *ref) {
-  struct brief whole = {0};
+void inbox_look(struct summary *b, const struct store_ref *ref) {
+  struct summary whole = {0};
   struct log_reader r;
   struct str line;
   struct err err;
@@ -46,7 +44,7 @@ static void inbox_look(struct brief *b, const struct store_ref *ref) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     record_read(&d, record);
     if (record != NULL)
-      brief_feed(&whole, &d.record);
+      summary_feed(&whole, &d.record);
     record_drop(&d);
     json_decref(record);
   }
@@ -54,12 +52,7 @@ static void inbox_look(struct brief *b, const struct store_ref *ref) {
   json_decref(b->questions);
   b->questions = whole.questions;
   whole.questions = NULL;
-  brief_deinit(&whole);
-}
-
-/* Returns true if a session with this row may be waiting for somebody. */
-static bool row_may_ask(const struct index_row *row) {
-  return row == NULL || !(row->flags & INDEX_OVER) || (row->flags & INDEX_ASKS);
+  summary_deinit(&whole);
 }
 
 /* Reads the last line into `text`, if it is whole and not too long. */
@@ -98,18 +91,18 @@ static bool add_by_last(json_t *list, const char *id, struct str line) {
 static void inbox_take_log(json_t *list, const struct store *store, const char *id,
                            struct buf *text) {
   struct store_ref ref;
-  struct brief b;
+  struct summary b;
   struct str line;
   struct err ignored;
   store_ref(store, id, &ref);
   if (inbox_last_line(&ref, text, &line) && add_by_last(list, id, line))
     return;
-  if (!brief_read(&b, &ref, &ignored))
+  if (!summary_read(&b, &ref, &ignored))
     return;
-  if (!brief_is_over(&b) && !brief_is_stopped(&b))
+  if (!summary_is_over(&b) && !summary_is_stopped(&b))
     inbox_look(&b, &ref);
   inbox_add(list, &b, id);
-  brief_deinit(&b);
+  summary_deinit(&b);
 }
 
 void inbox_add_log(json_t *list, const struct store *store, const char *id) {
@@ -138,36 +131,26 @@ static json_t *inbox_sort(json_t *list) {
   return sorted;
 }
 
-/* Adds the questions of a log by its row, or by reading it. */
-static void inbox_take_listed(json_t *list, struct listed *l, size_t i, struct buf *text) {
-  struct listed_log *log = &l->logs[i];
-  size_t before = json_array_size(list);
-  if (log->asks_nobody || !row_may_ask(listed_row(l, i)))
-    return;
-  inbox_take_log(list, &l->store, log->id, text);
-  log->asks_nobody = l->stirs.on && before < LIMIT_INBOX_COUNT && json_array_size(list) == before;
-}
-
-json_t *inbox_list(const struct store *store, struct listed *listed,
-                   const struct brief *(*live)(void *ctx, const char *id), void *ctx,
+json_t *inbox_list(const struct store *store,
+                   const struct summary *(*live)(void *ctx, const char *id), void *ctx,
                    struct err *err) {
-  struct listed *l = listed != NULL ? listed : listed_new(store, NULL);
-  json_t *list = NULL;
+  struct store_id *ids;
+  size_t count;
   struct buf text = {0};
-  if (listed_read(l, listed != NULL, err)) {
-    list = json_array();
-    listed_index(l);
-    for (size_t i = l->count; i-- > 0;) {
-      const struct brief *known = live ? live(ctx, l->logs[i].id) : NULL;
-      if (known != NULL)
-        inbox_add(list, known, l->logs[i].id);
-      else
-        inbox_take_listed(list, l, i, &text);
-    }
-    list = inbox_sort(list);
+  if (!store_list(store, &ids, &count, err))
+    return NULL;
+  json_t *list = json_array();
+  struct index *x = index_open(store, NULL, INDEX_NOTHING);
+  for (size_t i = count; i-- > 0;) {
+    const struct summary *known = live ? live(ctx, ids[i].id) : NULL;
+    const struct index_row *row = known == NULL ? index_row_of_list(x, ids[i].id) : NULL;
+    if (known != NULL)
+      inbox_add(list, known, ids[i].id);
+    else if (row == NULL || (row->flags & INDEX_ASKS))
+      inbox_take_log(list, store, ids[i].id, &text);
   }
-  if (listed == NULL)
-    listed_free(l);
+  index_close(x);
+  free(ids);
   buf_deinit(&text);
-  return list;
+  return inbox_sort(list);
 }

@@ -1,54 +1,125 @@
-/* Reads the index of a folder of logs, and says which of its rows are still valid. */
-#include "store/index_file.h"
+/* Keeps what was read from the logs of a folder, and says what of it still holds. */
+#include "store/index.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/fs.h"
 #include "store/backend.h"
+#include "store/inbox.h"
+#include "store/reader.h"
+#include "store/summary.h"
+#include "json/pull.h"
 
-#include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- helpers --- */
+/* Names of providers and methods stand one a line. Times are real time. audit/aggregate_cache.c
+ * says what `aggregate` and `words` hold. */
+static const char schema[] =
+    "CREATE TABLE sessions(id TEXT PRIMARY KEY, bytes INTEGER, time_ns INTEGER, seq INTEGER,"
+    " head TEXT, status TEXT, goes_on INTEGER, asks INTEGER, sealed INTEGER, workflow TEXT,"
+    " started_ms INTEGER, updated_ms INTEGER, turns INTEGER, tokens INTEGER, cost_usd REAL,"
+    " providers TEXT, methods TEXT) WITHOUT ROWID;"
+    "CREATE TABLE census(session TEXT PRIMARY KEY, bytes INTEGER, time_ns INTEGER, seq INTEGER,"
+    " head TEXT, ended INTEGER, last_ms INTEGER, rows BLOB) WITHOUT ROWID;"
+    "CREATE TABLE words(number INTEGER PRIMARY KEY, word BLOB);";
+#define INDEX_VERSION "7" /* of the tables; another version is made anew */
 
-uint64_t index_sum(uint64_t sum, const void *bytes, size_t n) {
-  const unsigned char *p = bytes;
-  for (; n > 0;) {
-    uint64_t word = 0;
-    size_t part = n < sizeof word ? n : sizeof word;
-    memcpy(&word, p, part);
-    sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
-    sum ^= sum >> 32;
-    p += part;
-    n -= part;
-  }
-  return sum;
+/* --- the file --- */
+
+static void index_say_once(const char *why) {
+  static atomic_bool said;
+  if (!atomic_exchange(&said, true))
+    log_warn("the index of the logs is not used: %s", why);
 }
 
-bool index_bits(const char *id, uint64_t out[2]) {
-  size_t digits = 0;
-  out[0] = out[1] = 0;
-  for (size_t i = 0; i < STORE_ID_BYTES - 1; i++) {
-    char c = id[i];
-    if (c == '-' && (i == 8 || i == 13 || i == 18 || i == 23))
-      continue;
-    bool is_digit = c >= '0' && c <= '9';
-    if (!is_digit && !(c >= 'a' && c <= 'f'))
-      return false;
-    uint64_t *half = &out[digits++ / 16];
-    *half = *half << 4 | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
-  }
-  return digits == 32 && id[STORE_ID_BYTES - 1] == '\0';
+/* Returns whether the file can be opened. It is made before SQLite sees it, so that only its owner
+ * can read it. */
+static bool index_file_is_there(const char *path, bool makes) {
+  struct stat st;
+  if (lstat(path, &st) == 0)
+    return S_ISREG(st.st_mode) && st.st_uid == geteuid();
+  int fd =
+      makes && errno == ENOENT ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+  if (fd >= 0)
+    close(fd);
+  return fd >= 0;
 }
 
-int index_compare(const uint64_t a[2], const uint64_t b[2]) {
-  int i = a[0] == b[0];
-  return a[i] < b[i] ? -1 : a[i] > b[i];
+static bool index_version_is_ours(struct sqlite *s) {
+  struct sqlite3_stmt *q = sqlite_ask(s, "PRAGMA user_version");
+  bool ours = sqlite_next(s, q) && s->api->column_int64(q, 0) == strtol(INDEX_VERSION, NULL, 10);
+  s->api->finalize(q);
+  return ours;
+}
+
+/* Makes the tables, unless another process just did. */
+static bool index_make_tables(struct sqlite *s, const char *path) {
+  if (s->error == SQLITE_CODE_BUSY)
+    return false;
+  (void)sqlite_empty(s); /* a locked file stays as it is, and the next statement fails */
+  s->error = SQLITE_CODE_OK;
+  const char *mode = "PRAGMA journal_mode=TRUNCATE";
+  if (fs_is_of_this_machine(path)) /* the write-ahead log needs memory shared by all who read it */
+    mode = "PRAGMA journal_mode=WAL";
+  if (!sqlite_run(s, mode) || !sqlite_run(s, "BEGIN IMMEDIATE"))
+    return false;
+  bool ok = index_version_is_ours(s) ||
+            (sqlite_run(s, schema) && sqlite_run(s, "PRAGMA user_version=" INDEX_VERSION));
+  return sqlite_run(s, ok ? "COMMIT" : "ROLLBACK") && ok;
+}
+
+/* Who closes the file last has it for itself for a moment, to remove the write-ahead log. A reader
+ * waits for that rather than read all logs. */
+enum { READER_WAIT_MS = 50 };
+
+struct sqlite *index_file_open(const struct store *store, bool makes) {
+  char path[STORE_NAME_BYTES];
+  struct err err;
+  int n = snprintf(path, sizeof path, "%s/" INDEX_NAME, store->where);
+  if (store->ops != &files_ops || n >= (int)sizeof path)
+    return NULL;
+  if (makes && sqlite_load(&err) == NULL) {
+    index_say_once(err.text);
+    return NULL;
+  }
+  if (!index_file_is_there(path, makes))
+    return NULL;
+  struct sqlite *s = sqlite_open(path);
+  if (s == NULL)
+    return NULL;
+  s->writes = makes;
+  if (!makes)
+    (void)s->api->busy_timeout(s->db, READER_WAIT_MS);
+  bool ok = sqlite_run(s, "PRAGMA synchronous=NORMAL") && index_version_is_ours(s);
+  ok = ok || (makes && index_make_tables(s, path));
+  if (ok)
+    return s;
+  index_file_close(s);
+  return NULL;
+}
+
+void index_file_close(struct sqlite *s) {
+  if (s == NULL)
+    return;
+  bool damaged = s->error == SQLITE_CODE_CORRUPT || s->error == SQLITE_CODE_NOT_A_FILE;
+  if (s->writes && s->error == SQLITE_CODE_OK) /* now, while readers go on; at the end they wait */
+    (void)sqlite_run(s, "PRAGMA wal_checkpoint(PASSIVE)");
+  if (s->writes && damaged)
+    (void)sqlite_empty(s); /* its tables are made by the next writer */
+  else if (s->writes && s->error != SQLITE_CODE_OK && s->error != SQLITE_CODE_BUSY)
+    index_say_once(s->api->errstr(s->error));
+  sqlite_close(s);
+}
+
+int index_folder(const struct store *store) {
+  return store->ops == &files_ops ? open(store->where, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
 bool index_stat(int dir, const char *id, uint64_t *bytes, int64_t *time_ns) {
@@ -63,77 +134,111 @@ bool index_stat(int dir, const char *id, uint64_t *bytes, int64_t *time_ns) {
   return true;
 }
 
-/* --- reading --- */
+/* --- rows --- */
 
-static bool read_whole(int fd, struct buf *out) {
-  struct stat st;
-  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-      st.st_size < (off_t)sizeof(struct index_head) || st.st_size > (off_t)LIMIT_INDEX_BYTES)
-    return false;
-  size_t size = (size_t)st.st_size;
-  buf_reserve(out, size);
-  while (out->n < size) {
-    ssize_t n = pread(fd, out->p + out->n, size - out->n, (off_t)out->n);
-    if (n <= 0)
-      return false;
-    out->n += (size_t)n;
+struct index {
+  int dir;                /* folder of the logs */
+  struct index_row *rows; /* by id */
+  size_t count, room;
+  size_t near; /* the row that was looked for last: lists go in order */
+};
+
+static const char *const values[INDEX_VALUE_COUNT] = {
+    [INDEX_NOTHING] = "0",
+    [INDEX_STARTED] = "started_ms",
+    [INDEX_TOOK] = "updated_ms - started_ms",
+    [INDEX_TURNS] = "turns",
+    [INDEX_TOKENS] = "tokens",
+    [INDEX_COST] = "cost_usd",
+};
+
+/* Asks for all rows by id; the last column says which ones the selection does not want, but for
+ * their status. */
+static struct sqlite3_stmt *index_ask(struct sqlite *s, const struct filter *wanted,
+                                      enum index_value value) {
+  struct buf text = {0};
+  buf_printf(&text, "SELECT id, bytes, time_ns, status, goes_on, asks, sealed, %s, NOT (1",
+             values[value]);
+  if (wanted->since_ms != 0)
+    buf_puts(&text, " AND started_ms >= ?1");
+  if (wanted->workflow != NULL)
+    buf_puts(&text, " AND workflow = ?2");
+  if (wanted->method != NULL)
+    buf_puts(&text, " AND instr(char(10) || methods, char(10) || ?3 || char(10))");
+  if (wanted->provider != NULL)
+    buf_puts(&text, " AND instr(char(10) || providers, char(10) || ?4 || char(10))");
+  buf_puts(&text, ") FROM sessions ORDER BY id");
+  struct sqlite3_stmt *q = sqlite_ask(s, buf_c(&text));
+  buf_deinit(&text);
+  if (q == NULL)
+    return NULL;
+  if (wanted->since_ms != 0)
+    (void)s->api->bind_int64(q, 1, wanted->since_ms);
+  if (wanted->workflow != NULL)
+    (void)s->api->bind_text(q, 2, wanted->workflow, -1, NULL);
+  if (wanted->method != NULL)
+    (void)s->api->bind_text(q, 3, wanted->method, -1, NULL);
+  if (wanted->provider != NULL)
+    (void)s->api->bind_text(q, 4, wanted->provider, -1, NULL);
+  return q;
+}
+
+static bool is_for_good(const char *status) {
+  static const char *const ends[] = {"complete", "abort", "cancelled"};
+  for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+    if (strcmp(status, ends[i]) == 0)
+      return true;
+  return false;
+}
+
+static void index_take(struct index *x, const struct sqlite *s, struct sqlite3_stmt *q,
+                       const struct filter *wanted) {
+  const char *id = (const char *)s->api->column_text(q, 0);
+  const char *status = (const char *)s->api->column_text(q, 3);
+  if (id == NULL || status == NULL || strlen(id) != STORE_ID_BYTES - 1)
+    return;
+  if (x->count == x->room) {
+    x->room = x->room > 0 ? 2 * x->room : 1024;
+    x->rows = xrealloc(x->rows, x->room * sizeof *x->rows);
   }
-  return true;
+  struct index_row *row = &x->rows[x->count++];
+  *row = (struct index_row){.bytes = (uint64_t)s->api->column_int64(q, 1),
+                            .time_ns = s->api->column_int64(q, 2),
+                            .value = s->api->column_double(q, 7)};
+  memcpy(row->id, id, STORE_ID_BYTES);
+  if (strcmp(status, "running") != 0)
+    row->flags |= INDEX_OVER;
+  if (is_for_good(status))
+    row->flags |= INDEX_ENDED;
+  if (s->api->column_int64(q, 4))
+    row->flags |= INDEX_GOES_ON;
+  if (s->api->column_int64(q, 5))
+    row->flags |= INDEX_ASKS;
+  if (s->api->column_int64(q, 6))
+    row->flags |= INDEX_SEALED;
+  row->passed_over = s->api->column_int64(q, 8) ||
+                     ((row->flags & INDEX_OVER) && !summary_wanted(wanted->statuses, status));
 }
 
-static bool section_fits(const struct index_head *head, enum index_section i, size_t size) {
-  uint64_t at = head->sections[i].at, bytes = head->sections[i].bytes;
-  return at % sizeof(uint64_t) == 0 && at <= size && bytes <= size - at;
-}
-
-/* Checks every offset and the order of the rows in advance: later nothing is checked. */
-static bool rows_are_sound(const struct index *x) {
-  if (x->texts_bytes == 0 || x->texts[x->texts_bytes - 1] != '\0')
-    return false;
-  for (size_t i = 0; i < x->count; i++) {
-    const struct index_row *r = &x->rows[i];
-    if (r->status >= x->texts_bytes || r->workflow >= x->texts_bytes ||
-        r->providers >= x->texts_bytes || (i > 0 && index_compare(r[-1].id, r->id) >= 0))
-      return false;
-  }
-  return true;
-}
-
-static bool index_take(struct index *x) {
-  struct index_head head;
-  memcpy(&head, x->file.p, sizeof head);
-  if (memcmp(head.magic, index_magic, sizeof head.magic) != 0 || head.order != INDEX_ORDER ||
-      head.version != INDEX_VERSION || head.zero != 0 ||
-      head.row_bytes != sizeof(struct index_row) || !section_fits(&head, SECTION_ROWS, x->file.n) ||
-      !section_fits(&head, SECTION_TEXTS, x->file.n) ||
-      head.sections[SECTION_ROWS].bytes % sizeof(struct index_row) != 0)
-    return false;
-  size_t summed = offsetof(struct index_head, sections);
-  if (index_sum(0, x->file.p + summed, x->file.n - summed) != head.sum)
-    return false;
-  const char *rows = x->file.p + head.sections[SECTION_ROWS].at;
-  x->rows = (const void *)rows;
-  x->count = head.sections[SECTION_ROWS].bytes / sizeof(struct index_row);
-  x->texts = x->file.p + head.sections[SECTION_TEXTS].at;
-  x->texts_bytes = head.sections[SECTION_TEXTS].bytes;
-  return rows_are_sound(x);
-}
-
-struct index *index_open(const struct store *store) {
-  struct index *x = xcalloc(1, sizeof *x);
-  x->dir = -1;
-  if (store->ops != &files_ops)
-    return x;
-  x->dir = open(store->where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int fd =
-      x->dir < 0 ? -1 : openat(x->dir, INDEX_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  bool ok = fd >= 0 && read_whole(fd, &x->file) && index_take(x);
-  if (fd >= 0)
-    close(fd);
-  if (!ok) {
+static void index_load(struct index *x, struct sqlite *s, const struct filter *wanted,
+                       enum index_value value) {
+  static const struct filter all;
+  struct sqlite3_stmt *q = index_ask(s, wanted != NULL ? wanted : &all, value);
+  while (sqlite_next(s, q))
+    index_take(x, s, q, wanted != NULL ? wanted : &all);
+  s->api->finalize(q);
+  if (s->error != SQLITE_CODE_OK)
     x->count = 0;
-    buf_deinit(&x->file);
-  }
+}
+
+struct index *index_open(const struct store *store, const struct filter *wanted,
+                         enum index_value value) {
+  struct index *x = xcalloc(1, sizeof *x);
+  struct sqlite *s = index_file_open(store, false);
+  x->dir = s != NULL ? index_folder(store) : -1;
+  if (x->dir >= 0)
+    index_load(x, s, wanted, value);
+  index_file_close(s);
   return x;
 }
 
@@ -142,33 +247,239 @@ void index_close(struct index *x) {
     return;
   if (x->dir >= 0)
     close(x->dir);
-  buf_deinit(&x->file);
+  free(x->rows);
   free(x);
 }
 
-const struct index_row *index_find(const struct index *x, const uint64_t id[2]) {
+static bool index_row_is(const struct index *x, size_t i, const char *id) {
+  return i < x->count && strcmp(x->rows[i].id, id) == 0;
+}
+
+/* Returns the row of an id, whatever became of its log. */
+static const struct index_row *index_find(struct index *x, const char *id) {
   size_t low = 0, high = x->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (index_compare(x->rows[middle].id, id) < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < x->count && index_compare(x->rows[low].id, id) == 0 ? &x->rows[low] : NULL;
+  if (index_row_is(x, x->near + 1, id))
+    low = x->near + 1;
+  else if (x->near > 0 && index_row_is(x, x->near - 1, id))
+    low = x->near - 1;
+  else
+    while (low < high) {
+      size_t middle = low + (high - low) / 2;
+      if (strcmp(x->rows[middle].id, id) < 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+  x->near = low;
+  return index_row_is(x, low, id) ? &x->rows[low] : NULL;
 }
 
-const struct index_row *index_row(const struct index *x, const char *id) {
-  uint64_t bits[2], bytes;
+const struct index_row *index_row(struct index *x, const char *id) {
+  uint64_t bytes;
   int64_t time_ns;
-  const struct index_row *row = index_bits(id, bits) ? index_find(x, bits) : NULL;
-  if (row == NULL || !index_stat(x->dir, id, &bytes, &time_ns) || row->bytes != bytes ||
-      row->time_ns != time_ns)
-    return NULL;
-  return row;
+  const struct index_row *row = index_find(x, id);
+  bool same = row != NULL && index_stat(x->dir, id, &bytes, &time_ns) && row->bytes == bytes &&
+              row->time_ns == time_ns;
+  return same ? row : NULL;
 }
 
-const char *index_text(const struct index *x, uint32_t at) {
-  assert(at < x->texts_bytes);
-  return x->texts + at;
+const struct index_row *index_row_of_list(struct index *x, const char *id) {
+  const struct index_row *row = index_find(x, id);
+  return row != NULL && (row->flags & INDEX_ENDED) ? row : index_row(x, id);
+}
+
+/* --- one log --- */
+
+static void add_line(struct buf *names, struct str name) {
+  struct str rest = buf_view(names);
+  while (rest.n > 0)
+    if (str_eq(str_next_line(&rest), name))
+      return;
+  buf_printf(names, STR_FMT "\n", STR_ARG(name));
+}
+
+/* Reads a name, which has no escapes; "": the record has no such member. */
+static struct str text_of(struct str line, const char *member) {
+  struct pull at = pull_of(line);
+  struct str key, text = {0}, found = STR("");
+  if (pull_open(&at, '{'))
+    while (pull_key(&at, &key)) {
+      if (!str_eq_c(key, member))
+        pull_skip(&at);
+      else if (pull_text(&at, &text))
+        found = text;
+    }
+  return at.bad ? STR("") : found;
+}
+
+/* Reads which providers were called and how judgments were decided, only from lines that can say
+ * so. */
+static bool read_details(const struct store_ref *ref, struct buf *providers, struct buf *methods) {
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, ref, &err))
+    return false;
+  while (reader_next(&r, &line) && r.whole) {
+    bool judged = str_has(line, "\"type\":\"judgment\"");
+    if (!judged && !str_has(line, "\"type\":\"call_start\""))
+      continue;
+    struct str name = text_of(line, judged ? "method" : "provider");
+    if (name.n > 0)
+      add_line(judged ? methods : providers, name);
+  }
+  bool ok = !r.too_long && r.error == 0;
+  reader_close(&r);
+  return ok;
+}
+
+/* --- all logs --- */
+
+enum { HEAD_BYTES = 16 }; /* of a hash, in hexadecimal digits */
+
+struct refresh {
+  const struct store *store;
+  struct sqlite *s;
+  struct index *old;
+  struct sqlite3_stmt *put, *drop, *seal;
+};
+
+static void refresh_text(const struct refresh *r, int at, struct str text) {
+  (void)r->s->api->bind_text(r->put, at, text.n > 0 ? text.p : "", (int)text.n, NULL);
+}
+
+static void refresh_number(const struct refresh *r, int at, int64_t n) {
+  (void)r->s->api->bind_int64(r->put, at, n);
+}
+
+/* Writes the row of a log. Its size and time were taken before it is read, so that a later append
+ * makes the row outdated. */
+static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64_t time_ns) {
+  struct buf providers = {0}, methods = {0};
+  int64_t started_ms, updated_ms;
+  struct store_ref ref;
+  struct summary b;
+  struct err err;
+  store_ref(r->store, id, &ref);
+  if (!summary_read(&b, &ref, &err))
+    return;
+  if (strcmp(b.status, "running") == 0)
+    inbox_look(&b, &ref);
+  if (record_time_parse(b.started, &started_ms) && record_time_parse(b.updated, &updated_ms) &&
+      read_details(&ref, &providers, &methods)) {
+    refresh_text(r, 1, str_from(id));
+    refresh_number(r, 2, (int64_t)bytes);
+    refresh_number(r, 3, time_ns);
+    refresh_number(r, 4, (int64_t)b.seq);
+    refresh_text(r, 5, (struct str){b.hash, HEAD_BYTES});
+    refresh_text(r, 6, str_from(b.status));
+    refresh_number(r, 7, summary_goes_on(&b));
+    refresh_number(r, 8, json_array_size(b.questions) > 0);
+    refresh_text(r, 9, str_from(b.workflow != NULL ? b.workflow : ""));
+    refresh_number(r, 10, started_ms);
+    refresh_number(r, 11, updated_ms);
+    refresh_number(r, 12, b.turns > 0 ? b.turns : 0);
+    refresh_number(r, 13,
+                   json_integer_value(json_object_get(b.spent, "input")) +
+                       json_integer_value(json_object_get(b.spent, "output")));
+    (void)r->s->api->bind_double(r->put, 14,
+                                 json_number_value(json_object_get(b.spent, "cost_usd")));
+    refresh_text(r, 15, buf_view(&providers));
+    refresh_text(r, 16, buf_view(&methods));
+    (void)sqlite_put(r->s, r->put);
+  }
+  summary_deinit(&b);
+  buf_deinit(&providers);
+  buf_deinit(&methods);
+}
+
+static void refresh_drop(struct refresh *r, const char *id) {
+  (void)r->s->api->bind_text(r->drop, 1, id, -1, NULL);
+  (void)sqlite_put(r->s, r->drop);
+}
+
+/* Marks the session whose last record the ledger has. */
+static void refresh_seal(void *ctx, const struct ledger_entry *entry) {
+  struct refresh *r = ctx;
+  const struct index_row *row = index_find(r->old, entry->session);
+  if (row != NULL && (row->flags & INDEX_SEALED)) /* unless its log changed, which is rare */
+    return;
+  (void)r->s->api->bind_text(r->seal, 1, entry->session, -1, NULL);
+  (void)r->s->api->bind_int64(r->seal, 2, (int64_t)entry->seq);
+  (void)r->s->api->bind_text(r->seal, 3, entry->hash, HEAD_BYTES, NULL);
+  (void)sqlite_put(r->s, r->seal);
+}
+
+/* Reads the ledger, which is slow, only for rows that it may seal. */
+static void refresh_seal_all(struct refresh *r) {
+  struct sqlite3_stmt *q =
+      sqlite_ask(r->s, "SELECT 1 FROM sessions WHERE NOT sealed AND status <> 'running' LIMIT 1");
+  bool any = sqlite_next(r->s, q);
+  struct ledger_end end;
+  struct err err;
+  r->s->api->finalize(q);
+  if (any && !ledger_read(r->store, refresh_seal, r, &end, &err))
+    log_warn("%s", err.text); /* then the next start reads the ledger itself */
+}
+
+static void refresh_all(struct refresh *r, const struct store_id *ids, size_t count, size_t budget,
+                        bool *more) {
+  uint64_t bytes;
+  int64_t time_ns;
+  size_t at = 0;
+  for (size_t i = count; i-- > 0 && r->s->error == SQLITE_CODE_OK;) { /* both by id */
+    const struct index_row *row = NULL;
+    for (; at < r->old->count && strcmp(r->old->rows[at].id, ids[i].id) < 0; at++)
+      refresh_drop(r, r->old->rows[at].id);
+    if (index_row_is(r->old, at, ids[i].id))
+      row = &r->old->rows[at++];
+    if (!index_stat(r->old->dir, ids[i].id, &bytes, &time_ns) || bytes == 0 ||
+        (row != NULL && row->bytes == bytes && row->time_ns == time_ns))
+      continue;
+    if (budget == 0) {
+      *more = true;
+      continue;
+    }
+    budget--;
+    refresh_put(r, ids[i].id, bytes, time_ns);
+  }
+  for (; at < r->old->count; at++)
+    refresh_drop(r, r->old->rows[at].id);
+}
+
+bool index_refresh(const struct store *store, size_t budget, bool *more) {
+  struct refresh r = {.store = store};
+  struct store_id *ids = NULL;
+  struct index old = {.dir = -1};
+  size_t count = 0;
+  struct err err;
+  *more = false;
+  bool wanted = store->ops == &files_ops && store_list(store, &ids, &count, &err) &&
+                count >= LIMIT_INDEX_LEAST_COUNT;
+  r.s = wanted ? index_file_open(store, true) : NULL;
+  old.dir = r.s != NULL ? index_folder(store) : -1;
+  if (old.dir >= 0 && sqlite_run(r.s, "BEGIN IMMEDIATE")) {
+    index_load(&old, r.s, NULL, INDEX_NOTHING);
+    r.old = &old;
+    r.put = sqlite_ask(r.s, "INSERT OR REPLACE INTO sessions VALUES"
+                            "(?1,?2,?3,?4,?5,?6,?7,?8,0,?9,?10,?11,?12,?13,?14,?15,?16)");
+    r.drop = sqlite_ask(r.s, "DELETE FROM sessions WHERE id = ?1");
+    r.seal = sqlite_ask(r.s, "UPDATE sessions SET sealed = 1 WHERE id = ?1 AND seq = ?2 AND"
+                             " head = ?3 AND NOT sealed");
+    refresh_all(&r, ids, count, budget, more);
+    if (!*more)
+      refresh_seal_all(&r);
+    r.s->api->finalize(r.put);
+    r.s->api->finalize(r.drop);
+    r.s->api->finalize(r.seal);
+    (void)sqlite_run(r.s, r.s->error == SQLITE_CODE_OK ? "COMMIT" : "ROLLBACK");
+  }
+  bool ok = r.s != NULL && r.s->error == SQLITE_CODE_OK;
+  *more = *more && ok; /* else it would fail again: everything is read as before */
+  index_file_close(r.s);
+  if (old.dir >= 0)
+    close(old.dir);
+  free(old.rows);
+  free(ids);
+  return ok;
 }

@@ -27,20 +27,6 @@ bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *
   return r->raw != NULL;
 }
 
-void reader_lend(struct log_reader *r, struct buf *memory) {
-  assert(r->buffer.cap == 0 && memory->n == 0);
-  r->buffer = *memory;
-  *memory = (struct buf){0};
-}
-
-void reader_take_back(struct log_reader *r, struct buf *memory) {
-  if (r->buffer.cap > LIMIT_LENT_BYTES)
-    return;
-  buf_clear(&r->buffer);
-  *memory = r->buffer;
-  r->buffer = (struct buf){0};
-}
-
 /* Reads more. Lines already returned make room only when it is needed, not at every line. */
 static bool read_more(struct log_reader *r) {
   if (r->line_at > 0) {

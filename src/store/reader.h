@@ -27,10 +27,6 @@ bool reader_next(struct log_reader *r, struct str *line);
 /* Looks for what was appended since, even in a log that its owner replaced (after a failed sync:
  * the durable part is the same). Returns false if the log is gone. */
 bool reader_again(struct log_reader *r);
-/* Gives it the memory of an empty buffer before anything is read, and takes it back, unless it has
- * become large. Between the two the buffer has none. */
-void reader_lend(struct log_reader *r, struct buf *memory);
-void reader_take_back(struct log_reader *r, struct buf *memory);
 /* Continues from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
 /* Frees its memory; reading then continues where it was. Lines from it are no longer valid. */

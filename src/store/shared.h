@@ -5,7 +5,7 @@
  *                                            was done, or with dry_run the SQL that would be run
  *   status = shared_status(url, &err)        a JSON object: version, workers, sessions, bytes
  *   places = shared_places(url, &err)        who has each session that has not ended, or why nobody
- *   shared_limit(url, provider, seats, &err) so many calls at once over all workers; 0: no limit
+ *   shared_limit(url, provider, slots, &err) so many calls at once over all workers; 0: no limit
  *   shared_check(url, mend, each, ctx, &err) each row against its log
  *   shared_tidy(url, &err)                   lines that a removal which was interrupted left
  *   set = shared_unused_blobs(url, &err)     blobs that nobody put for a day, for store_blobs_sweep
@@ -35,7 +35,7 @@ json_t *shared_status(const char *url, struct err *err);
  * continues elsewhere. A new reference, or NULL. */
 json_t *shared_places(const char *url, struct err *err);
 
-bool shared_limit(const char *url, const char *provider, unsigned seats,
+bool shared_limit(const char *url, const char *provider, unsigned slots,
                   struct err *err) MUST_CHECK;
 bool shared_tidy(const char *url, struct err *err) MUST_CHECK;
 /* Returns a new object whose keys are their hashes, or NULL. */

@@ -12,7 +12,7 @@
  *
  * A reference (struct store_ref) names a log without owning it: store_ref for a session's id,
  * store_ref_named for a log by the name that a person gave, store_find for what a person means.
- * Reading is reader.h; how a session stands is brief.h.
+ * Reading is reader.h; how a session stands is summary.h.
  *
  * The owner of a log holds a lock on it that dies with the process. Every back end (backend.h)
  * promises the same; files.c says how files keep the promise. */
@@ -136,9 +136,9 @@ struct store_log *store_create_later(struct store *store, const char *id, struct
  * that were changed are not: the log is refused unless a person says `cut`. */
 struct store_mend {
   bool cut;
-  char notice[STORE_NAME_BYTES + 128]; /* what was set aside, or "" */
-  uint64_t cut_bytes;                  /* bytes that only `cut` took off; 0: none */
-  uint64_t cut_records;                /* number of lines among them */
+  char notification[STORE_NAME_BYTES + 128]; /* what was set aside, or "" */
+  uint64_t cut_bytes;                        /* bytes that only `cut` took off; 0: none */
+  uint64_t cut_records;                      /* number of lines among them */
   char cut_sha256[SHA256_HEX];
 };
 

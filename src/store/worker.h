@@ -29,7 +29,7 @@ bool worker_be(const struct worker_options *options, struct err *err) MUST_CHECK
 enum worker_news {
   WORKER_ASKED,   /* somebody elsewhere asks something (what) of a session held here */
   WORKER_READY,   /* the store's queue may have something */
-  WORKER_SEATS,   /* the state of a provider changed: store/seats.h */
+  WORKER_SEATS,   /* the state of a provider changed: store/slots.h */
   WORKER_LOST,    /* the lease is no longer trusted: nothing is held any more */
   WORKER_OUTDATED /* the tables have a new version (what): take nothing more, and end */
 };

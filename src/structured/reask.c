@@ -89,23 +89,6 @@ struct reask_reading {
   json_t *calls;   /* owned: those of the invariants that have run */
 };
 
-static void reask_reading_deinit(struct reask_reading *r) {
-  answer_deinit(&r->answer);
-  json_decref(r->errors);
-  json_decref(r->calls);
-}
-
-static void check_expressions(struct reask_reading *r, const struct reask_spec *spec) {
-  struct schema_errors found = {0};
-  enum schema_status status = invariants_check(spec->invariants, r->answer.value, &found);
-  if (status != SCHEMA_OK) {
-    r->outcome = REASK_OUTCOME_INVARIANT;
-    json_decref(r->errors);
-    r->errors = answer_errors(&found, &r->dropped);
-  }
-  schema_errors_deinit(&found);
-}
-
 static const struct reask_run *run_of(const struct reask_run *runs, size_t count, size_t reply,
                                       size_t invariant) {
   for (size_t i = 0; i < count; i++)
@@ -177,7 +160,14 @@ static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
     r->outcome = REASK_OUTCOME_VALID;
     break;
   }
-  check_expressions(r, spec);
+  struct schema_errors found = {0};
+  enum schema_status status = invariants_check(spec->invariants, r->answer.value, &found);
+  if (status != SCHEMA_OK) {
+    r->outcome = REASK_OUTCOME_INVARIANT;
+    json_decref(r->errors);
+    r->errors = answer_errors(&found, &r->dropped);
+  }
+  schema_errors_deinit(&found);
   if (r->outcome == REASK_OUTCOME_VALID)
     check_runs(r, spec, index, runs, run_count);
 }
@@ -214,19 +204,6 @@ static void reask_fail(struct reask_step *step, enum reask_reason reason, const 
   step->action = REASK_FAILED;
   step->reason = reason;
   step->errors = errors ? json_clone(errors) : json_array();
-}
-
-static void reask_correct(struct reask_step *step, const json_t *checks, size_t wrong) {
-  const json_t *check = json_array_get(checks, wrong), *errors = json_at(check, "errors");
-  json_int_t dropped = json_integer_value(json_at(check, "errors_dropped"));
-  step->action = REASK_CORRECT;
-  step->reply = wrong;
-  step->errors = json_array();
-  for (size_t i = 0; i < json_array_size(errors) && i < REASK_ERRORS_SHOWN; i++)
-    json_array_append(step->errors, json_array_get(errors, i));
-  step->more = json_array_size(errors) - json_array_size(step->errors);
-  if (dropped > 0) /* the log says so */
-    step->more += (size_t)dropped;
 }
 
 /* Returns true if tokens or time are used up; *reason says which. */
@@ -286,12 +263,23 @@ static void reask_go_on(const struct reask_spec *spec, const json_t *checks,
   assert(n > 0 && json_array_size(checks) >= n);
   step->reply = n - 1;
   step->raise = count_outcome(checks, REASK_OUTCOME_LENGTH) > 0;
-  if (is_over(spec, checks, n, &reason) || budget_spent(spec, replies, n, runs, run_count, &reason))
+  if (is_over(spec, checks, n, &reason) ||
+      budget_spent(spec, replies, n, runs, run_count, &reason)) {
     reask_fail(step, reason, json_array_get(checks, n - 1));
-  else if (wrong < n)
-    reask_correct(step, checks, wrong);
-  else
+  } else if (wrong < n) {
+    const json_t *check = json_array_get(checks, wrong), *errors = json_at(check, "errors");
+    json_int_t dropped = json_integer_value(json_at(check, "errors_dropped"));
+    step->action = REASK_CORRECT;
+    step->reply = wrong;
+    step->errors = json_array();
+    for (size_t i = 0; i < json_array_size(errors) && i < REASK_ERRORS_SHOWN; i++)
+      json_array_append(step->errors, json_array_get(errors, i));
+    step->more = json_array_size(errors) - json_array_size(step->errors);
+    if (dropped > 0) /* the log says so */
+      step->more += (size_t)dropped;
+  } else {
     step->action = REASK_GENERATE; /* the first one was cut */
+  }
 }
 
 void reask_next(const struct reask_spec *spec, const json_t *checks,
@@ -330,7 +318,9 @@ void reask_next(const struct reask_spec *spec, const json_t *checks,
     step->action = REASK_CHECKED;
     step->object = check_object(&r, index, replies[index].call);
   }
-  reask_reading_deinit(&r);
+  answer_deinit(&r.answer);
+  json_decref(r.errors);
+  json_decref(r.calls);
 }
 
 void reask_step_deinit(struct reask_step *step) {

@@ -30,12 +30,12 @@
  *
  * A check object: {"number", "call", "outcome", "extract_stage"?, "repaired"?, "repairs"?,
  * "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..], "errors_dropped"?}; errors as
- * in answer.h. The number counts replies from 1. */
+ * in reply_check.h. The number counts replies from 1. */
 #ifndef SEGUE_STRUCTURED_REASK_H
 #define SEGUE_STRUCTURED_REASK_H
 
-#include "structured/answer.h"
 #include "structured/invariant.h"
+#include "structured/reply_check.h"
 
 #include <stdint.h>
 
@@ -69,7 +69,7 @@ struct reask_reply { /* one generation that is over; borrowed */
 struct reask_run { /* one outside invariant that was run; borrowed */
   long call;
   size_t reply, invariant; /* indexes */
-  const json_t *errors;    /* in the form of answer.h; empty or NULL: it holds */
+  const json_t *errors;    /* in the form of reply_check.h; empty or NULL: it holds */
   int64_t duration_ms, tokens;
 };
 

@@ -152,14 +152,6 @@ static bool script_find(struct script *s, const struct str *a, long n, const str
   return found >= 0;
 }
 
-static void script_turn(struct script *s, size_t from) {
-  for (size_t i = from, k = s->count; i + 1 < k; i++) {
-    struct linediff_line kept = s->lines[i];
-    s->lines[i] = s->lines[--k];
-    s->lines[k] = kept;
-  }
-}
-
 /* Folds lines of both that are far from any change into one '@'. */
 static void script_fold(struct script *s, long context) {
   size_t out = 0;
@@ -191,7 +183,11 @@ struct linediff_line *linediff_lines(struct str before, struct str after, long c
   common_ends(a, b, &head, &rest_a, &rest_b);
   script_put_all(&s, ' ', a, head);
   if (rest_a > 0 && rest_b > 0 && script_find(&s, a + head, rest_a, b + head, rest_b)) {
-    script_turn(&s, (size_t)head);
+    for (size_t i = (size_t)head, k = s.count; i + 1 < k; i++) {
+      struct linediff_line kept = s.lines[i];
+      s.lines[i] = s.lines[--k];
+      s.lines[k] = kept;
+    }
   } else {
     script_put_all(&s, '-', a + head, rest_a);
     script_put_all(&s, '+', b + head, rest_b);

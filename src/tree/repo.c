@@ -145,7 +145,7 @@ static bool write_text(const char *folder, const char *name, struct str text, st
   int fd = open(buf_c(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool ok = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n;
   if (!ok)
-    (void)err_set_errno(err, errno, "cannot write %s", buf_c(&path));
+    err_set_errno(err, errno, "cannot write %s", buf_c(&path));
   if (fd >= 0)
     (void)close(fd);
   buf_deinit(&path);
@@ -157,7 +157,7 @@ static bool make_folder(const char *folder, const char *name, struct err *err) {
   buf_printf(&path, "%s/%s", folder, name);
   bool ok = mkdir(buf_c(&path), 0700) == 0 || errno == EEXIST;
   if (!ok)
-    (void)err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+    err_set_errno(err, errno, "cannot make %s", buf_c(&path));
   buf_deinit(&path);
   return ok;
 }

@@ -1,14 +1,15 @@
 /* Compares a working tree with what it was before a call. */
 #include "tree/tree.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/tmpdir.h"
 #include "tree/linediff.h"
-#include "tree/nested.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,6 +19,158 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- repositories below the working tree ---
+ *
+ * Submodules, and clones that git does not know: git lists none of their files for the tree around
+ * them. So each is a tree of its own, looked at after the tree that holds it, one after the other,
+ * in the same steps. */
+
+static void nested_note(struct tree *t, const char *path, const json_t *numbers) {
+  json_t *file = json_object();
+  json_put(file, "path", json_text(str_from(path)));
+  json_object_update((json_t *)file, (json_t *)numbers);
+  if (t->below == NULL)
+    t->below = json_array();
+  json_array_append_new(t->below, file);
+}
+
+static bool nested_is_known(const struct tree *t, const char *path) {
+  for (size_t i = 0; i < t->nested_count; i++)
+    if (strcmp(t->nested[i]->place, path) == 0)
+      return true;
+  return false;
+}
+
+/* Names the folder; false unless a repository begins there. */
+static bool begins_there(struct tree *t, const char *path, struct buf *dir) {
+  struct buf git = {0};
+  struct stat st;
+  buf_printf(dir, "%s/%s", t->top, path);
+  buf_printf(&git, "%s/.git", buf_c(dir));
+  errno = 0;
+  char *real = realpath(buf_c(dir), NULL);
+  bool ok = real != NULL && strcmp(real, buf_c(dir)) == 0 && lstat(buf_c(&git), &st) == 0;
+  bool many = t->depth >= LIMIT_TREE_NESTED_DEPTH || t->nested_count >= LIMIT_TREE_NESTED;
+  if ((ok && many) || errno == EACCES)
+    err_set(&t->problem, ERR_LIMIT, "the repository %s cannot be looked at%s", path,
+            ok ? ": there are too many" : "");
+  ok = ok && !many;
+  free(real);
+  buf_deinit(&git);
+  return ok;
+}
+
+/* path: below t's uppermost folder. After the call: one that was not there before counts as one
+ * change without numbers. What is no repository, or leads elsewhere, is left out. */
+static void nested_add(struct tree *t, const char *path) {
+  char name[32];
+  struct buf dir = {0};
+  if (nested_is_known(t, path) || !begins_there(t, path, &dir)) {
+    buf_deinit(&dir);
+    return;
+  }
+  if (t->is_after) {
+    nested_note(t, path, NULL);
+    buf_deinit(&dir);
+    return;
+  }
+  print_into(name, sizeof name, "nested-%zu", t->nested_count);
+  struct tree *child = tree_new(buf_c(&dir), name, NULL);
+  buf_deinit(&dir);
+  child->depth = t->depth + 1;
+  child->inside = xstrdup(t->private_dir);
+  child->place = xstrdup(path);
+  for (size_t i = 1; i < ARRAY_LEN(child->skip.folders); i++)
+    buf_str(&child->skip.folders[i], buf_view(&t->skip.folders[i]));
+  t->nested = xrealloc(t->nested, (t->nested_count + 1) * sizeof *t->nested);
+  t->nested[t->nested_count++] = child;
+}
+
+/* Adds the repositories that .gitmodules names. The file is anybody's, an agent's too: what it
+ * names is only looked for. */
+static void nested_add_modules(struct tree *t) {
+  struct buf path = {0}, text = {0};
+  struct err err;
+  buf_printf(&path, "%s/.gitmodules", t->top);
+  struct stat st;
+  bool ok = lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
+            file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err);
+  struct str rest = buf_view(&text);
+  while (ok && rest.n > 0) {
+    struct str line = str_trim(str_next_line(&rest));
+    const char *is = line.n > 0 ? memchr(line.p, '=', line.n) : NULL;
+    if (is == NULL || !str_eq_c(str_trim((struct str){line.p, (size_t)(is - line.p)}), "path"))
+      continue;
+    struct str value = str_trim((struct str){is + 1, line.n - (size_t)(is + 1 - line.p)});
+    buf_clear(&path);
+    buf_str(&path, value);
+    if (value.n > 0 && !snapshot_skips(&t->skip, t->top, buf_c(&path)))
+      nested_add(t, buf_c(&path));
+  }
+  buf_deinit(&path);
+  buf_deinit(&text);
+}
+
+/* --- steps --- */
+
+/* Returns the nested tree whose step it is; NULL: it is the tree's own. */
+static struct tree *nested_current(const struct tree *t) {
+  return t->nested_turn ? t->nested[t->nested_at] : NULL;
+}
+
+/* Takes over what changed in one that is done. */
+static bool nested_take(struct tree *t, const struct tree *child, enum tree_step step) {
+  struct stat st;
+  size_t i;
+  const json_t *file;
+  if (step == TREE_FAILED && t->is_after && lstat(child->dir, &st) != 0) {
+    nested_note(t, child->place, NULL);
+    return true;
+  }
+  if (step == TREE_FAILED) {
+    t->problem = child->problem;
+    return false;
+  }
+  if (child->problem.code != ERR_NONE)
+    t->problem = child->problem;
+  if (!t->is_after)
+    return true;
+  json_array_foreach(child->changed, i, file) {
+    struct buf path = {0};
+    buf_printf(&path, "%s/%s", child->place, json_string_value(json_object_get(file, "path")));
+    json_auto_t *numbers = json_clone_top(file);
+    json_object_del(numbers, "path");
+    nested_note(t, buf_c(&path), numbers);
+    buf_deinit(&path);
+  }
+  return true;
+}
+
+/* Takes what the last step said and returns what to do next for all of them: TREE_DONE when none is
+ * left. t->below then has what changed, with paths below t's uppermost folder. */
+static enum tree_step nested_onward(struct tree *t, enum tree_step step) {
+  while (step == TREE_DONE || step == TREE_FAILED) {
+    if (t->nested_turn) {
+      bool taken = nested_take(t, t->nested[t->nested_at], step);
+      t->nested_turn = taken && ++t->nested_at < t->nested_count;
+      if (!taken)
+        return TREE_FAILED;
+    } else if (step == TREE_FAILED) {
+      return TREE_FAILED;
+    } else {
+      t->nested_at = 0;
+      t->nested_turn = t->nested_count > 0;
+    }
+    if (!t->nested_turn)
+      return TREE_DONE;
+    struct tree *child = t->nested[t->nested_at];
+    step = t->is_after ? tree_again(child) : tree_begin(child);
+  }
+  return step;
+}
+
+/* --- the working tree --- */
 
 struct tree_pair { /* a file that has changed or may have */
   const char *path;
@@ -72,7 +225,10 @@ void tree_free(struct tree *t) {
   if (t == NULL)
     return;
   struct err ignored;
-  nested_deinit(t);
+  for (size_t i = 0; i < t->nested_count; i++)
+    tree_free(t->nested[i]);
+  free(t->nested);
+  json_decref(t->below);
   if (t->fd >= 0)
     (void)close(t->fd);
   if (t->private_dir != NULL)
@@ -80,8 +236,8 @@ void tree_free(struct tree *t) {
   free(t->name);
   for (size_t i = 0; i < ARRAY_LEN(t->skip.folders); i++)
     buf_deinit(&t->skip.folders[i]);
-  look_deinit(&t->before);
-  look_deinit(&t->after);
+  snapshot_deinit(&t->before);
+  snapshot_deinit(&t->after);
   repo_deinit(&t->repo);
   buf_deinit(&t->ask);
   json_decref(t->changed);
@@ -100,11 +256,11 @@ static enum tree_step open_top(struct tree *t) {
   t->fd = open(t->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (t->fd >= 0)
     return TREE_DONE;
-  (void)err_set_errno(&t->problem, errno, "cannot open %s", t->top);
+  err_set_errno(&t->problem, errno, "cannot open %s", t->top);
   return TREE_FAILED;
 }
 
-static struct tree_look *current(struct tree *t) {
+static struct tree_snapshot *current(struct tree *t) {
   return t->is_after ? &t->after : &t->before;
 }
 
@@ -115,7 +271,7 @@ static void keep_small(struct tree *t) {
   if (t->before.count > LIMIT_TREE_KEPT_COUNT)
     return;
   for (size_t i = 0; i < t->before.count; i++)
-    look_keep(&t->before, t->fd, t->before.files[i]);
+    snapshot_keep(&t->before, t->fd, t->before.files[i]);
 }
 
 static enum tree_step seen(struct tree *t) {
@@ -128,12 +284,12 @@ static enum tree_step seen(struct tree *t) {
 static enum tree_step look_around(struct tree *t) {
   if (open_top(t) == TREE_FAILED)
     return TREE_FAILED;
-  look_begin(current(t));
+  snapshot_begin(current(t));
   if (t->is_repo) {
     t->argv = list_argv;
     return TREE_LIST;
   }
-  if (!look_walk(current(t), t->fd, t->top, &t->skip, &t->problem))
+  if (!snapshot_walk(current(t), t->fd, t->top, &t->skip, &t->problem))
     return TREE_FAILED;
   return seen(t);
 }
@@ -146,7 +302,7 @@ static char *make_private(const struct tree *t, struct err *err) {
   buf_printf(&path, "%s/%s", t->inside, t->name);
   if (mkdir(buf_c(&path), 0700) == 0)
     return buf_take(&path);
-  (void)err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+  err_set_errno(err, errno, "cannot make %s", buf_c(&path));
   buf_deinit(&path);
   return NULL;
 }
@@ -177,14 +333,14 @@ enum tree_step tree_again(struct tree *t) {
 static enum tree_step begin_without_git(struct tree *t) {
   struct buf path = {0};
   if (t->is_after) {
-    (void)err_set(&t->problem, ERR_INVALID, "git could not list the files again");
+    err_set(&t->problem, ERR_INVALID, "git could not list the files again");
     return TREE_FAILED;
   }
   buf_printf(&path, "%s/index", t->private_dir);
   t->is_repo = t->has_index && unlink(buf_c(&path)) == 0;
   t->has_index = false;
   buf_deinit(&path);
-  look_deinit(&t->before);
+  snapshot_deinit(&t->before);
   return look_around(t);
 }
 
@@ -195,14 +351,16 @@ static void take_path(struct tree *t, struct str path, bool is_tracked) {
     char *folder = xstrndup(path.p, path.n - 1);
     nested_add(t, folder);
     free(folder);
-  } else if ((file = look_add(current(t), t->fd, &t->skip, path.p)) != NULL) {
+  } else if ((file = snapshot_add(current(t), t->fd, &t->skip, path.p)) != NULL) {
     file->is_tracked = is_tracked;
+  } else {
+    nested_add(t, path.p);
   }
 }
 
 /* Each entry of the listing is "C a.c\0", "R b.c\0" or "? new/c.c\0": changed, removed, unknown. */
 static enum tree_step take_listing(struct tree *t, struct str listing, bool ok) {
-  struct tree_look *look = current(t);
+  struct tree_snapshot *look = current(t);
   if (!ok)
     return begin_without_git(t);
   for (struct str rest = listing; rest.n > 2;) {
@@ -210,11 +368,11 @@ static enum tree_step take_listing(struct tree *t, struct str listing, bool ok) 
     const char *path = rest.p + 2;
     if (n == rest.n)
       break; /* cut off: each ends with NUL */
-    if (n > 2 && !look_skips(&t->skip, t->top, path))
+    if (n > 2 && !snapshot_skips(&t->skip, t->top, path))
       take_path(t, str_from(path), rest.p[0] != '?');
     rest = (struct str){rest.p + n + 1, rest.n - n - 1};
     if (look->count > LIMIT_TREE_FILES) {
-      (void)err_set(&t->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
+      err_set(&t->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
       return TREE_FAILED;
     }
   }
@@ -238,17 +396,13 @@ const struct tree *tree_asks(const struct tree *t) {
 
 /* --- what changed --- */
 
-static bool is_older(struct timespec a, struct timespec b) {
-  return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
-}
-
 static bool is_at(struct timespec a, struct timespec b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
 /* Compares by what stat says alone; strictly, so that nobody can have written the same size
  * meanwhile. */
-static bool looks_same(const struct tree_look *look, const struct tree_file *a,
+static bool looks_same(const struct tree_snapshot *look, const struct tree_file *a,
                        const struct tree_file *b, bool strictly) {
   if (a->is_there != b->is_there || a->mode != b->mode || a->size != b->size)
     return false;
@@ -257,7 +411,9 @@ static bool looks_same(const struct tree_look *look, const struct tree_file *a,
   if (!is_at(a->mtime, b->mtime))
     return false;
   return !strictly ||
-         (is_at(a->ctime, b->ctime) && a->inode == b->inode && is_older(a->mtime, look->began));
+         (is_at(a->ctime, b->ctime) && a->inode == b->inode &&
+          (a->mtime.tv_sec < look->began.tv_sec ||
+           (a->mtime.tv_sec == look->began.tv_sec && a->mtime.tv_nsec < look->began.tv_nsec)));
 }
 
 static bool is_text(struct str bytes) {
@@ -281,15 +437,15 @@ static void add_pair(struct tree *t, struct tree_pair pair) {
 
 /* Pairs a file that was examined before the call. */
 static void pair_known(struct tree *t, const struct tree_file *before) {
-  const struct tree_file *after = look_find(&t->after, before->path);
+  const struct tree_file *after = snapshot_find(&t->after, before->path);
   struct tree_pair pair = {.path = before->path, .before = before, .after = after};
   struct buf now = {0};
   if (after == NULL) /* git no longer lists it, or it is gone */
-    pair.after = after = look_add(&t->after, t->fd, &t->skip, before->path);
+    pair.after = after = snapshot_add(&t->after, t->fd, &t->skip, before->path);
   if (after == NULL || looks_same(&t->before, before, after, true))
     return;
   bool was = before->has_content || !before->is_there;
-  bool is = !after->is_there || (was && look_read(t->fd, after, &now));
+  bool is = !after->is_there || (was && snapshot_read(t->fd, after, &now));
   if (was && is) {
     bool same = before->is_there == after->is_there && before->mode == after->mode &&
                 str_eq(before->content, buf_view(&now));
@@ -307,7 +463,7 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
 static void pair_new(struct tree *t, const struct tree_file *after) {
   struct tree_pair pair = {.path = after->path, .after = after};
   struct buf now = {0};
-  if (look_find(&t->before, after->path) != NULL)
+  if (snapshot_find(&t->before, after->path) != NULL)
     return;
   if (after->is_tracked) {
     pair.asks_blob = strchr(after->path, '\n') == NULL;
@@ -315,7 +471,7 @@ static void pair_new(struct tree *t, const struct tree_file *after) {
       buf_printf(&t->ask, ":0:%s\n", after->path);
   } else if (!after->is_there) {
     return;
-  } else if (look_read(t->fd, after, &now)) {
+  } else if (snapshot_read(t->fd, after, &now)) {
     tree_count_lines(t, &pair, STR(""), buf_view(&now));
   }
   add_pair(t, pair);
@@ -347,6 +503,9 @@ static int by_path(const void *a, const void *b) {
 
 static enum tree_step tree_tell(struct tree *t) {
   struct buf path = {0};
+  const char *unread = t->before.unread ? t->before.unread : t->after.unread;
+  if (unread != NULL && t->problem.code == ERR_NONE)
+    err_set(&t->problem, ERR_INVALID, "%s cannot be looked at", unread[0] ? unread : t->dir);
   if (t->pair_count > 0)
     qsort(t->pairs, t->pair_count, sizeof *t->pairs, by_path);
   t->changed = json_array();
@@ -404,7 +563,7 @@ static enum tree_step take_blobs(struct tree *t, struct str blobs, bool ok) {
     if (!pair->asks_blob || !next_blob(&rest, &blob))
       continue;
     if (blob.n <= LIMIT_TREE_FILE_BYTES &&
-        (!pair->after->is_there || look_read(t->fd, pair->after, &now)))
+        (!pair->after->is_there || snapshot_read(t->fd, pair->after, &now)))
       tree_count_lines(t, pair, blob, buf_view(&now));
     buf_deinit(&now);
   }

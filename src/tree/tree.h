@@ -8,13 +8,13 @@
  * Each step says what to do next, with a = tree_asks(t):
  *   TREE_LIST     run a->argv with a->env in a->top; step = tree_listed(t, its output, ok)
  *   TREE_BLOBS    run the same with a->ask as its input; step = tree_blobs(t, its output, ok)
- *   TREE_DONE     go on; after tree_again, t->changed is the result, for the caller to take
+ *   TREE_DONE     go on; after tree_again, t->changed is the result
  *   TREE_FAILED   t->problem says why
  *
  * In a repository git says which files differ from its index before the call, and which are
  * untracked (but not ignored): only those are examined and kept, so that a file that had already
  * changed is compared with what it was then. git runs on a stand-in of the repository
- * (tree/repo.h), and on one of each repository below (tree/nested.h). Elsewhere every file below
+ * (tree/repo.h), and on one of each repository below. Elsewhere every file below
  * `dir` is examined by size and time; a small tree is kept whole, otherwise the changed lines are
  * not known.
  *
@@ -30,8 +30,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "tree/look.h"
 #include "tree/repo.h"
+#include "tree/snapshot.h"
 
 #include <jansson.h>
 
@@ -44,11 +44,11 @@ struct tree {
   bool is_repo, has_index, is_after;
   int fd; /* folder that paths are relative to while we look */
   struct tree_skip skip;
-  struct tree_look before, after;
-  struct err problem; /* set in TREE_FAILED */
+  struct tree_snapshot before, after;
+  struct err problem; /* set in TREE_FAILED; in TREE_DONE if some changes may be missing */
   json_t *changed;    /* set in TREE_DONE after tree_again */
 
-  /* Holds the repositories below this one, see nested.h. */
+  /* Holds the repositories below this one, see tree.c. */
   struct tree **nested;
   size_t nested_count, nested_at;
   bool nested_turn; /* the step is that of nested[nested_at] */

@@ -3,13 +3,135 @@
 
 #include "base/limits.h"
 #include "core/budget.h"
-#include "core/gates.h"
+#include "core/checks.h"
 #include "core/guard.h"
 #include "core/monitor.h"
 #include "format/json_object.h"
+#include "view/number_format.h"
 
 #include <assert.h>
 #include <string.h>
+
+/* --- single calls --- */
+
+enum { CALL_UNITS = BUDGET_TIME + 1 };
+
+/* Limits of a call, in the units of core/budget.h. */
+struct call_limits {
+  int64_t budget[CALL_UNITS]; /* -1: none */
+  long same_tool;             /* 0: no limit */
+  int64_t stall_ms;           /* of its own work; 0: what its provider has, which no record tells */
+};
+
+struct call_bound {
+  long turn, call;
+  size_t movement;
+  struct call_limits limits;
+  bool runs, executes;
+  int64_t used[CALL_UNITS]; /* by its finished attempts */
+  int64_t told[CALL_UNITS]; /* by its running attempt so far */
+  int64_t until_ms, timeout_ms;
+  long tools; /* uses of one tool in a row */
+  char sign[GUARD_SIGN];
+};
+
+static struct call_bound *bound_of(const struct call_bounds *b, const json_t *record) {
+  long turn = (long)json_integer_value(json_at(record, "turn"));
+  long call = (long)json_integer_value(json_at(record, "call"));
+  for (size_t i = b->count; i-- > 0;)
+    if (b->calls[i].turn == turn && b->calls[i].call == call)
+      return &b->calls[i];
+  return NULL;
+}
+
+static struct call_bound *bound_new(struct call_bounds *b) {
+  if (b->arena == NULL || b->count == LIMIT_AUDIT_OPEN_COUNT)
+    return NULL;
+  if (b->count == b->room) {
+    b->room = b->room > 0 ? 2 * b->room : 8;
+    struct call_bound *more = arena_array(b->arena, b->room, sizeof *more);
+    if (b->count > 0)
+      memcpy(more, b->calls, b->count * sizeof *more);
+    b->calls = more;
+  }
+  return &b->calls[b->count++];
+}
+
+static void drop_bound(struct call_bounds *b, struct call_bound *c) {
+  size_t after = b->count - 1 - (size_t)(c - b->calls);
+  memmove(c, c + 1, after * sizeof *c);
+  b->count--;
+}
+
+static void set_until(struct call_bound *c, const json_t *record) {
+  int64_t at_ms = view_time(record);
+  c->until_ms = at_ms > 0 && c->timeout_ms > 0 ? at_ms + c->timeout_ms : 0;
+}
+
+/* Notes an attempt. An earlier one without an end in the log used what it had reported. */
+static void call_bounds_start(struct call_bounds *b, const json_t *record, size_t movement,
+                              const struct call_limits *limits) {
+  assert(b != NULL && limits != NULL);
+  const json_t *timeout = json_at(record, "timeout_ms");
+  struct call_bound *c = bound_of(b, record);
+  if (c == NULL) {
+    c = bound_new(b);
+    if (c == NULL)
+      return;
+    *c = (struct call_bound){.turn = (long)json_integer_value(json_at(record, "turn")),
+                             .call = (long)json_integer_value(json_at(record, "call")),
+                             .movement = movement};
+  }
+  for (int u = 0; u < CALL_UNITS; u++)
+    c->used[u] += c->told[u];
+  memset(c->told, 0, sizeof c->told);
+  c->limits = *limits;
+  c->executes = str_eq_c(json_view(json_at(record, "purpose")), "execute");
+  c->runs = true;
+  c->tools = 0;
+  c->timeout_ms = json_integer_value(timeout);
+  if (c->timeout_ms < 0 || c->timeout_ms > (int64_t)1 << 40)
+    c->timeout_ms = 0;
+  set_until(c, record);
+}
+
+static void bound_on_end(struct call_bounds *b, struct call_bound *c, const json_t *record) {
+  struct spend one =
+      spend_of(json_at(record, "usage"), json_integer_value(json_at(record, "duration_ms")));
+  if (json_at(record, "error") == NULL) {
+    drop_bound(b, c);
+    return;
+  }
+  for (int u = 0; u < CALL_UNITS; u++)
+    c->used[u] += budget_use(&one, (enum budget_unit)u);
+  memset(c->told, 0, sizeof c->told);
+  c->runs = false;
+}
+
+/* Takes an admission, call_event or call_end; ignores other records. */
+static void call_bounds_feed(struct call_bounds *b, const json_t *record) {
+  assert(b != NULL);
+  struct str type = json_view(json_at(record, "type"));
+  struct call_bound *c = bound_of(b, record);
+  if (c == NULL)
+    return;
+  if (str_eq_c(type, "call_event")) {
+    struct str event = json_view(json_at(record, "event"));
+    if (c->limits.same_tool > 0 && str_eq_c(event, "tool")) {
+      c->tools = guard_count_tool(c->sign, c->tools, json_at(record, "data"));
+    } else if (str_eq_c(event, "usage")) {
+      struct spend told = spend_of(json_at(record, "data"), 0);
+      c->told[BUDGET_TOKENS] = told.input + told.output;
+      c->told[BUDGET_COST] = told.cost_nano;
+    }
+  } else if (str_eq_c(type, "admission")) {
+    set_until(c, record); /* its time begins when it has its place */
+  } else if (str_eq_c(type, "call_end")) {
+    bound_on_end(b, c, record);
+  }
+}
+
+/* --- the session --- */
 
 struct bounds_movement {
   struct budget *budget; /* with what was added; or NULL */
@@ -47,18 +169,6 @@ static size_t *bounds_places(struct arena *arena, const size_t *places, size_t c
   if (count > 0)
     memcpy(own, places, count * sizeof *own);
   return own;
-}
-
-static void keep_monitors(struct bounds *b, struct arena *arena, const struct workflow *wf) {
-  b->monitor_count = wf->monitor_count;
-  b->monitors = arena_array(arena, wf->monitor_count, sizeof *b->monitors);
-  b->loops = arena_array(arena, wf->monitor_count, sizeof *b->loops);
-  for (size_t i = 0; i < wf->monitor_count; i++) {
-    const struct monitor *m = &wf->monitors[i];
-    b->monitors[i] = *m;
-    b->monitors[i].cycle = bounds_places(arena, m->cycle, m->cycle_count);
-    b->monitors[i].ignore = bounds_places(arena, m->ignore, m->ignore_count);
-  }
 }
 
 /* Returns how often the guard lets it happen; 0: the guard does not stop. */
@@ -112,7 +222,15 @@ void bounds_begin(struct bounds *b, struct arena *arena, const struct workflow *
   b->movements_max = max_of(b, config);
   b->calls.arena = arena;
   keep_movements(b, arena, wf);
-  keep_monitors(b, arena, wf);
+  b->monitor_count = wf->monitor_count;
+  b->monitors = arena_array(arena, wf->monitor_count, sizeof *b->monitors);
+  b->loops = arena_array(arena, wf->monitor_count, sizeof *b->loops);
+  for (size_t i = 0; i < wf->monitor_count; i++) {
+    const struct monitor *m = &wf->monitors[i];
+    b->monitors[i] = *m;
+    b->monitors[i].cycle = bounds_places(arena, m->cycle, m->cycle_count);
+    b->monitors[i].ignore = bounds_places(arena, m->ignore, m->ignore_count);
+  }
 }
 
 /* --- records --- */
@@ -171,8 +289,8 @@ static void bounds_on_resume(struct bounds *b, const struct view_session *v, con
     b->in_a_row = 0;
   for (size_t i = 0; b->looped && i < b->movement_count; i++)
     b->movements[i].failures = 0;
-  if (b->spent)
-    call_bounds_anew(&b->calls);
+  for (size_t i = 0; b->spent && i < b->calls.count; i++) /* each call's use is counted anew */
+    memset(b->calls.calls[i].used, 0, sizeof b->calls.calls[i].used);
   if (json_at(record, "config") != NULL)
     b->movements_max = max_of(b, json_at(record, "config"));
   json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value) {
@@ -206,32 +324,26 @@ static const struct view_turn *bounds_turn(const struct view_session *v, const j
 
 /* --- the same failure --- */
 
-static void mark_changed(struct bounds *b, const json_t *record) {
-  const json_t *files = json_at(record, "files");
-  bool none = json_is_array(files) && json_array_size(files) == 0 &&
-              !json_is_true(json_at(record, "files_shared"));
-  for (size_t i = 0; !none && i < b->movement_count; i++)
-    b->movements[i].changed = true;
-}
-
-/* Keeps a command's end; an answer in a blob is compared by its hash. */
-static void keep_exit(struct bounds_movement *m, const json_t *record) {
-  struct str blob = json_view(json_at(record, "text_blob"));
-  m->has_exit = json_is_integer(json_at(record, "exit"));
-  m->exit = (int)json_integer_value(json_at(record, "exit"));
-  if (m->exit == 0 && gate_is_no_pass(json_at(record, "tests")))
-    m->exit = 1;
-  if (m->exit != 0)
-    guard_sign_failure(m->exit, blob.n > 0 ? blob : json_view(json_at(record, "text")), m->sign);
-}
-
 static void bounds_on_call_end(struct bounds *b, const json_t *record) {
-  const struct call_bound *call = call_bounds_of(&b->calls, record);
+  const struct call_bound *call = bound_of(&b->calls, record);
   if (call != NULL && call->executes) {
     struct bounds_movement *m = bounds_of(b, call->movement);
-    mark_changed(b, record);
-    if (m != NULL && m->most_failures > 0)
-      keep_exit(m, record);
+    const json_t *files = json_at(record, "files");
+    bool none = json_is_array(files) && json_array_size(files) == 0 &&
+                !json_is_true(json_at(record, "files_shared"));
+    for (size_t i = 0; !none && i < b->movement_count; i++)
+      b->movements[i].changed = true;
+    if (m != NULL && m->most_failures > 0) {
+      /* An answer in a blob is compared by its hash. */
+      struct str blob = json_view(json_at(record, "text_blob"));
+      m->has_exit = json_is_integer(json_at(record, "exit"));
+      m->exit = (int)json_integer_value(json_at(record, "exit"));
+      if (m->exit == 0 && checks_is_no_pass(json_at(record, "tests")))
+        m->exit = 1;
+      if (m->exit != 0)
+        guard_sign_failure(m->exit, blob.n > 0 ? blob : json_view(json_at(record, "text")),
+                           m->sign);
+    }
   }
   call_bounds_feed(&b->calls, record);
 }
@@ -252,7 +364,10 @@ static void count_failure(struct bounds_movement *m) {
 /* Ends a turn. The verdict of a monitor's own judge begins all counts anew. */
 static void bounds_on_turn_end(struct bounds *b, const struct view_session *v,
                                const json_t *record) {
-  call_bounds_turn_over(&b->calls, (long)json_integer_value(json_at(record, "turn")));
+  long number = (long)json_integer_value(json_at(record, "turn"));
+  for (size_t i = b->calls.count; i-- > 0;)
+    if (b->calls.calls[i].turn == number)
+      drop_bound(&b->calls, &b->calls.calls[i]);
   bool counted = b->monitor_count > 0 || b->movement_count > 0;
   const struct view_turn *turn = counted ? bounds_turn(v, record) : NULL;
   if (turn == NULL || turn->parent > 0)
@@ -282,30 +397,28 @@ static void bounds_on_call_start(struct bounds *b, const struct view_session *v,
   call_bounds_start(&b->calls, record, movement, m != NULL ? &m->a_call : &unlimited);
 }
 
-static void bounds_on_stop(struct bounds *b, struct str reason) {
-  b->looped = str_eq_c(reason, "looping");
-  b->spent = str_eq_c(reason, "budget");
-}
-
 void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *record) {
   assert(b != NULL && v != NULL);
   struct str type = json_view(json_at(record, "type"));
-  if (str_eq_c(type, "turn_start"))
+  if (str_eq_c(type, "turn_start")) {
     bounds_on_turn_start(b, v, record);
-  else if (str_eq_c(type, "turn_end"))
+  } else if (str_eq_c(type, "turn_end")) {
     bounds_on_turn_end(b, v, record);
-  else if (str_eq_c(type, "call_start"))
+  } else if (str_eq_c(type, "call_start")) {
     bounds_on_call_start(b, v, record);
-  else if (str_eq_c(type, "call_end"))
+  } else if (str_eq_c(type, "call_end")) {
     bounds_on_call_end(b, record);
-  else if (str_eq_c(type, "call_event") || str_eq_c(type, "admission"))
+  } else if (str_eq_c(type, "call_event") || str_eq_c(type, "admission")) {
     call_bounds_feed(&b->calls, record);
-  else if (str_eq_c(type, "session_stop"))
-    bounds_on_stop(b, json_view(json_at(record, "reason")));
-  else if (str_eq_c(type, "session_resume"))
+  } else if (str_eq_c(type, "session_stop")) {
+    struct str reason = json_view(json_at(record, "reason"));
+    b->looped = str_eq_c(reason, "looping");
+    b->spent = str_eq_c(reason, "budget");
+  } else if (str_eq_c(type, "session_resume")) {
     bounds_on_resume(b, v, record);
-  else if (str_eq_c(type, "carried"))
+  } else if (str_eq_c(type, "carried")) {
     bounds_on_carried(b, v, json_at(record, "state"));
+  }
 }
 
 /* --- what they come to --- */
@@ -357,13 +470,6 @@ static void put_movement_budget(struct bounds_out *out, size_t movement) {
                                          .limit = m->budget->limit[u]});
 }
 
-/* Writes the budgets. A group's budget applies as long as the group itself is open. */
-static void put_movement_budgets(struct bounds_out *out) {
-  for (size_t i = 0; i < out->b->movement_count && i < out->v->movement_count; i++)
-    if (out->v->movements[i].open)
-      put_movement_budget(out, i);
-}
-
 static void put_session_budget(struct bounds_out *out, const struct spend *all) {
   const struct budget *budget = out->b->budget;
   for (int u = 0; budget != NULL && u < BUDGET_UNITS; u++) {
@@ -400,15 +506,6 @@ static void put_loops(struct bounds_out *out) {
                                        .limit = m->threshold});
     buf_deinit(&names);
   }
-}
-
-static void put_in_a_row(struct bounds_out *out) {
-  const struct bounds_movement *m = bounds_of(out->b, out->b->entered);
-  if (m != NULL && m->most_in_a_row > 0 && out->b->in_a_row > 0)
-    add_bound(out, (struct view_bound){.kind = VIEW_BOUND_SAME_MOVEMENT,
-                                       .of = out->v->movements[out->b->entered].name,
-                                       .used = out->b->in_a_row,
-                                       .limit = m->most_in_a_row});
 }
 
 static void bounds_put_failures(struct bounds_out *out) {
@@ -461,16 +558,6 @@ static void bounds_put_calls(struct bounds_out *out) {
   }
 }
 
-static void put_deadlines(struct bounds_out *out) {
-  for (size_t i = 0; i < out->v->open_count; i++) {
-    const struct view_turn *t = &out->v->turns[out->v->open[i]];
-    if (t->doing->kind == VIEW_PERSON && t->doing->until_ms > 0)
-      add_bound(out, (struct view_bound){.kind = VIEW_BOUND_DEADLINE,
-                                         .of = t->movement,
-                                         .until_ms = t->doing->until_ms});
-  }
-}
-
 void bounds_list(const struct bounds *b, struct view_session *v, const struct spend *all,
                  struct arena *arena) {
   assert(b != NULL && v != NULL);
@@ -486,10 +573,24 @@ void bounds_list(const struct bounds *b, struct view_session *v, const struct sp
                                         .used = b->iterations,
                                         .limit = b->movements_max});
   put_session_budget(&out, all);
-  put_movement_budgets(&out);
+  /* A group's budget applies as long as the group itself is open. */
+  for (size_t i = 0; i < out.b->movement_count && i < out.v->movement_count; i++)
+    if (out.v->movements[i].open)
+      put_movement_budget(&out, i);
   put_loops(&out);
-  put_in_a_row(&out);
+  const struct bounds_movement *m = bounds_of(out.b, out.b->entered);
+  if (m != NULL && m->most_in_a_row > 0 && out.b->in_a_row > 0)
+    add_bound(&out, (struct view_bound){.kind = VIEW_BOUND_SAME_MOVEMENT,
+                                        .of = out.v->movements[out.b->entered].name,
+                                        .used = out.b->in_a_row,
+                                        .limit = m->most_in_a_row});
   bounds_put_failures(&out);
   bounds_put_calls(&out);
-  put_deadlines(&out);
+  for (size_t i = 0; i < out.v->open_count; i++) {
+    const struct view_turn *t = &out.v->turns[out.v->open[i]];
+    if (t->doing->kind == VIEW_PERSON && t->doing->until_ms > 0)
+      add_bound(&out, (struct view_bound){.kind = VIEW_BOUND_DEADLINE,
+                                          .of = t->movement,
+                                          .until_ms = t->doing->until_ms});
+  }
 }

@@ -6,17 +6,24 @@
  *   bounds_feed(&b, v, record)              each later one, with its turn in v
  *   bounds_list(&b, v, &sum, &arena)        sets v->bounds, once its open turns are known
  *
- * The budget of the day is in no log: see host/day_book.h. All of it lives in arenas. */
+ * The budget of the day is in no log: see host/daily_usage.h. All of it lives in arenas. */
 #ifndef SEGUE_VIEW_BOUNDS_H
 #define SEGUE_VIEW_BOUNDS_H
 
-#include "view/call_bounds.h"
-#include "view/session.h"
+#include "view/session_view.h"
 
-struct workflow;
 struct monitor;
 struct loop_count;
 struct bounds_movement;
+struct call_bound;
+
+/* Tells what would end open calls: the time that each may take, the budgets of a single call, a
+ * tool used again and again. */
+struct call_bounds {
+  struct arena *arena; /* NULL: the workflow is not known, nothing is kept */
+  struct call_bound *calls;
+  size_t count, room;
+};
 
 struct bounds {
   long movements_max, of_workflow; /* MOVEMENTS_INFINITE, or a number */

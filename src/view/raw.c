@@ -32,8 +32,8 @@ static struct str hash_of(struct str tail) {
   return (struct str){at + sizeof key - 1, SHA256_HEX - 1};
 }
 
-static bool raw_read(struct view_raws *raws, const struct book *book,
-                     const struct book_place *place, size_t text_max, struct err *err) {
+static bool raw_read(struct view_raws *raws, const struct verified_reader *book,
+                     const struct verified_reader_place *place, size_t text_max, struct err *err) {
   struct view_raw *raw = &raws->items[raws->count++];
   char tail[TAIL_BYTES];
   size_t tail_n = place->bytes < TAIL_BYTES ? place->bytes : TAIL_BYTES;
@@ -55,7 +55,7 @@ static bool raw_read(struct view_raws *raws, const struct book *book,
   return true;
 }
 
-static size_t first_behind(const struct book *book, uint64_t after) {
+static size_t first_behind(const struct verified_reader *book, uint64_t after) {
   size_t low = 0, high = book->place_count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -67,8 +67,8 @@ static size_t first_behind(const struct book *book, uint64_t after) {
   return low;
 }
 
-bool view_raws_read(struct view_raws *raws, const struct book *book, uint64_t after, size_t max,
-                    size_t text_max, struct err *err) {
+bool view_raws_read(struct view_raws *raws, const struct verified_reader *book, uint64_t after,
+                    size_t max, size_t text_max, struct err *err) {
   assert(raws != NULL && book != NULL);
   *raws = (struct view_raws){0};
   size_t i = first_behind(book, after);
@@ -90,8 +90,8 @@ void view_raws_deinit(struct view_raws *raws) {
 
 /* --- as JSON --- */
 
-json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size_t max_bytes,
-                       struct err *err) {
+json_t *view_raws_json(const struct verified_reader *book, uint64_t after, size_t max,
+                       size_t max_bytes, struct err *err) {
   size_t bytes = 0, i = first_behind(book, after);
   json_t *list = json_array(), *out = json_object();
   json_put(out, "records", list);
@@ -99,7 +99,7 @@ json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size
     bytes += book->places[i].bytes;
     if (bytes > max_bytes && json_array_size(list) > 0)
       break;
-    json_t *record = book_get(book, book->places[i].seq, err);
+    json_t *record = verified_get(book, book->places[i].seq, err);
     if (record == NULL) {
       json_decref(out);
       return NULL;
@@ -113,7 +113,8 @@ json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size
 
 /* Returns true if the beginning of a line names this call: other calls' lines need not be read
  * whole. */
-static bool names_call(const struct book *book, const struct book_place *place, long call) {
+static bool names_call(const struct verified_reader *book,
+                       const struct verified_reader_place *place, long call) {
   char head[240], word[40];
   size_t n = place->bytes < sizeof head ? place->bytes : sizeof head;
   int word_n = snprintf(word, sizeof word, "\"call\":%ld", call);
@@ -121,13 +122,14 @@ static bool names_call(const struct book *book, const struct book_place *place, 
          memmem(head, n, word, (size_t)word_n) != NULL;
 }
 
-json_t *view_call_json(const struct book *book, long call, size_t max_bytes, struct err *err) {
+json_t *view_call_json(const struct verified_reader *book, long call, size_t max_bytes,
+                       struct err *err) {
   json_t *list = json_array();
   size_t bytes = 0;
   for (size_t i = 0; i < book->place_count && bytes < max_bytes; i++) {
     if (!names_call(book, &book->places[i], call))
       continue;
-    json_t *record = book_get(book, book->places[i].seq, err);
+    json_t *record = verified_get(book, book->places[i].seq, err);
     if (record != NULL && json_integer_value(json_at(record, "call")) == call) {
       bytes += book->places[i].bytes;
       json_array_append(list, record);
@@ -136,7 +138,7 @@ json_t *view_call_json(const struct book *book, long call, size_t max_bytes, str
   }
   if (json_array_size(list) == 0) {
     json_decref(list);
-    (void)err_set(err, ERR_NOT_FOUND, "there is no call %ld in this session", call);
+    err_set(err, ERR_NOT_FOUND, "there is no call %ld in this session", call);
     return NULL;
   }
   return json_pack("{sI so}", "call", (json_int_t)call, "records", list);
@@ -144,12 +146,12 @@ json_t *view_call_json(const struct book *book, long call, size_t max_bytes, str
 
 /* --- single texts --- */
 
-static bool excerpt_line(struct view_excerpt *e, const struct book *book, uint64_t seq,
+static bool excerpt_line(struct view_excerpt *e, const struct verified_reader *book, uint64_t seq,
                          size_t offset, size_t max, struct err *err) {
   size_t i = first_behind(book, seq - 1);
   if (seq == 0 || i == book->place_count || book->places[i].seq != seq)
     return err_set(err, ERR_NOT_FOUND, "there is no record %llu", (unsigned long long)seq);
-  const struct book_place *place = &book->places[i];
+  const struct verified_reader_place *place = &book->places[i];
   e->bytes = place->bytes;
   e->offset = offset < e->bytes ? offset : e->bytes;
   size_t back = e->offset < 3 ? e->offset : 3; /* a character may begin there */
@@ -166,15 +168,15 @@ static bool excerpt_line(struct view_excerpt *e, const struct book *book, uint64
   return ok;
 }
 
-bool view_excerpt_read(struct view_excerpt *e, const struct book *book, const char *ref,
+bool view_excerpt_read(struct view_excerpt *e, const struct verified_reader *book, const char *ref,
                        size_t offset, size_t max, struct err *err) {
-  struct recall recall = book_recall(book);
+  struct resolve recall = verified_recall(book);
   long seq;
   *e = (struct view_excerpt){0};
   if (str_to_long(str_from(ref), &seq) && seq > 0)
     return excerpt_line(e, book, (uint64_t)seq, offset, max, err);
   json_auto_t *parts = json_pack("[{ss}]", "ref", ref);
-  if (parts == NULL || !recall_parts(&recall, parts, &e->buf, err)) {
+  if (parts == NULL || !resolve_parts(&recall, parts, &e->buf, err)) {
     view_excerpt_deinit(e);
     err->code = ERR_NOT_FOUND;
     return false;
@@ -193,8 +195,8 @@ void view_excerpt_deinit(struct view_excerpt *e) {
   *e = (struct view_excerpt){0};
 }
 
-json_t *view_text_json(const struct book *book, const char *ref, size_t offset, size_t max,
-                       struct err *err) {
+json_t *view_text_json(const struct verified_reader *book, const char *ref, size_t offset,
+                       size_t max, struct err *err) {
   struct view_excerpt e;
   if (!view_excerpt_read(&e, book, ref, offset, max, err))
     return NULL;

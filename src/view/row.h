@@ -3,7 +3,7 @@
 #define SEGUE_VIEW_ROW_H
 
 #include "base/str.h"
-#include "view/skim.h"
+#include "judge/stage.h"
 
 enum view_class {
   VIEW_FAILED, /* ended or stopped without the wanted result, or its log is bad */
@@ -14,6 +14,11 @@ enum view_class {
   VIEW_CLASS_COUNT
 };
 const char *view_class_name(enum view_class class); /* failed, waiting, ... */
+
+/* A row counts judgments by the stage that decided; the last: no stage did. */
+enum { SKIM_NO_RULE = STAGE_COUNT, SKIM_METHODS };
+/* Returns the match method of judgments by this stage; "no rule". */
+const char *skim_method_name(int method);
 
 struct view_row {
   enum view_class class;
@@ -30,7 +35,7 @@ struct view_row {
   long methods[SKIM_METHODS];     /* judgments by the stage that decided; all 0: not known */
   bool last_methods;              /* the methods are those of its last records only */
   bool submitted;                 /* submitted to a daemon, which can continue it */
-  struct str proof;               /* sound, torn, tampered, ... in the words of segue audit */
+  struct str verification;        /* sound, torn, tampered, ... in the words of segue audit */
   int64_t started_ms, updated_ms; /* real time */
   long turns;
   int64_t tokens;

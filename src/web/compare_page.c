@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 #include "tree/linediff.h"
-#include "view/words.h"
+#include "view/number_format.h"
 #include "web/parts.h"
 
 #include <stdlib.h>
@@ -28,11 +28,11 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
   HTML(h, ">");
   html_text(h, buf_view(&text));
   HTML(h, "</a> ");
-  if (!t->judged)
+  if (!t->judged) {
     html_puts(h, "not judged");
-  else if (t->rule == 0)
+  } else if (t->rule == 0) {
     html_puts(h, "no rule");
-  else {
+  } else {
     html_printf(h, "rule %ld > ", t->rule);
     html_said(h, compare_said(t->next, "?"));
     html_puts(h, ", ");
@@ -102,10 +102,6 @@ static void put_side(struct html *h, const char *name, const struct compare_side
 }
 
 /* --- the answers --- */
-
-static bool text_differs(const struct compare_row *row) {
-  return row->a != NULL && row->b != NULL && (row->differs & COMPARE_TEXT) != 0;
-}
 
 struct side_text {
   struct buf whole;
@@ -231,7 +227,7 @@ static void put_differing_texts(struct html *h, const struct compare_row *rows, 
                                 bool all) {
   size_t differing = 0, shown = 0, max = all ? SIZE_MAX : LIMIT_COMPARE_TEXTS;
   for (size_t i = 0; i < count; i++) {
-    if (!text_differs(&rows[i]))
+    if (!(rows[i].a != NULL && rows[i].b != NULL && (rows[i].differs & COMPARE_TEXT) != 0))
       continue;
     if (differing++ == 0)
       HTML(h,
@@ -255,7 +251,7 @@ static void put_differing_texts(struct html *h, const struct compare_row *rows, 
 }
 
 static void put_damage(struct html *h, const char *whose, const struct compare_side *side) {
-  if (side->book.state == BOOK_DAMAGED)
+  if (side->book.state == VERIFIED_DAMAGED)
     part_damaged(h, whose, side->book.records, str_from(side->book.damage.text));
 }
 

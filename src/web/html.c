@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/resource.h"
-#include "web/clean.h"
+#include "web/sanitize.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ void html_literal(struct html *h, const char *markup, size_t n) {
 
 static void put_escaped(struct html *h, struct str text) {
   struct buf cleaned = {0};
-  clean_text(&cleaned, text);
+  sanitize_text(&cleaned, text);
   const char *p = buf_c(&cleaned), *end = p + cleaned.n;
   while (p < end) {
     size_t run = strcspn(p, "&<>\"'`");

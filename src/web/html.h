@@ -1,5 +1,5 @@
 /* html.h - the only way to write markup. Tags are literals, and the macros take nothing else; texts
- * and attributes may come from anywhere and are always cleaned (clean.h) and escaped.
+ * and attributes may come from anywhere and are always cleaned (sanitize.h) and escaped.
  *
  *   struct html h = {.out = &buf};
  *   HTML(&h, "<td"); HTML_ATTR(&h, "title", text); HTML(&h, ">");

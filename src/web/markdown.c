@@ -1,8 +1,8 @@
 /* Writes the report's parts as Markdown. */
 #include "web/markdown.h"
 
-#include "view/words.h"
-#include "web/clean.h"
+#include "view/number_format.h"
+#include "web/sanitize.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool is_markup(struct str text, size_t i) {
 
 void markdown_text(struct buf *out, struct str text) {
   struct buf cleaned = {0};
-  clean_text(&cleaned, text);
+  sanitize_text(&cleaned, text);
   for (size_t i = 0; i < cleaned.n; i++) {
     if (cleaned.p[i] == '\n' || cleaned.p[i] == '\t') {
       buf_putc(out, ' ');
@@ -37,7 +37,7 @@ void markdown_text(struct buf *out, struct str text) {
 static void put_fenced(struct buf *out, struct str text) {
   struct buf cleaned = {0};
   size_t run = 0, longest = 2;
-  clean_text(&cleaned, text);
+  sanitize_text(&cleaned, text);
   for (size_t i = 0; i < cleaned.n; i++) {
     run = cleaned.p[i] == '`' ? run + 1 : 0;
     longest = run > longest ? run : longest;
@@ -67,51 +67,26 @@ static void put_cell(struct buf *out, struct str text) {
 
 /* --- a folder --- */
 
-static void put_md_row(struct buf *out, const struct view_row *row) {
-  struct buf cost = {0};
-  put_cell(out, row->status);
-  put_cell(out, str_from(row->id));
-  put_cell(out, row->workflow);
-  put_cell(out, row->task);
-  put_cell(out, row->movement);
-  put_cell(out, row->message);
-  view_put_dollars(&cost, row->cost_usd, row->priced, row->unpriced);
-  buf_printf(out, "| %ld | %lld ", row->turns, (long long)row->tokens);
-  put_cell(out, buf_view(&cost));
-  buf_puts(out, "|\n");
-  buf_deinit(&cost);
-}
-
-static void put_md_methods(struct buf *out, const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_METHODS];
+static void put_md_methods(struct buf *out, const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_METHODS];
   if (t->count == 0)
     return;
   buf_puts(out,
            "## Judgments by method\n\n| method | judgments | share |\n| --- | ---: | ---: |\n");
   for (size_t i = 0; i < t->count; i++) {
     struct buf key = {0};
-    tally_key_text(t, &t->groups[i], 0, &c->names, &key);
+    if (t->groups[i].judgments == 0)
+      continue;
+    group_by_key_text(t, &t->groups[i], 0, &c->names, &key);
     put_cell(out, key.n > 0 ? buf_view(&key) : STR("none"));
     buf_printf(out, "| %llu | %.1f %% |\n", (unsigned long long)t->groups[i].judgments,
-               100 * census_share(c, t->groups[i].judgments));
+               100 * aggregate_share(c, t->groups[i].judgments));
     buf_deinit(&key);
   }
   buf_putc(out, '\n');
 }
 
-static void put_md_causes(struct buf *out, const struct census *c) {
-  if (c->cause_count > 0)
-    buf_puts(out, "## Sessions that did not complete, by cause\n\n| cause | sessions | example |\n"
-                  "| --- | ---: | --- |\n");
-  for (size_t i = 0; i < c->cause_count; i++) {
-    put_cell(out, names_text(&c->names, c->causes[i].cause));
-    buf_printf(out, "| %llu ", (unsigned long long)c->causes[i].count);
-    put_cell(out, str_from(c->causes[i].example));
-    buf_puts(out, "|\n");
-  }
-}
-
-void markdown_folder(struct buf *out, const struct view_folder *f, struct str where) {
+void markdown_folder(struct buf *out, const struct session_list *f, struct str where) {
   markdown_text(out, where);
   buf_printf(out, "\n\n%zu sessions: ", f->count);
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
@@ -124,11 +99,31 @@ void markdown_folder(struct buf *out, const struct view_folder *f, struct str wh
            "| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |\n");
   for (int class = 0; class < VIEW_CLASS_COUNT; class ++)
     for (size_t i = 0; i < f->count; i++)
-      if ((int)f->rows[i].class == class)
-        put_md_row(out, &f->rows[i]);
+      if ((int)f->rows[i].class == class) {
+        struct buf cost = {0};
+        put_cell(out, f->rows[i].status);
+        put_cell(out, str_from(f->rows[i].id));
+        put_cell(out, f->rows[i].workflow);
+        put_cell(out, f->rows[i].task);
+        put_cell(out, f->rows[i].movement);
+        put_cell(out, f->rows[i].message);
+        view_put_dollars(&cost, f->rows[i].cost_usd, f->rows[i].priced, f->rows[i].unpriced);
+        buf_printf(out, "| %ld | %lld ", f->rows[i].turns, (long long)f->rows[i].tokens);
+        put_cell(out, buf_view(&cost));
+        buf_puts(out, "|\n");
+        buf_deinit(&cost);
+      }
   buf_putc(out, '\n');
-  put_md_methods(out, f->census);
-  put_md_causes(out, f->census);
+  put_md_methods(out, f->aggregate);
+  if (f->aggregate->cause_count > 0)
+    buf_puts(out, "## Sessions that did not complete, by cause\n\n| cause | sessions | example |\n"
+                  "| --- | ---: | --- |\n");
+  for (size_t i = 0; i < f->aggregate->cause_count; i++) {
+    put_cell(out, dictionary_text(&f->aggregate->names, f->aggregate->causes[i].word));
+    buf_printf(out, "| %llu ", (unsigned long long)f->aggregate->causes[i].count);
+    put_cell(out, str_from(f->aggregate->causes[i].example));
+    buf_puts(out, "|\n");
+  }
 }
 
 /* --- a session --- */
@@ -160,7 +155,7 @@ static void put_md_turn(struct buf *out, const struct view_turn *t) {
 }
 
 void markdown_session(struct buf *out, const struct view_session *v,
-                      const struct verify_result *proof) {
+                      const struct verify_result *verification) {
   struct buf text = {0};
   buf_puts(out, "## Session ");
   markdown_text(out, str_from(v->id));
@@ -179,7 +174,7 @@ void markdown_session(struct buf *out, const struct view_session *v,
   spend_print(v->spent, &text);
   md_fact(out, "used", buf_view(&text));
   buf_clear(&text);
-  view_put_proof(&text, proof);
+  view_put_proof(&text, verification);
   md_fact(out, "integrity", buf_view(&text));
   md_fact(out, "log", v->log);
   buf_deinit(&text);
@@ -194,7 +189,7 @@ void markdown_session(struct buf *out, const struct view_session *v,
   buf_putc(out, '\n');
 }
 
-void markdown_told(struct buf *out, const struct view_turn *turn, const struct view_told *told,
+void markdown_told(struct buf *out, const struct view_turn *turn, const struct view_judgment *told,
                    struct str command) {
   bool cut = false;
   buf_printf(out, "\n### Turn %ld: ", turn->turn);

@@ -1,28 +1,16 @@
-/* Writes the frame around a page. */
+/* Writes what pages and reports share: the frame, times, texts, rows of sessions. */
 #include "base/resource.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "core/record.h"
-#include "view/words.h"
+#include "view/number_format.h"
+#include "web/page_session.h"
 #include "web/parts.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char style_name[] = "web/style.css";
-
-/* Appends the Base64 of 32 bytes (RFC 4648). */
-static void put_base64(struct buf *out, const unsigned char hash[32]) {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t i = 0; i < 32; i += 3) {
-    unsigned a = hash[i], b = i + 1 < 32 ? hash[i + 1] : 0, c = i + 2 < 32 ? hash[i + 2] : 0;
-    buf_putc(out, digits[a >> 2]);
-    buf_putc(out, digits[(a << 4 | b >> 4) & 63]);
-    buf_putc(out, i + 1 < 32 ? digits[(b << 2 | c >> 6) & 63] : '=');
-    buf_putc(out, i + 2 < 32 ? digits[c & 63] : '=');
-  }
-}
 
 void part_begin_file(struct html *h, struct str title) {
   const struct resource *style = resource_find(style_name);
@@ -32,7 +20,15 @@ void part_begin_file(struct html *h, struct str title) {
   HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
           "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; base-uri 'none'; "
           "form-action 'none'; style-src 'sha256-");
-  put_base64(h->out, hash);
+  /* Base64 (RFC 4648) */
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < 32; i += 3) {
+    unsigned a = hash[i], b = i + 1 < 32 ? hash[i + 1] : 0, c = i + 2 < 32 ? hash[i + 2] : 0;
+    buf_putc(h->out, digits[a >> 2]);
+    buf_putc(h->out, digits[(a << 4 | b >> 4) & 63]);
+    buf_putc(h->out, i + 1 < 32 ? digits[(b << 2 | c >> 6) & 63] : '=');
+    buf_putc(h->out, i + 2 < 32 ? digits[c & 63] : '=');
+  }
   HTML(h, "'\"><meta name=viewport content=\"width=device-width,initial-scale=1\">"
           "<meta name=referrer content=no-referrer><title>");
   html_text(h, title);
@@ -55,7 +51,8 @@ static void put_menu(struct html *h, struct str title, const char *name) {
   HTML(h, "</a> ");
 }
 
-void part_begin_page(struct html *h, struct str title, const char *watch) {
+/* Begins a page of the window. watch: the address, below the root, of its changes; or NULL. */
+static void part_begin_page(struct html *h, struct str title, const char *watch) {
   HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>");
   html_text(h, title);
   HTML(h, "</title><meta name=viewport content=\"width=device-width,initial-scale=1\">"
@@ -153,7 +150,8 @@ void part_when(struct html *h, int64_t real_ms) {
     put_full(h, real_ms, "");
 }
 
-void part_when_cell(struct html *h, int64_t real_ms) {
+/* Writes the same in a table cell. */
+static void part_when_cell(struct html *h, int64_t real_ms) {
   struct buf full = {0}, age = {0};
   bool ages = has_age(h, real_ms);
   view_put_when(&full, real_ms);
@@ -196,7 +194,7 @@ void part_until(struct html *h, int64_t real_ms) {
 void part_time(struct html *h, struct str text) {
   char time[RECORD_TIME_BYTES];
   int64_t ms;
-  (void)snprintf(time, sizeof time, STR_FMT, STR_ARG(text));
+  print_into(time, sizeof time, STR_FMT, STR_ARG(text));
   if (text.n < sizeof time && record_time_parse(time, &ms))
     part_when(h, ms);
   else
@@ -331,12 +329,278 @@ void part_status(struct html *h, struct str status, enum view_class class) {
   HTML(h, "</span>");
 }
 
-void part_status_cell(struct html *h, struct str status, enum view_class class) {
-  const char *colour = status_colour(class);
+/* --- every page of the window --- */
+
+struct html page_html(const struct page_ask *ask, struct buf *out) {
+  return (struct html){.out = out,
+                       .root = ask->root,
+                       .session = ask->id,
+                       .daemon = ask->daemon,
+                       .now_ms = ask->now_ms};
+}
+
+void page_begin(struct html *h, const char *title, const char *watch) {
+  struct buf text = {0};
+  bool names = h->session != NULL && h->session[0] != '\0' && strstr(title, h->session) == NULL;
+  buf_printf(&text, "%s%s%s - segue", title, names ? " - " : "", names ? h->session : "");
+  part_begin_page(h, buf_view(&text), watch);
+  HTML(h, "<h1>");
+  html_puts(h, title);
+  HTML(h, "</h1>");
+  buf_deinit(&text);
+}
+
+/* Writes a page that says why the requested one cannot be shown. */
+unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err) {
+  struct html h = page_html(ask, out);
+  page_begin(&h, "Not found", NULL);
+  HTML(&h, "<p class=banner role=alert>");
+  html_said(&h, str_from(err->text));
+  HTML(&h, "</p>");
+  part_end_page(&h);
+  return 404;
+}
+
+/* Finds the daemon's status of a session. Returns NULL if the log alone says it all. */
+const struct page_live *page_live_of(const struct page_ask *ask, const char *id) {
+  for (size_t i = 0; i < ask->live_count; i++)
+    if (strcmp(ask->live[i].id, id) == 0)
+      return &ask->live[i];
+  return NULL;
+}
+
+/* --- sessions as rows --- */
+
+static void put_row_id(struct html *h, const struct view_row *row) {
+  HTML(h, "<th scope=row>");
+  if (h->root != NULL) {
+    HTML(h, "<a");
+    HTML_LINK(h, "s/", str_from(row->id), "/");
+    HTML(h, ">");
+    html_text(h, str_from(row->id));
+    HTML(h, "</a></th>");
+    return;
+  }
+  HTML(h, "<code");
+  HTML_ATTR(h, "title", row->log);
+  HTML(h, ">");
+  html_text(h, str_from(row->id));
+  HTML(h, "</code></th>");
+}
+
+/* --- how its judgments were decided --- */
+
+/* Returns the look of a method; methods that cost about the same and fail alike share one. */
+static const char *method_class(int method) {
+  switch ((enum judge_stage)method) {
+  case STAGE_AUTO_SELECT:
+  case STAGE_AGGREGATE:
+  case STAGE_WHEN:
+    return "by-rule";
+  case STAGE_STRUCTURED_OUTPUT:
+    return "by-value";
+  case STAGE_PHASE3_TAG:
+  case STAGE_PHASE1_TAG:
+    return "by-tag";
+  case STAGE_AI_JUDGE:
+  case STAGE_AI_JUDGE_FALLBACK:
+    return "by-judge";
+  case STAGE_HUMAN:
+    return "by-person";
+  case STAGE_COUNT:
+    break;
+  }
+  return "by-none";
+}
+
+static long put_method_words(struct buf *out, const struct view_row *row) {
+  long sum = 0;
+  for (int i = 0; i < SKIM_METHODS; i++) {
+    if (row->methods[i] == 0)
+      continue;
+    buf_printf(out, "%s%s %ld", sum > 0 ? ", " : "", skim_method_name(i), row->methods[i]);
+    sum += row->methods[i];
+  }
+  return sum;
+}
+
+static void put_method_bar(struct html *h, const struct view_row *row) {
+  struct buf words = {0};
+  if (row->last_methods)
+    buf_puts(&words, "of its last records: ");
+  long sum = put_method_words(&words, row);
+  long long at = 0;
+  HTML(h, "<td>");
+  if (sum > 0) {
+    HTML(h, "<svg role=img");
+    if (h->root == NULL) /* a file may be read without its style */
+      HTML(h, " height=14");
+    HTML(h, "><title>");
+    html_text(h, buf_view(&words));
+    HTML(h, "</title>");
+    for (int i = 0; i < SKIM_METHODS; i++) {
+      long long share = row->methods[i] * 1000LL / sum, width = share > 30 ? share - 15 : 15;
+      if (row->methods[i] == 0)
+        continue;
+      HTML(h, "<rect");
+      HTML_ATTR(h, "class", str_from(method_class(i)));
+      if (at > 0)
+        html_attr_printf(h, "x", "%lld.%lld%%", at / 10, at % 10);
+      html_attr_printf(h, "width", "%lld.%lld%%", width / 10, width % 10);
+      HTML(h, " />");
+      at += share;
+    }
+    HTML(h, "</svg>");
+  }
+  HTML(h, "</td>");
+  buf_deinit(&words);
+}
+
+void part_methods_key(struct html *h) {
+  static const struct {
+    int method;
+    const char *words;
+  } key[] = {{STAGE_WHEN, "by the workflow"}, {STAGE_STRUCTURED_OUTPUT, "by a value"},
+             {STAGE_PHASE3_TAG, "by a tag"},  {STAGE_AI_JUDGE, "by a judge"},
+             {STAGE_HUMAN, "by a person"},    {SKIM_NO_RULE, "by nothing"}};
+  HTML(h, "<p class=\"key dim\">Judgments were decided: ");
+  for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+    HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true");
+    part_bare_size(h, 14, 14);
+    HTML(h, "><rect width=1 height=1");
+    HTML_ATTR(h, "class", str_from(method_class(key[i].method)));
+    HTML(h, " /></svg>");
+    html_puts(h, key[i].words);
+    HTML(h, "</span>");
+  }
+  HTML(h, "</p>");
+}
+
+/* --- rows ---
+ *
+ * A page has many: what all of them share is in style.css, by the place of a cell, and links are
+ * relative. */
+
+static void put_dim_line(struct html *h, struct str text) {
+  HTML(h, "<br><bdi class=dim>");
+  html_text(h, text);
+  HTML(h, "</bdi>");
+}
+
+static void put_marks(struct html *h, const struct view_row *row) {
+  if (row->asks > 0)
+    HTML(h, " <span class=mark>asks</span>");
+  if (row->retries) {
+    HTML(h, " <span class=mark>retrying</span> ");
+    if (row->wait_ms > 0)
+      part_since(h, row->wait_ms);
+  }
+  if (row->ambiguous)
+    HTML(h, " <span class=mark>ambiguous</span>");
+  if (row->fell_back)
+    HTML(h, " <span class=mark>fell back</span>");
+  if (!str_eq_c(row->verification, "sound")) {
+    HTML(h, " <span class=mark>log ");
+    html_said(h, row->verification);
+    HTML(h, "</span>");
+  }
+}
+
+static void put_about(struct html *h, const struct view_row *row) {
+  HTML(h, "<td>");
+  html_said(h, row->workflow);
+  put_dim_line(h, row->task);
+  HTML(h, "</td><td>");
+  html_said(h, row->movement);
+  if (row->providers.n > 0)
+    put_dim_line(h, row->providers);
+  HTML(h, "</td><td>");
+  if (row->message.n > 0)
+    html_said(h, row->message);
+  if (row->wait.n > 0) {
+    html_puts(h, row->message.n > 0 ? "; waits: " : "waits: ");
+    html_said(h, row->wait);
+  }
+  put_marks(h, row);
+  HTML(h, "</td>");
+}
+
+static void put_session_row(struct html *h, const struct view_row *row) {
+  struct buf text = {0};
+  HTML(h, "<tr");
+  html_attr_printf(h, "id", "r-%s", row->id);
+  HTML(h, ">");
+  const char *colour = status_colour(row->class);
   HTML(h, "<td");
   if (colour[0])
     HTML_ATTR(h, "class", str_from(colour));
   HTML(h, ">");
-  put_sign_and_status(h, status, class);
+  put_sign_and_status(h, row->status, row->class);
   HTML(h, "</td>");
+  put_row_id(h, row);
+  put_about(h, row);
+  put_method_bar(h, row);
+  HTML(h, "<td>");
+  html_printf(h, "%ld", row->turns);
+  HTML(h, "</td>");
+  part_when_cell(h, row->started_ms);
+  part_when_cell(h, row->updated_ms);
+  HTML(h, "<td>");
+  if (row->updated_ms >= row->started_ms)
+    view_put_time(&text, row->updated_ms - row->started_ms);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td><td>");
+  html_printf(h, "%lld", (long long)row->tokens);
+  HTML(h, "</td><td>");
+  buf_clear(&text);
+  view_put_dollars(&text, row->cost_usd, row->priced, row->unpriced);
+  html_text(h, buf_view(&text));
+  HTML(h, "</td></tr>");
+  buf_deinit(&text);
+}
+
+/* Writes the head of a sortable column, which links to that order and back again. */
+static void put_column(struct html *h, const char *name, enum view_sort sort,
+                       const struct part_order *order) {
+  if (order == NULL) {
+    HTML(h, "<th scope=col class=n>");
+    html_puts(h, name);
+    HTML(h, "</th>");
+    return;
+  }
+  bool now = order->sort == sort;
+  HTML(h, "<th scope=col class=n");
+  if (now)
+    HTML_ATTR(h, "aria-sort", order->least_first ? STR("ascending") : STR("descending"));
+  HTML(h, "><a");
+  html_link_query(h, "sort", now && !order->least_first ? "-" : "", view_sort_name(sort), order->q);
+  HTML(h, ">");
+  html_puts(h, name);
+  if (now)
+    html_puts(h, order->least_first ? " \xE2\x96\xB2" : " \xE2\x96\xBC");
+  HTML(h, "</a></th>");
+}
+
+void part_rows(struct html *h, const struct session_list *f, enum view_class class,
+               const struct part_order *order) {
+  if (h->root != NULL)
+    HTML(h, "<div class=wide tabindex=0 role=region");
+  else /* times are in full there, and there is a width of paper */
+    HTML(h, "<div class=\"wide rows\" tabindex=0 role=region");
+  HTML_ATTR(h, "aria-label",
+            str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
+  HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"
+          "<th scope=col>workflow, task</th><th scope=col>movement, providers</th>"
+          "<th scope=col>why</th><th scope=col>decided by</th>");
+  put_column(h, "turns", VIEW_SORT_TURNS, order);
+  put_column(h, "started", VIEW_SORT_STARTED, order);
+  HTML(h, "<th scope=col class=n>last record</th>");
+  put_column(h, "took", VIEW_SORT_TOOK, order);
+  put_column(h, "tokens", VIEW_SORT_TOKENS, order);
+  put_column(h, "cost", VIEW_SORT_COST, order);
+  HTML(h, "</tr></thead><tbody>");
+  for (size_t i = 0; i < f->count; i++)
+    if (class == VIEW_CLASS_COUNT || f->rows[i].class == class)
+      put_session_row(h, &f->rows[i]);
+  HTML(h, "</tbody></table></div>");
 }

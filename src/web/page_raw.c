@@ -2,14 +2,92 @@
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "view/found.h"
 #include "view/raw.h"
+#include "view/search.h"
 #include "web/page_session.h"
 #include "web/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- changes --- */
+
+static void put_changed_line(struct html *h, struct str line, bool head) {
+  if (head) {
+    HTML(h, "<b>");
+    html_text(h, line);
+    HTML(h, "</b>\n");
+  } else if (line.n > 0 && line.p[0] == '+') {
+    HTML(h, "<ins>");
+    html_text(h, line);
+    HTML(h, "</ins>\n");
+  } else if (line.n > 0 && line.p[0] == '-') {
+    HTML(h, "<del>");
+    html_text(h, line);
+    HTML(h, "</del>\n");
+  } else {
+    html_text(h, line);
+    HTML(h, "\n");
+  }
+}
+
+/* Links to what comes before and after a piece of a large diff. */
+static void put_pieces(struct html *h, const struct page_ask *ask) {
+  struct buf next = {0};
+  size_t end = ask->diff_from + ask->diff.n;
+  if (ask->diff.n >= ask->diff_bytes)
+    return;
+  HTML(h, "<p>");
+  html_printf(h, "Bytes %zu to %zu of %zu. ", ask->diff_from + (ask->diff.n > 0), end,
+              ask->diff_bytes);
+  if (ask->diff_from > 0)
+    HTML(h, "<a href=\"?all=1\">The first ones</a> ");
+  buf_printf(&next, "%zu", end);
+  if (ask->diff.n > 0 && end < ask->diff_bytes) {
+    HTML(h, "<a");
+    HTML_LINK(h, "?all=1&amp;from=", buf_view(&next), "");
+    HTML(h, ">The next ones</a>");
+  }
+  HTML(h, "</p>");
+  buf_deinit(&next);
+}
+
+unsigned page_changes(const struct page_ask *ask, struct buf *out) {
+  struct html h = page_html(ask, out);
+  page_begin(&h, "Changes", NULL);
+  if (ask->damage != NULL)
+    part_damaged(&h, "This log", ask->sound, str_from(ask->damage));
+  HTML(&h, "<p><a href=\"./\">The session</a></p>");
+  if (ask->diff.n > 0 || ask->diff_bytes > 0) {
+    /* The lines that name a file come first: in these, up to the first hunk. */
+    bool head = ask->diff_from == 0;
+    HTML(&h, "<pre class=diff>");
+    for (struct str diff = ask->diff; diff.n > 0;) {
+      struct str line = str_next_line(&diff);
+      head = str_starts(line, "diff --git ") || (head && !str_starts(line, "@@"));
+      put_changed_line(&h, line, head);
+    }
+    HTML(&h, "</pre>");
+  } else {
+    HTML(&h, "<p>git shows no changed lines");
+    html_printf(&h, "%s%s: ", ask->diff_why != NULL ? ": " : "",
+                ask->diff_why != NULL ? ask->diff_why : "");
+    HTML(&h, "there is no repository or no commit, the changes were undone, or the files are "
+             "not tracked.</p>");
+  }
+  const struct part_cut cut = {
+      .shown = ask->diff.n, .bytes = ask->diff_bytes, .whole_page = !ask->all};
+  part_cut(&h, &cut);
+  if (ask->all)
+    put_pieces(&h, ask);
+  if (ask->diff_more_files)
+    HTML(&h, "<p>It changed more files than this page compares.</p>");
+  HTML(&h, "<p class=dim>From the checked-out commit (in a worktree: the commit it began from) to "
+           "the files as they are now. Untracked files are not shown.</p>");
+  part_end_page(&h);
+  return 200;
+}
 
 /* --- records --- */
 
@@ -65,7 +143,8 @@ static uint64_t records_before(uint64_t seq) {
   return seq > LIMIT_WINDOW_RECORD_COUNT ? seq - LIMIT_WINDOW_RECORD_COUNT : 0;
 }
 
-static void put_records_nav(struct html *h, const struct book *book, const struct view_raws *raws) {
+static void put_records_nav(struct html *h, const struct verified_reader *book,
+                            const struct view_raws *raws) {
   uint64_t first = raws->count > 0 ? raws->items[0].seq : 1;
   uint64_t last = book->place_count > 0 ? book->places[book->place_count - 1].seq : 0;
   HTML(h, "<p><a href=\"./\">The session</a>");
@@ -81,7 +160,7 @@ static void put_records_nav(struct html *h, const struct book *book, const struc
 }
 
 unsigned page_records(const struct page_ask *ask, struct buf *out) {
-  struct track *own, *track;
+  struct record_index *own, *track;
   struct view_raws raws;
   struct err err = {0};
   long from = 0;
@@ -105,7 +184,7 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
     part_end_page(&h);
     view_raws_deinit(&raws);
   }
-  track_free(own);
+  record_index_free(own);
   return ok ? 200 : page_problem(ask, out, &err);
 }
 
@@ -148,7 +227,7 @@ static void put_hit(struct html *h, const struct view_hit *hit) {
   buf_deinit(&number);
 }
 
-static void put_hits(struct html *h, const struct page_ask *ask, const struct view_found *found) {
+static void put_hits(struct html *h, const struct page_ask *ask, const struct view_search *found) {
   if (found->count == 0) {
     HTML(h, "<p>No text in this session contains ");
     html_said(h, str_from(ask->q));
@@ -167,14 +246,14 @@ static void put_hits(struct html *h, const struct page_ask *ask, const struct vi
 }
 
 unsigned page_find(const struct page_ask *ask, struct buf *out) {
-  struct track *own, *track;
-  struct view_found found = {0};
+  struct record_index *own, *track;
+  struct view_search found = {0};
   struct err err = {0};
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
   bool asked = ask->q[0] != '\0';
-  bool ok = !asked ||
-            view_found_read(&found, &track->book, str_from(ask->q), LIMIT_WINDOW_FOUND_COUNT, &err);
+  bool ok = !asked || view_search_read(&found, &track->book, str_from(ask->q),
+                                       LIMIT_WINDOW_FOUND_COUNT, &err);
   struct html h = page_html(ask, out);
   page_begin(&h, "Find", NULL);
   part_banner(&h, &track->view);
@@ -188,8 +267,8 @@ unsigned page_find(const struct page_ask *ask, struct buf *out) {
     put_hits(&h, ask, &found);
   }
   part_end_page(&h);
-  view_found_deinit(&found);
-  track_free(own);
+  view_search_deinit(&found);
+  record_index_free(own);
   return 200;
 }
 
@@ -227,7 +306,7 @@ static void put_text_nav(struct html *h, const struct page_ask *ask, const struc
 
 /* Shows a text of any length, in pieces. */
 unsigned page_text(const struct page_ask *ask, struct buf *out) {
-  struct track *own, *track;
+  struct record_index *own, *track;
   struct view_excerpt e = {0};
   struct err err = {0};
   long from = 0;
@@ -247,7 +326,7 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
     part_end_page(&h);
     view_excerpt_deinit(&e);
   }
-  track_free(own);
+  record_index_free(own);
   return ok ? 200 : page_problem(ask, out, &err);
 }
 
@@ -267,12 +346,12 @@ static void put_dumped(struct html *h, const char *name, const json_t *value, bo
 }
 
 unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
-  struct track *own, *track;
+  struct record_index *own, *track;
   struct err err = {0};
   json_t *start = NULL;
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
-  start = book_get(&track->book, 1, &err);
+  start = verified_get(&track->book, 1, &err);
   if (start != NULL) {
     struct html h = page_html(ask, out);
     page_begin(&h, "Workflow and configuration", NULL);
@@ -288,6 +367,6 @@ unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
     part_end_page(&h);
     json_decref(start);
   }
-  track_free(own);
+  record_index_free(own);
   return start != NULL ? 200 : page_problem(ask, out, &err);
 }

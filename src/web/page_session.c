@@ -2,31 +2,385 @@
 #include "web/page_session.h"
 
 #include "base/limits.h"
+#include "core/budget.h"
 #include "core/record.h"
 #include "format/json_object.h"
-#include "store/brief.h"
 #include "store/inbox.h"
-#include "view/asked.h"
-#include "view/now.h"
-#include "view/proof.h"
-#include "view/told.h"
-#include "view/words.h"
+#include "store/summary.h"
+#include "view/judgment.h"
+#include "view/number_format.h"
+#include "view/question.h"
+#include "view/running.h"
+#include "view/verification.h"
+#include "web/graph_layout.h"
 #include "web/parts.h"
-#include "web/rails.h"
 
-#include <stdio.h>
 #include <string.h>
+
+/* --- what a browser may do --- */
+
+/* Finds the movement whose last turn ended without a matching rule. */
+static const struct view_movement *unjudged(const struct view_session *v) {
+  for (size_t i = v->turn_count; i-- > 0;) {
+    const struct view_turn *t = &v->turns[i];
+    if (t->parent > 0)
+      continue;
+    if (t->judged || !t->over)
+      return NULL;
+    for (size_t k = 0; k < v->movement_count; k++)
+      if (str_eq(v->movements[k].name, t->movement))
+        return &v->movements[k];
+    return NULL;
+  }
+  return NULL;
+}
+
+static void put_verdicts(struct html *h, const struct view_session *v) {
+  const struct view_movement *m = unjudged(v);
+  if (m == NULL)
+    return;
+  HTML(h, "<p><label>Verdict on ");
+  html_said(h, m->name);
+  HTML(h, " <select name=rule data-number><option value=\"\">judge it again</option>");
+  for (size_t i = 0; i < m->rule_count; i++) {
+    HTML(h, "<option");
+    html_attr_printf(h, "value", "%zu", i + 1);
+    HTML(h, ">");
+    html_printf(h, "%zu: ", i + 1);
+    html_text(h, m->rules[i].condition);
+    html_puts(h, " > ");
+    html_text(h, m->rules[i].next);
+    HTML(h, "</option>");
+  }
+  HTML(h, "</select></label> <label>because <input name=why size=40 maxlength=4000></label></p>");
+}
+
+/* Writes the fields for who continues, and with how much more. */
+static void put_more_of(struct html *h, struct str status) {
+  if (str_eq_c(status, "max_movements"))
+    HTML(h, "<p><label>Turn limit, counting earlier turns <input name=max_movements "
+            "type=number min=1 data-number></label></p>");
+  HTML(h, "<details><summary>Another provider, or more budget</summary>"
+          "<p><label>Provider <input name=provider autocomplete=off spellcheck=false></label> "
+          "<label>model <input name=model autocomplete=off spellcheck=false></label></p>"
+          "<p>Add to the budget: <label>cost in $ <input name=add_budget.cost type=number min=0 "
+          "step=any data-number></label> <label>tokens <input name=add_budget.tokens type=number "
+          "min=0 data-number></label></p>");
+  if (!str_eq_c(status, "max_movements"))
+    HTML(h, "<p><label>Turn limit, counting earlier turns <input name=max_movements "
+            "type=number min=1 data-number></label></p>");
+  HTML(h, "</details><p><button>Resume</button></p></form>");
+}
+
+void part_resume(struct html *h, const char *id, struct str status) {
+  HTML(h, "<form");
+  html_attr_printf(h, "data-act", "s/%s/resume", id);
+  HTML(h, ">");
+  put_more_of(h, status);
+}
+
+/* Writes the forms for what may be done with the session; nothing where nothing may be. asks: it
+ * waits for an answer, with which it continues. */
+static void part_acts(struct html *h, const struct view_session *v, bool asks) {
+  if (!v->submitted || view_session_is_over(v))
+    return;
+  HTML(h, "<section class=noprint id=acts aria-label=\"Actions\">");
+  if (v->resumable && !asks) {
+    HTML(h, "<form data-act=resume>");
+    if (!str_eq_c(v->status, "max_movements"))
+      put_verdicts(h, v);
+    put_more_of(h, v->status);
+  }
+  HTML(h, "<details><summary>Cancel this session</summary><p>This ends it for good. "
+          "<button data-act=cancel>Cancel it</button></p></details></section>");
+}
+
+/* --- now --- */
+
+static const char *doing_words(enum view_span_kind kind) {
+  switch (kind) {
+  case VIEW_WORK:
+  case VIEW_JUDGING:
+    break;
+  case VIEW_WAITING:
+    return "waits for a place";
+  case VIEW_RETRY:
+    return "waits for the next attempt";
+  case VIEW_PERSON:
+    return "waits for a person";
+  case VIEW_SPAN_KINDS:
+    return "between two calls";
+  }
+  return "";
+}
+
+/* Says what a turn does. For a call leads_to says it; a wait has its kind and its reason. */
+static void put_doing(struct html *h, const struct view_turn *t) {
+  const char *words = doing_words(t->doing->kind);
+  bool between = t->doing->kind == VIEW_SPAN_KINDS;
+  if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group's children speak for it */
+    html_puts(h, words[0] == '\0' && t->leads_to.n > 0 ? "a call of " : "");
+    html_said(h, t->leads_to);
+  } else {
+    html_puts(h, words);
+    if (t->provider.n > 0 && (t->doing->kind == VIEW_WAITING || t->doing->kind == VIEW_RETRY)) {
+      html_puts(h, " at ");
+      html_said(h, t->provider);
+    }
+    if (t->doing->waits_for.n > 0) {
+      html_puts(h, " (");
+      html_said(h, t->doing->waits_for);
+      html_puts(h, ")");
+    }
+  }
+  if (t->doing->since_ms > 0) {
+    html_puts(h, ", ");
+    part_since(h, t->doing->since_ms);
+  }
+  if (t->doing->until_ms > 0) {
+    html_puts(h, ", ");
+    part_until(h, t->doing->until_ms);
+  }
+}
+
+/* Writes the present state. The log of a session that nobody runs ends where it was left. */
+static void put_now(struct html *h, const struct view_session *v) {
+  bool runs = str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
+  HTML(h, "<dt>now</dt><dd>");
+  if (!runs) {
+    html_said(h, v->status);
+    html_puts(h, ", ");
+    part_since(h, v->last_ms);
+    if (v->message.n > 0) {
+      html_puts(h, ": ");
+      html_said(h, v->message);
+    }
+  } else if (v->open_count == 0) {
+    html_puts(h, "between two turns");
+  }
+  if (!view_session_is_over(v)) {
+    for (size_t i = 0; i < v->open_count; i++) {
+      const struct view_turn *t = &v->turns[v->open[i]];
+      HTML(h, "<div>");
+      html_printf(h, "Turn %ld, ", t->turn);
+      html_said(h, t->movement);
+      html_puts(h, ": ");
+      put_doing(h, t);
+      HTML(h, "</div>");
+    }
+  }
+  HTML(h, "</dd>");
+}
+
+/* --- why --- */
+
+static const struct view_turn *last_verdict(const struct view_session *v) {
+  for (size_t i = v->turn_count; i-- > 0;)
+    if (v->turns[i].over && v->turns[i].parent == 0)
+      return &v->turns[i];
+  return NULL;
+}
+
+static void put_last_verdict(struct html *h, const struct view_turn *t) {
+  html_printf(h, "turn %ld, ", t->turn);
+  html_said(h, t->movement);
+  if (!t->judged) {
+    html_puts(h, ", ended without a rule: ");
+    html_said(h, t->method);
+    return;
+  }
+  html_puts(h, ", led to ");
+  html_said(h, t->leads_to);
+  html_printf(h, " by rule %ld, ", t->rule);
+  html_said(h, t->condition);
+  html_puts(h, " (");
+  html_said(h, t->method);
+  html_puts(h, ")");
+}
+
+static bool asks_person(const struct view_session *v) {
+  for (size_t i = 0; i < v->open_count; i++)
+    if (v->turns[v->open[i]].doing->kind == VIEW_PERSON)
+      return true;
+  return false;
+}
+
+static void put_reason(struct html *h, const struct view_session *v) {
+  const struct view_turn *last = last_verdict(v);
+  HTML(h, "<dt>why</dt><dd>");
+  if (last != NULL)
+    put_last_verdict(h, last);
+  else
+    html_puts(h,
+              v->forked_from.n > 0 ? "it continues from where it was forked" : "it has just begun");
+  if (asks_person(v))
+    html_puts(h, "; it continues when its question is answered");
+  else if (v->resumable)
+    html_puts(h, "; it continues when it is resumed");
+  else if (str_eq_c(v->status, "open"))
+    html_puts(h, "; nothing runs it: segue resume continues it");
+  HTML(h, "</dd>");
+}
+
+/* --- limits --- */
+
+static const char *bound_before(const struct view_bound *b) {
+  switch (b->kind) {
+  case VIEW_BOUND_MOVEMENTS:
+  case VIEW_BOUND_KINDS:
+    return "";
+  case VIEW_BOUND_BUDGET:
+    return b->of.n > 0 ? "budget of " : "budget";
+  case VIEW_BOUND_LOOP:
+    return "loop of ";
+  case VIEW_BOUND_SAME_MOVEMENT:
+  case VIEW_BOUND_SAME_FAILURE:
+  case VIEW_BOUND_SAME_TOOL:
+    return "guard of ";
+  case VIEW_BOUND_CALL:
+    return "budget of one call of ";
+  case VIEW_BOUND_TIMEOUT:
+    return "time limit for the call of ";
+  case VIEW_BOUND_STALL:
+    return "stall limit for the call of ";
+  case VIEW_BOUND_DEADLINE:
+    return "deadline for the question of ";
+  }
+  return "";
+}
+
+/* Gives the words around a limit's two numbers. False: it has amounts, or a time. */
+static bool bound_around(enum view_bound_kind kind, const char **before, const char **after) {
+  *after = " times in a row";
+  if (kind == VIEW_BOUND_SAME_MOVEMENT) {
+    *before = "entered";
+  } else if (kind == VIEW_BOUND_SAME_FAILURE) {
+    *before = "failed";
+    *after = " times in a row with the same output and no file changed";
+  } else if (kind == VIEW_BOUND_SAME_TOOL) {
+    *before = "used the same tool";
+    *after = " times in a row with the same argument";
+  } else {
+    *before = "round";
+    *after = " before its monitor judges";
+  }
+  return kind == VIEW_BOUND_LOOP || kind == VIEW_BOUND_SAME_MOVEMENT ||
+         kind == VIEW_BOUND_SAME_FAILURE || kind == VIEW_BOUND_SAME_TOOL;
+}
+
+static void now_put_amounts(struct html *h, enum budget_unit unit, int64_t used, int64_t limit) {
+  struct buf text = {0};
+  if (unit != BUDGET_COST)
+    buf_printf(&text, "%s ", budget_unit_name(unit));
+  budget_put_amount(&text, unit, used);
+  buf_puts(&text, " of ");
+  budget_put_amount(&text, unit, limit);
+  html_text(h, buf_view(&text));
+  buf_deinit(&text);
+}
+
+static void put_bound_words(struct html *h, const struct view_bound *b) {
+  const char *before, *after;
+  html_puts(h, bound_before(b));
+  if (b->of.n > 0)
+    html_said(h, b->of);
+  if (bound_around(b->kind, &before, &after)) {
+    html_printf(h, ": %s %lld of %lld%s", before, (long long)b->used, (long long)b->limit, after);
+    return;
+  }
+  html_puts(h, b->kind == VIEW_BOUND_MOVEMENTS ? "" : ": ");
+  if (view_bound_has_time(b->kind)) {
+    part_until(h, b->until_ms);
+  } else if (b->kind == VIEW_BOUND_STALL) {
+    struct buf text = {0};
+    view_put_time(&text, b->limit);
+    html_printf(h, "it ends after %s without output", buf_c(&text));
+    buf_deinit(&text);
+  } else {
+    now_put_amounts(h, b->unit, b->used, b->limit);
+  }
+}
+
+/* Marks a limit of which four fifths are used; budget.h warns from there on too. */
+static void mark_near(struct html *h, double used, double limit) {
+  double percent = limit > 0 ? used * 100 / limit : 0;
+  if (percent < 80)
+    return;
+  HTML(h, " <span class=mark>");
+  html_printf(h, "%lld %%", (long long)percent);
+  HTML(h, "</span>");
+}
+
+/* --- the budget of the day, of all sessions together --- */
+
+static bool names_provider(const struct view_session *v, struct str provider) {
+  for (size_t i = 0; i < v->turn_count; i++)
+    if (str_eq(v->turns[i].provider, provider))
+      return true;
+  for (size_t i = 0; i < v->movement_count; i++)
+    if (str_eq(v->movements[i].who, provider))
+      return true;
+  return false;
+}
+
+static void put_of_day(struct html *h, const json_t *limit) {
+  struct str provider = json_view(json_at(limit, "provider"));
+  enum budget_unit unit = budget_unit_of(json_view(json_at(limit, "unit")));
+  double used = json_number_value(json_at(limit, "used"));
+  double most = json_number_value(json_at(limit, "limit"));
+  double each = unit == BUDGET_COST ? 1e9 : 1;
+  if (unit == BUDGET_UNITS)
+    return;
+  HTML(h, "<div>");
+  html_puts(h, "today's budget");
+  if (provider.n > 0) {
+    html_puts(h, " of ");
+    html_said(h, provider);
+  }
+  html_puts(h, ": ");
+  now_put_amounts(h, unit, (int64_t)(used * each + 0.5), (int64_t)(most * each + 0.5));
+  mark_near(h, used, most);
+  HTML(h, "</div>");
+}
+
+static void put_day(struct html *h, const struct view_session *v, const json_t *day) {
+  size_t i;
+  json_t *limit;
+  json_array_foreach((json_t *)day, i, limit) {
+    struct str provider = json_view(json_at(limit, "provider"));
+    if (provider.n == 0 || names_provider(v, provider))
+      put_of_day(h, limit);
+  }
+}
+
+/* Shows what a session does or waits for, why, and its limits. day: limits of all sessions
+ * together, from daily_usage_json; or NULL. */
+static void part_now(struct html *h, const struct view_session *v, const json_t *day) {
+  bool over = view_session_is_over(v);
+  bool limits = v->bound_count > 0 || (!over && json_array_size(day) > 0);
+  HTML(h, "<dl id=now><dt>last change</dt><dd>");
+  part_when(h, v->last_ms);
+  HTML(h, "</dd>");
+  put_now(h, v);
+  put_reason(h, v);
+  if (limits)
+    HTML(h, "<dt>limits</dt><dd>");
+  for (size_t i = 0; i < v->bound_count; i++) {
+    HTML(h, "<div>");
+    put_bound_words(h, &v->bounds[i]);
+    mark_near(h, (double)v->bounds[i].used, (double)v->bounds[i].limit);
+    HTML(h, "</div>");
+  }
+  if (!over)
+    put_day(h, v, day);
+  if (limits)
+    HTML(h, "</dd>");
+  HTML(h, "</dl>");
+}
 
 /* --- a session --- */
 
 enum { GRAPH_ROW_COUNT = 100 }; /* if there are more movements than rows of a page */
-
-static size_t count_failed(const struct view_session *v) {
-  size_t n = 0;
-  for (size_t i = 0; i < v->turn_count; i++)
-    n += view_turn_failed(&v->turns[i]);
-  return n;
-}
 
 /* Returns the first of `count` turns to show: that of the last page, unless another was
  * requested. */
@@ -118,18 +472,6 @@ static void put_turns_choice(struct html *h, const struct view_session *v, bool 
   }
   put_turn_link(h, failed_near(v, 0, true), "N", "First failure");
   HTML(h, "</p>");
-}
-
-static void put_turns(struct html *h, const struct page_ask *ask, const struct view_session *v) {
-  size_t failed = count_failed(v), count = ask->only_failed ? failed : v->turn_count;
-  const struct part_which which = {.only_failed = ask->only_failed,
-                                   .first = first_turn(ask, count),
-                                   .max = LIMIT_WINDOW_ROW_COUNT};
-  HTML(h, "<h2>Turns</h2>");
-  put_turns_choice(h, v, ask->only_failed, failed);
-  put_turn_pages(h, &which, count);
-  if (count > 0 || !ask->only_failed)
-    part_turns(h, v, "", &which);
 }
 
 /* --- the calls that run --- */
@@ -229,18 +571,6 @@ static void put_call(struct html *h, const struct page_ask *ask, const struct vi
   HTML(h, "</section>");
 }
 
-static void put_calls(struct html *h, const struct page_ask *ask, const struct track *track) {
-  struct view_now now;
-  struct err ignored;
-  if (!view_now_read(&now, track, &ignored))
-    return;
-  if (now.count > 0)
-    HTML(h, "<h2>Now</h2>");
-  for (size_t i = 0; i < now.count; i++)
-    put_call(h, ask, &now.calls[i]);
-  view_now_deinit(&now);
-}
-
 /* Shows the session's questions, with forms for the answers. */
 static bool put_asked_now(struct html *h, const struct page_ask *ask) {
   json_t *list = json_array();
@@ -281,11 +611,11 @@ static void put_graph(struct html *h, const struct page_ask *ask, const struct v
                 first + 1, first + max, v->movement_count);
     HTML(h, "</p>");
   }
-  rails_table(h, &part);
+  graph_layout_table(h, &part);
 }
 
 static void put_session_body(struct html *h, const struct page_ask *ask,
-                             const struct view_session *v, const struct track *track) {
+                             const struct view_session *v, const struct record_index *track) {
   struct buf task = {0};
   part_banner(h, v);
   part_now(h, v, ask->day);
@@ -295,8 +625,16 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
       (v->asked || v->forked_from.n > 0) && !view_session_is_over(v) && put_asked_now(h, ask);
   if (ask->acts)
     part_acts(h, v, asks);
-  if (page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running"))
-    put_calls(h, ask, track);
+  bool runs = page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running");
+  struct view_running now;
+  struct err ignored;
+  if (runs && view_running_read(&now, track, &ignored)) {
+    if (now.count > 0)
+      HTML(h, "<h2>Now</h2>");
+    for (size_t i = 0; i < now.count; i++)
+      put_call(h, ask, &now.calls[i]);
+    view_running_deinit(&now);
+  }
   part_session_facts(h, v, NULL);
   part_find_form(h, STR(""));
   HTML(h, "<p><a href=workflow>Workflow and configuration</a> <a href=records>Raw records</a></p>"
@@ -319,44 +657,52 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
     buf_deinit(&pair);
     HTML(h, ">Compare with the session it was forked from</a></p>");
   }
-  put_turns(h, ask, v);
+  size_t failed = 0;
+  for (size_t i = 0; i < v->turn_count; i++)
+    failed += view_turn_failed(&v->turns[i]);
+  size_t count = ask->only_failed ? failed : v->turn_count;
+  const struct part_which which = {.only_failed = ask->only_failed,
+                                   .first = first_turn(ask, count),
+                                   .max = LIMIT_WINDOW_ROW_COUNT};
+  HTML(h, "<h2>Turns</h2>");
+  put_turns_choice(h, v, ask->only_failed, failed);
+  put_turn_pages(h, &which, count);
+  if (count > 0 || !ask->only_failed)
+    part_turns(h, v, "", &which);
   if (v->movement_count > 0)
     put_graph(h, ask, v);
   HTML(h, "<h2>Totals</h2>");
   part_totals(h, v);
 }
 
-/* Says so if the log is empty: it was killed as it started. */
-static void say_if_empty(const struct page_ask *ask, const struct store_ref *ref, struct err *err) {
-  struct brief b;
-  if (!brief_unread(&b, ref, NULL))
-    return;
-  if (strcmp(b.status, "empty") == 0)
-    (void)err_set(err, ERR_NOT_FOUND, "session %s was %s", ask->id, b.message);
-  brief_deinit(&b);
-}
-
-struct track *page_track(const struct page_ask *ask, struct track **own, struct err *err) {
+struct record_index *page_track(const struct page_ask *ask, struct record_index **own,
+                                struct err *err) {
   struct store_ref ref;
-  struct track *track = ask->track;
+  struct record_index *track = ask->track;
   *own = NULL;
   store_ref(&ask->store, ask->id, &ref);
   if (!store_is_there(&ref)) {
-    (void)err_set(err, ERR_NOT_FOUND, "there is no session %s", ask->id);
+    err_set(err, ERR_NOT_FOUND, "there is no session %s", ask->id);
     return NULL;
   }
   if (track == NULL)
-    track = *own = track_new(&ref);
-  if (track_read(track, err))
+    track = *own = record_index_new(&ref);
+  if (record_index_read(track, err))
     return track;
-  say_if_empty(ask, &ref, err);
-  track_free(*own);
+  /* An empty log is said to be one: its program was killed as it started. */
+  struct summary b;
+  if (summary_unread(&b, &ref, NULL)) {
+    if (strcmp(b.status, "empty") == 0)
+      err_set(err, ERR_NOT_FOUND, "session %s was %s", ask->id, b.message);
+    summary_deinit(&b);
+  }
+  record_index_free(*own);
   *own = NULL;
   return NULL;
 }
 
 unsigned page_session(const struct page_ask *ask, struct buf *out) {
-  struct track *own, *track;
+  struct record_index *own, *track;
   struct err err = {0};
   char title[80], watch[80];
   if ((track = page_track(ask, &own, &err)) == NULL)
@@ -366,43 +712,35 @@ unsigned page_session(const struct page_ask *ask, struct buf *out) {
   if (live != NULL)
     v.status = str_from(live->status);
   struct html h = page_html(ask, out);
-  (void)snprintf(title, sizeof title, "Session %s", ask->id);
-  (void)snprintf(watch, sizeof watch, "s/%s/events", ask->id);
+  print_into(title, sizeof title, "Session %s", ask->id);
+  print_into(watch, sizeof watch, "s/%s/events", ask->id);
   page_begin(&h, title, watch);
   put_session_body(&h, ask, &v, track);
   part_end_page(&h);
-  track_free(own);
+  record_index_free(own);
   return 200;
 }
 
 /* --- a judgment --- */
 
 /* Finds the nearest judged turn after a turn, or before it; 0: there is none. */
-static long judged_near(const struct book *book, long turn, bool behind) {
+static long judged_near(const struct verified_reader *book, long turn, bool behind) {
   long near = 0;
   for (size_t i = 0; i < book->place_count; i++) {
-    long one = book->places[i].kind == BOOK_JUDGMENT ? book->places[i].turn : 0;
+    long one = book->places[i].kind == VERIFIED_JUDGMENT ? book->places[i].turn : 0;
     if (one != 0 && one != turn && (one > turn) == behind && (near == 0 || (one < near) == behind))
       near = one;
   }
   return near;
 }
 
-static void put_neighbours(struct html *h, const struct track *track, long turn) {
-  HTML(h, "<p><a href=\"./\">The session</a>");
-  put_turn_link(h, judged_near(&track->book, turn, false), "p", "Previous judgment");
-  put_turn_link(h, judged_near(&track->book, turn, true), "n", "Next judgment");
-  put_turn_link(h, failed_near(&track->view, turn, false), "P", "Previous failure");
-  put_turn_link(h, failed_near(&track->view, turn, true), "N", "Next failure");
-  HTML(h, "</p>");
-}
-
 /* Makes the words MOVEMENT#N that name a turn in a command. */
-static bool turn_words(const struct book *book, long turn, struct buf *out, struct err *err) {
+static bool turn_words(const struct verified_reader *book, long turn, struct buf *out,
+                       struct err *err) {
   for (size_t i = 0; i < book->place_count; i++) {
-    if (book->places[i].turn != turn || book->places[i].kind != BOOK_TURN_START)
+    if (book->places[i].turn != turn || book->places[i].kind != VERIFIED_TURN_START)
       continue;
-    json_t *record = book_get(book, book->places[i].seq, err);
+    json_t *record = verified_get(book, book->places[i].seq, err);
     if (record == NULL)
       return false;
     const char *name = json_string_value(json_object_get(record, "movement"));
@@ -465,13 +803,19 @@ static void put_doubts(struct html *h, const json_t *judgment) {
   }
 }
 
-static void put_judgment(struct html *h, const struct page_ask *ask, const struct track *track,
-                         long turn, const struct view_told *told, const char *words) {
+static void put_judgment(struct html *h, const struct page_ask *ask,
+                         const struct record_index *track, long turn,
+                         const struct view_judgment *told, const char *words) {
   struct buf title = {0}, command = {0};
   buf_printf(&title, "Turn %ld: %s", turn, words);
   buf_printf(&command, "segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
-  put_neighbours(h, track, turn);
+  HTML(h, "<p><a href=\"./\">The session</a>");
+  put_turn_link(h, judged_near(&track->book, turn, false), "p", "Previous judgment");
+  put_turn_link(h, judged_near(&track->book, turn, true), "n", "Next judgment");
+  put_turn_link(h, failed_near(&track->view, turn, false), "P", "Previous failure");
+  put_turn_link(h, failed_near(&track->view, turn, true), "N", "Next failure");
+  HTML(h, "</p>");
   put_verdict_line(h, told->judgment);
   put_doubts(h, told->judgment);
   HTML(h, "<p>In a terminal: ");
@@ -479,7 +823,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   HTML(h, "</p>");
   part_banner(h, &track->view);
   part_told(h, told, buf_view(&command));
-  if (!ask->all && view_told_is_cut(told))
+  if (!ask->all && view_judgment_is_cut(told))
     HTML(h, "<p><a href=\"?all=1\">Show the full texts, up to 1 MiB each</a></p>");
   part_end_page(h);
   buf_deinit(&title);
@@ -487,25 +831,25 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
 }
 
 unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
-  struct track *own, *track;
-  struct view_told told;
+  struct record_index *own, *track;
+  struct view_judgment told;
   struct buf words = {0};
   struct err err = {0};
   long turn = 0;
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
-  const struct book *book = &track->book;
+  const struct verified_reader *book = &track->book;
   size_t max = ask->all ? PART_WHOLE_BYTES : LIMIT_WINDOW_TEXT_BYTES;
   bool ok = (str_to_long(str_from(ask->turn), &turn) && turn > 0) ||
             err_set(&err, ERR_NOT_FOUND, "\"%s\" is not a turn number", ask->turn);
   ok = ok && turn_words(book, turn, &words, &err) &&
-       view_told_read(&told, book, turn, max, max, &err);
+       view_judgment_read(&told, book, turn, max, max, &err);
   if (ok) {
     struct html h = page_html(ask, out);
     put_judgment(&h, ask, track, turn, &told, buf_c(&words));
-    view_told_deinit(&told);
+    view_judgment_deinit(&told);
   }
-  track_free(own);
+  record_index_free(own);
   buf_deinit(&words);
   return ok ? 200 : page_problem(ask, out, &err);
 }
@@ -517,12 +861,12 @@ unsigned page_integrity(const struct page_ask *ask, struct buf *out) {
   struct err err = {0};
   store_ref(&ask->store, ask->id, &ref);
   if (!store_is_there(&ref)) {
-    (void)err_set(&err, ERR_NOT_FOUND, "there is no session %s", ask->id);
+    err_set(&err, ERR_NOT_FOUND, "there is no session %s", ask->id);
     return page_problem(ask, out, &err);
   }
-  struct proof *proof = proof_new(&err);
-  bool ok = proof != NULL && proof_read(proof, &ref, &result, &err);
-  proof_free(proof);
+  struct verification *verification = verification_new(&err);
+  bool ok = verification != NULL && verification_read(verification, &ref, &result, &err);
+  verification_free(verification);
   if (!ok)
     return page_problem(ask, out, &err);
   struct html h = page_html(ask, out);

@@ -1,5 +1,4 @@
-/* page_session.h - declares, inside the pages (pages.h), those of one session and what all pages
- * share. */
+/* page_session.h - declares, inside the pages (pages.h), the single ones and what they share. */
 #ifndef SEGUE_WEB_PAGE_SESSION_H
 #define SEGUE_WEB_PAGE_SESSION_H
 
@@ -15,19 +14,18 @@ unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct 
 const struct page_live *page_live_of(const struct page_ask *ask, const char *id);
 
 /* Returns the session's track after a read: the given one, or else *own, which the caller frees. */
-struct track *page_track(const struct page_ask *ask, struct track **own, struct err *err);
+struct record_index *page_track(const struct page_ask *ask, struct record_index **own,
+                                struct err *err);
 
 unsigned page_session(const struct page_ask *ask, struct buf *out);
 unsigned page_judgment(const struct page_ask *ask, struct buf *out);
 unsigned page_integrity(const struct page_ask *ask, struct buf *out);
-unsigned page_changes(const struct page_ask *ask, struct buf *out);    /* page_changes.c */
-unsigned page_audit(const struct page_ask *ask, struct buf *out);      /* page_audit.c */
+unsigned page_changes(const struct page_ask *ask, struct buf *out);
+unsigned page_audit(const struct page_ask *ask, struct buf *out);
 unsigned page_audit_data(const struct page_ask *ask, struct buf *out); /* CSV, JSON */
-/* Writes the judgments behind a number, also as data (page_behind.c). */
+/* Writes the judgments behind a number, also as data. */
 unsigned page_behind(const struct page_ask *ask, struct buf *out);
 unsigned page_behind_data(const struct page_ask *ask, struct buf *out);
-unsigned page_providers(const struct page_ask *ask, struct buf *out); /* page_providers.c */
-/* page_raw.c */
 unsigned page_records(const struct page_ask *ask, struct buf *out);
 unsigned page_text(const struct page_ask *ask, struct buf *out);
 unsigned page_find(const struct page_ask *ask, struct buf *out);

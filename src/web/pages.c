@@ -3,56 +3,188 @@
 
 #include "base/limits.h"
 #include "core/record.h"
+#include "format/json_object.h"
+#include "store/filter.h"
 #include "store/inbox.h"
-#include "store/select.h"
-#include "view/asked.h"
-#include "view/proof.h"
-#include "view/words.h"
+#include "view/number_format.h"
+#include "view/question.h"
 #include "web/compare_page.h"
 #include "web/page_session.h"
 #include "web/parts.h"
-#include "web/rails.h"
 
-#include <stdio.h>
 #include <string.h>
 
-struct html page_html(const struct page_ask *ask, struct buf *out) {
-  return (struct html){.out = out,
-                       .root = ask->root,
-                       .session = ask->id,
-                       .daemon = ask->daemon,
-                       .now_ms = ask->now_ms};
+/* --- providers --- */
+
+/* Writes what holds calls back now, such as "cooldown, 4 min 10 s left". */
+static void put_countdown(struct html *h, const struct page_ask *ask, const char *what,
+                          struct str until) {
+  struct buf left = {0};
+  char text[RECORD_TIME_BYTES];
+  int64_t ms;
+  if (until.n == 0 || until.n >= sizeof text)
+    return;
+  memcpy(text, until.p, until.n);
+  text[until.n] = '\0';
+  if (!record_time_parse(text, &ms))
+    return;
+  view_put_time(&left, ms > ask->now_ms ? ms - ask->now_ms : 0);
+  HTML(h, "<span class=\"status warn\" ");
+  HTML_ATTR(h, "title", until);
+  HTML(h, ">\xE2\x97\x86 ");
+  html_printf(h, "%s, %s left", what, buf_c(&left));
+  HTML(h, "</span><br>");
+  buf_deinit(&left);
 }
 
-void page_begin(struct html *h, const char *title, const char *watch) {
+static void put_state(struct html *h, const struct page_ask *ask, const json_t *p) {
+  struct str circuit = json_view_at(p, "circuit");
+  put_countdown(h, ask, "cooldown", json_view_at(p, "cooldown_until"));
+  put_countdown(h, ask, "circuit open", json_view_at(p, "circuit_until"));
+  if (str_eq_c(circuit, "trying"))
+    HTML(h, "<span class=\"status warn\">\xE2\x97\x86 the next call will try it</span><br>");
+  if (json_is_false(json_at(p, "usable"))) {
+    HTML(h, "<span class=\"status dim\">\xE2\x97\x8B not usable</span>");
+    if (json_view_at(p, "problem").n > 0) {
+      HTML(h, "<br><span class=dim>");
+      html_said(h, json_view_at(p, "problem"));
+      HTML(h, "</span>");
+    }
+  } else if (json_is_null(json_at(p, "usable")) && json_view_at(p, "cooldown_until").n == 0) {
+    HTML(h, "<span class=\"status dim\">\xE2\x97\x8B unknown until its next call</span>");
+  } else if (str_eq_c(circuit, "closed") && json_view_at(p, "cooldown_until").n == 0) {
+    HTML(h, "<span class=\"status good\">\xE2\x9C\x93 ready</span>");
+  }
+}
+
+static void put_provider_errors(struct html *h, const json_t *p) {
+  const json_t *last = json_at(p, "last_error");
+  const char *class;
+  json_t *n;
+  const char *gap = "";
+  json_object_foreach(json_object_get(p, "errors"), class, n) {
+    html_printf(h, "%s%s %lld", gap, class, (long long)json_integer_value(n));
+    gap = ", ";
+  }
+  if (!json_is_object(last))
+    return;
+  HTML(h, "<br><span class=dim>last ");
+  part_time(h, json_view_at(last, "at"));
+  html_puts(h, ": ");
+  html_said(h, json_view_at(last, "message"));
+  HTML(h, "</span>");
+}
+
+static void put_provider(struct html *h, const struct page_ask *ask, const json_t *p) {
+  long long places = json_integer_value(json_at(p, "places"));
+  HTML(h, "<tr");
+  html_attr_printf(h, "id", "p-%.*s", STR_ARG(json_view_at(p, "name")));
+  HTML(h, "><th scope=row>");
+  html_said(h, json_view_at(p, "name"));
+  HTML(h, "</th><td>");
+  put_state(h, ask, p);
+  HTML(h, "</td><td class=n>");
+  html_printf(h, "%lld", (long long)json_integer_value(json_at(p, "calls")));
+  if (places > 0)
+    html_printf(h, " of %lld", places);
+  HTML(h, "</td><td class=n>");
+  html_printf(h, "%lld", (long long)json_integer_value(json_at(p, "waiting")));
+  HTML(h, "</td><td>");
+  put_provider_errors(h, p);
+  HTML(h, "</td><td>");
+  html_said(h, json_view_at(p, "kind"));
+  HTML(h, "<br><span class=dim>");
+  html_said(h, json_view_at(p, "program"));
+  HTML(h, "</span></td><td>");
+  html_said(h, json_view_at(p, "version"));
+  HTML(h, "</td><td>");
+  html_said(h, json_view_at(p, "login"));
+  HTML(h, "</td></tr>");
+}
+
+/* Returns true for a program that is not installed here and that no call waits for. */
+static bool is_absent(const json_t *p) {
+  return json_is_false(json_at(p, "installed")) && json_integer_value(json_at(p, "waiting")) == 0;
+}
+
+static void put_absent(struct html *h, const struct page_ask *ask) {
+  size_t i, count = 0;
+  json_t *p;
+  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+    count += is_absent(p);
+  }
+  if (count == 0)
+    return;
+  HTML(h, "<details id=absent><summary>");
+  html_printf(h, "%zu not installed", count);
+  HTML(h, "</summary><dl>");
+  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+    char name[64];
+    if (!is_absent(p))
+      continue;
+    print_into(name, sizeof name, STR_FMT, STR_ARG(json_view_at(p, "name")));
+    part_fact(h, name, json_view_at(p, "problem"));
+  }
+  HTML(h, "</dl></details>");
+}
+
+static void fact_number(struct html *h, const char *name, const json_t *value) {
   struct buf text = {0};
-  bool names = h->session != NULL && h->session[0] != '\0' && strstr(title, h->session) == NULL;
-  buf_printf(&text, "%s%s%s - segue", title, names ? " - " : "", names ? h->session : "");
-  part_begin_page(h, buf_view(&text), watch);
-  HTML(h, "<h1>");
-  html_puts(h, title);
-  HTML(h, "</h1>");
+  if (json_is_integer(value))
+    buf_printf(&text, "%lld", (long long)json_integer_value(value));
+  part_fact(h, name, buf_view(&text));
   buf_deinit(&text);
 }
 
-/* Writes a page that says why the requested one cannot be shown. */
-unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err) {
-  struct html h = page_html(ask, out);
-  page_begin(&h, "Not found", NULL);
-  HTML(&h, "<p class=banner role=alert>");
-  html_said(&h, str_from(err->text));
-  HTML(&h, "</p>");
-  part_end_page(&h);
-  return 404;
+static void put_daemon(struct html *h, const json_t *d) {
+  const json_t *free_bytes = json_at(d, "disk_free_bytes");
+  struct buf text = {0};
+  if (json_is_integer(free_bytes))
+    buf_printf(&text, "%.1f GB free", (double)json_integer_value(free_bytes) / 1e9);
+  HTML(h, "<h2>Daemon</h2><dl>");
+  part_fact(h, "version", json_view_at(d, "version"));
+  part_fact(h, "status", json_view_at(d, "status"));
+  HTML(h, "<dt>started</dt><dd>");
+  part_time(h, json_view_at(d, "started"));
+  HTML(h, "</dd>");
+  fact_number(h, "process", json_at(d, "pid"));
+  fact_number(h, "running", json_at(json_at(d, "sessions"), "running"));
+  fact_number(h, "queued", json_at(json_at(d, "sessions"), "queued"));
+  fact_number(h, "limit", json_at(json_at(d, "sessions"), "max"));
+  part_fact(h, "logs", json_view_at(d, "logs"));
+  part_fact(h, "disk", buf_view(&text));
+  HTML(h, "</dl>");
+  buf_deinit(&text);
 }
 
-/* Finds the daemon's status of a session. Returns NULL if the log alone says it all. */
-const struct page_live *page_live_of(const struct page_ask *ask, const char *id) {
-  for (size_t i = 0; i < ask->live_count; i++)
-    if (strcmp(ask->live[i].id, id) == 0)
-      return &ask->live[i];
-  return NULL;
+static unsigned page_providers(const struct page_ask *ask, struct buf *out) {
+  struct html h = page_html(ask, out);
+  struct err err = {0};
+  size_t i;
+  json_t *p;
+  if (ask->about == NULL) {
+    err_set(&err, ERR_NOT_FOUND, "no daemon is running here: segue providers lists the providers");
+    return page_problem(ask, out, &err);
+  }
+  page_begin(&h, "Providers", "events");
+  HTML(&h, "<div class=wide tabindex=0 role=region aria-label=Providers><table><thead><tr>"
+           "<th scope=col>provider</th><th scope=col>state</th><th scope=col class=n>calls now</th>"
+           "<th scope=col class=n>waiting</th><th scope=col>errors in the last hour</th>"
+           "<th scope=col>kind, program</th><th scope=col>version</th><th "
+           "scope=col>login</th></tr></thead><tbody>");
+  for (int usable = 1; usable >= 0; usable--)
+    json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+      if (!is_absent(p) && json_is_false(json_at(p, "usable")) == !usable)
+        put_provider(&h, ask, p);
+    }
+  HTML(&h, "</tbody></table></div>");
+  put_absent(&h, ask);
+  put_daemon(&h, json_at(ask->about, "daemon"));
+  part_end_page(&h);
+  return 200;
 }
+
+/* --- the pages --- */
 
 /* --- sessions --- */
 
@@ -71,7 +203,7 @@ static void put_filter(struct html *h, const struct page_ask *ask) {
   HTML(h, "></label> <button>Show</button></form>");
 }
 
-static void put_session_counts(struct html *h, const struct view_folder *f,
+static void put_session_counts(struct html *h, const struct session_list *f,
                                const struct page_ask *ask) {
   HTML(h, "<p id=counts role=status>");
   html_printf(h, "%zu session%s%s", f->count, f->count == 1 ? "" : "s",
@@ -96,17 +228,16 @@ static void put_more(struct html *h, const struct page_ask *ask, const char *nex
 static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct view_filter filter;
-  struct view_folder f = {0};
+  struct session_list f = {0};
   struct err err = {0};
   bool ok = view_filter_read(&filter, ask->q, ask->now_ms, &err);
   filter.before = ask->before[0] ? ask->before : NULL;
   filter.max = LIMIT_WINDOW_ROW_COUNT;
-  filter.listed = ask->listed;
   filter.stands = page_stands;
   filter.ctx = ask;
   ok = ok && (view_sort_read(ask->sort, &filter.sort, &filter.least_first) ||
               err_set(&err, ERR_USAGE, "cannot sort sessions by %.30s", ask->sort));
-  ok = ok && (!store_exists(&ask->store) || view_folder_page(&f, &ask->store, &filter, &err));
+  ok = ok && (!store_exists(&ask->store) || session_list_page(&f, &ask->store, &filter, &err));
   page_begin(&h, "Sessions", "events");
   put_filter(&h, ask);
   if (!ok) {
@@ -134,7 +265,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   }
   part_end_page(&h);
-  view_folder_deinit(&f);
+  session_list_deinit(&f);
   return 200;
 }
 
@@ -190,7 +321,7 @@ static bool row_is_listed(const struct view_row *row, const json_t *questions) {
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct view_filter filter;
-  struct view_folder f = {0};
+  struct session_list f = {0};
   struct err err = {0};
   char title[40];
   size_t waiting = 0;
@@ -198,17 +329,15 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
                         &err))
     return page_problem(ask, out, &err);
   filter.max = LIMIT_WINDOW_ROW_COUNT;
-  filter.listed = ask->listed;
   filter.stands = page_stands;
   filter.ctx = ask;
-  if (store_exists(&ask->store) && !view_folder_page(&f, &ask->store, &filter, &err))
+  if (store_exists(&ask->store) && !session_list_page(&f, &ask->store, &filter, &err))
     return page_problem(ask, out, &err);
-  json_t *questions =
-      store_exists(&ask->store) ? inbox_list(&ask->store, ask->listed, NULL, NULL, &err) : NULL;
+  json_t *questions = store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : NULL;
   waiting = json_array_size(questions);
   for (size_t i = 0; i < f.count; i++)
     waiting += row_is_listed(&f.rows[i], questions);
-  (void)snprintf(title, sizeof title, "Inbox (%zu%s)", waiting, f.next[0] ? "+" : "");
+  print_into(title, sizeof title, "Inbox (%zu%s)", waiting, f.next[0] ? "+" : "");
   page_begin(&h, title, "events");
   if (questions != NULL)
     view_asked_add(&ask->store, questions);
@@ -222,7 +351,7 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
     HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
   part_end_page(&h);
   json_decref(questions);
-  view_folder_deinit(&f);
+  session_list_deinit(&f);
   return 200;
 }
 

@@ -1,7 +1,7 @@
 /* pages.h - writes the pages of the window from logs: whole documents, each with its own address.
  *
  *   status = page_write(&ask, &out)     appends the page; 200, or 404 with a page that says why
- * It reads logs, so never call it on a loop. Between two pages only `track` and `listed` are kept.
+ * It reads logs, so never call it on a loop. Between two pages only `track` is kept.
  * Actions are offered only if `acts` is set; a script (page.mjs) requests them. */
 #ifndef SEGUE_WEB_PAGES_H
 #define SEGUE_WEB_PAGES_H
@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "store/store.h"
-#include "view/track.h"
+#include "view/record_index.h"
 
 enum page_kind {
   PAGE_SESSIONS,
@@ -47,17 +47,16 @@ struct page_said { /* the end of a running call's output; texts are malloc'd */
 struct page_ask {
   enum page_kind kind;
   struct store store;
-  struct track *track;     /* the session's, lent for this page; NULL: its log is read anew */
-  struct listed *listed;   /* the same for a list of sessions (view/folder.h) */
-  char root[48];           /* start of all addresses: "/w/RANDOM/" */
-  char id[STORE_ID_BYTES]; /* the session's id */
-  char turn[24];           /* its number, as it was given */
+  struct record_index *track; /* the session's, lent for this page; NULL: its log is read anew */
+  char root[48];              /* start of all addresses: "/w/RANDOM/" */
+  char id[STORE_ID_BYTES];    /* the session's id */
+  char turn[24];              /* its number, as it was given */
   char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* the two sessions compared */
   char q[1024]; /* the filter or search text as a person wrote it; longer than either may be */
   char before[40], from[24]; /* where a page of a list, or a piece of a text, begins */
   char ref[256];             /* for PAGE_TEXT: where the text is, such as 33#/text */
   char sort[24];             /* sessions by started, took, tokens, cost, turns; "-": ascending */
-  char of[16], what[16];     /* for PAGE_BEHIND: the number (audit/behind.h), and its keys */
+  char of[16], what[16];     /* for PAGE_BEHIND: the number (audit/drilldown.h), and its keys */
   char keys[3][LIMIT_AUDIT_NAME_BYTES + 1];
   bool only_failed;       /* only the session's failed turns */
   bool all;               /* texts are not cut */

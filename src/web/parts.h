@@ -6,16 +6,14 @@
 #define SEGUE_WEB_PARTS_H
 
 #include "audit/verify.h"
-#include "view/folder.h"
-#include "view/session.h"
-#include "view/told.h"
+#include "view/judgment.h"
+#include "view/session_list.h"
+#include "view/session_view.h"
 #include "web/html.h"
 
 /* Begins a page that is one file: its style is inside, allowed by its hash. */
 void part_begin_file(struct html *h, struct str title);
 void part_end_file(struct html *h);
-/* Begins a page of the window. watch: the address, below the root, of its changes; or NULL. */
-void part_begin_page(struct html *h, struct str title, const char *watch);
 void part_end_page(struct html *h);
 
 /* Gives a drawing its size in a file, which may be read without its style. */
@@ -24,8 +22,6 @@ void part_bare_size(struct html *h, int width, int height);
 /* Writes a time as an age, with the full time in a tooltip; in a file, and for a future time, in
  * full. */
 void part_when(struct html *h, int64_t real_ms);
-/* Writes the same in a table cell. */
-void part_when_cell(struct html *h, int64_t real_ms);
 /* Writes "since 3 min", "in 5 min" or, when it has passed, "5 min ago", with the full time
  * likewise. */
 void part_since(struct html *h, int64_t real_ms);
@@ -53,12 +49,11 @@ void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut);
 /* Writes one row of a name and its value. */
 void part_fact(struct html *h, const char *name, struct str value);
 void part_status(struct html *h, struct str status, enum view_class class);
-void part_status_cell(struct html *h, struct str status, enum view_class class);
 
 /* These write a session: facts, turns on a time axis, sums. links: to the judgments in this
  * file. */
 void part_session_facts(struct html *h, const struct view_session *v,
-                        const struct verify_result *proof);
+                        const struct verify_result *verification);
 struct part_which {  /* selects turns of a session */
   bool only_failed;  /* only if view_turn_failed */
   size_t first, max; /* from the first-th selected turn on, at most max */
@@ -78,27 +73,20 @@ void part_banner(struct html *h, const struct view_session *v);
  * one. */
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
 
-/* Shows what a session does or waits for, why, and its limits. day: limits of all sessions
- * together, from day_book_json; or NULL. */
-void part_now(struct html *h, const struct view_session *v, const json_t *day);
-
 /* Writes the search field for texts of a session. text: what was searched for. */
 void part_find_form(struct html *h, struct str text);
 
-/* Writes the forms for what may be done with the session; nothing where nothing may be. asks: it
- * waits for an answer, with which it continues. */
-void part_acts(struct html *h, const struct view_session *v, bool asks);
 /* Writes the form that resumes a stopped session from a page that is not its own. */
 void part_resume(struct html *h, const char *id, struct str status);
 /* Writes the place that shows how an action ended; once on each page with actions. */
 void part_acted(struct html *h);
 
-/* Lists the questions that wait for people (store/inbox.h, view/asked.h). acts: with answer
+/* Lists the questions that wait for people (store/inbox.h, view/question.h). acts: with answer
  * forms. */
 void part_questions(struct html *h, const json_t *list, bool acts);
 
 /* Writes one judgment. command: prints all of it, for texts that were cut. */
-void part_told(struct html *h, const struct view_told *told, struct str command);
+void part_told(struct html *h, const struct view_judgment *told, struct str command);
 
 /* These write many sessions: the rows of one class, and the tables of their audit. class:
  * VIEW_CLASS_COUNT takes all; in the window each row leads to its session. order: how rows are
@@ -110,11 +98,9 @@ struct part_order {
 };
 /* Explains the bars in the rows. */
 void part_methods_key(struct html *h);
-void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
+void part_rows(struct html *h, const struct session_list *f, enum view_class class,
                const struct part_order *order);
 /* Writes an audit. In the window each number leads to its judgments. q: the filter. */
-void part_audit(struct html *h, const struct census *c, struct str q);
-struct agree;
-void part_agree(struct html *h, const struct agree *a);
+void part_audit(struct html *h, const struct aggregate *c, struct str q);
 
 #endif

@@ -1,15 +1,230 @@
 /* Writes what waits for a person's answer, with the forms for it. */
 #include "core/record.h"
 #include "format/json_object.h"
-#include "view/words.h"
-#include "web/answer_form.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
+#include "web/html.h"
 #include "web/parts.h"
 
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
-static struct str question_word(const json_t *item, const char *key) {
-  return json_view(json_object_get(item, key));
+/* --- the fields of an answer --- */
+
+/* Writes the fields of an answer that a schema describes: one for each property with a plain form
+ * (a text, a number, yes or no, one of several), and a JSON field for any other.
+ *
+ * page.mjs puts them together: data-key is the property as JSON, data-form says how the field's
+ * value becomes JSON (text, or json: it already is JSON). The daemon checks the answer. */
+
+enum { MAX_FIELDS = 40, MAX_WORDS = 50, LONG_TEXT = 200 };
+
+/* Writes JSON in pure ASCII, which no cleaning changes. */
+static void attr_json(struct html *h, bool key, const json_t *value) {
+  char *text = json_dump_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
+  if (key)
+    HTML_ATTR(h, "data-key", str_from(text ? text : ""));
+  else
+    HTML_ATTR(h, "value", str_from(text ? text : ""));
+  free(text);
 }
+
+/* Writes the attributes that say which property a field is for, and whether it is required. */
+static void field_is(struct html *h, const char *form, const char *property, bool required) {
+  HTML_ATTR(h, "data-form", str_from(form));
+  if (property != NULL) {
+    json_t *key = json_string(property);
+    attr_json(h, true, key);
+    json_decref(key);
+  }
+  if (required)
+    HTML(h, " required");
+}
+
+static bool is_type(const json_t *schema, const char *name) {
+  return str_eq_c(json_view(json_at(schema, "type")), name);
+}
+
+static void put_word(struct html *h, const json_t *word, const json_t *otherwise) {
+  HTML(h, "<option");
+  attr_json(h, false, word);
+  if (otherwise != NULL && json_same(word, otherwise))
+    HTML(h, " selected");
+  HTML(h, ">");
+  if (json_is_string(word)) {
+    html_text(h, json_view(word));
+  } else {
+    struct buf text = {0};
+    json_write(word, &text);
+    html_text(h, buf_view(&text));
+    buf_deinit(&text);
+  }
+  HTML(h, "</option>");
+}
+
+/* Writes a choice of one value from several. */
+static void put_select(struct html *h, const json_t *words, const json_t *schema,
+                       const char *property, bool required) {
+  size_t i;
+  json_t *word;
+  HTML(h, "<select");
+  field_is(h, "json", property, required);
+  HTML(h, "><option value=\"\"></option>");
+  json_array_foreach((json_t *)words, i, word) {
+    put_word(h, word, json_at(schema, "default"));
+  }
+  HTML(h, "</select>");
+}
+
+static void number_attr(struct html *h, const json_t *schema, const char *key, bool least) {
+  const json_t *bound = json_object_get(schema, key);
+  if (!json_is_number(bound))
+    return;
+  if (least)
+    html_attr_printf(h, "min", "%.15g", json_number_value(bound));
+  else
+    html_attr_printf(h, "max", "%.15g", json_number_value(bound));
+}
+
+static void put_number_field(struct html *h, const json_t *schema, const char *property,
+                             bool required) {
+  const json_t *otherwise = json_at(schema, "default");
+  HTML(h, "<input type=number");
+  HTML_ATTR(h, "step", is_type(schema, "integer") ? STR("1") : STR("any"));
+  number_attr(h, schema, "minimum", true);
+  number_attr(h, schema, "maximum", false);
+  if (json_is_number(otherwise))
+    html_attr_printf(h, "value", "%.15g", json_number_value(otherwise));
+  field_is(h, "json", property, required);
+  HTML(h, ">");
+}
+
+static void put_text_field(struct html *h, const json_t *schema, const char *property,
+                           bool required) {
+  json_int_t max = json_integer_value(json_at(schema, "maxLength"));
+  struct str otherwise = json_view(json_at(schema, "default"));
+  bool date = str_eq_c(json_view(json_at(schema, "format")), "date");
+  bool line = date || json_at(schema, "pattern") != NULL || json_at(schema, "format") != NULL ||
+              (max > 0 && max <= LONG_TEXT);
+  if (line)
+    HTML(h, "<input size=40 autocomplete=off");
+  else
+    HTML(h, "<textarea rows=2 cols=60");
+  if (date)
+    HTML(h, " type=date");
+  if (max > 0)
+    html_attr_printf(h, "maxlength", "%lld", (long long)max);
+  field_is(h, "text", property, required);
+  if (line) {
+    HTML_ATTR(h, "value", otherwise);
+    HTML(h, ">");
+    return;
+  }
+  HTML(h, ">");
+  html_text(h, otherwise);
+  HTML(h, "</textarea>");
+}
+
+static void put_json_field(struct html *h, const json_t *schema, const char *property,
+                           bool required) {
+  struct buf text = {0};
+  if (json_at(schema, "default") != NULL)
+    json_write(json_at(schema, "default"), &text);
+  HTML(h, "<textarea rows=3 cols=60 spellcheck=false");
+  field_is(h, "json", property, required);
+  HTML(h, ">");
+  html_text(h, buf_view(&text));
+  HTML(h, "</textarea>");
+  buf_clear(&text);
+  json_write(schema, &text);
+  HTML(h, "<br><span class=dim>as JSON that matches ");
+  html_text(h, buf_view(&text));
+  HTML(h, "</span>");
+  buf_deinit(&text);
+}
+
+/* Writes the field itself. With property NULL it is for the whole answer. */
+static void put_field(struct html *h, const json_t *schema, const char *property, bool required) {
+  const json_t *words = json_at(schema, "enum");
+  size_t n = json_array_size(words);
+  if (n > 0 && n <= MAX_WORDS) {
+    put_select(h, words, schema, property, required);
+  } else if (n == 0 && is_type(schema, "boolean")) {
+    const json_t *otherwise = json_at(schema, "default");
+    HTML(h, "<select");
+    field_is(h, "json", property, required);
+    HTML(h, "><option value=\"\"></option><option value=true");
+    if (json_is_true(otherwise))
+      HTML(h, " selected");
+    HTML(h, ">yes</option><option value=false");
+    if (json_is_false(otherwise))
+      HTML(h, " selected");
+    HTML(h, ">no</option></select>");
+  } else if (n == 0 && (is_type(schema, "number") || is_type(schema, "integer"))) {
+    put_number_field(h, schema, property, required);
+  } else if (n == 0 && is_type(schema, "string")) {
+    put_text_field(h, schema, property, required);
+  } else {
+    put_json_field(h, schema, property, required);
+  }
+}
+
+static bool field_is_required(const json_t *schema, const char *property) {
+  size_t i;
+  json_t *name;
+  json_array_foreach(json_at(schema, "required"), i, name) {
+    if (str_eq_c(json_view(name), property))
+      return true;
+  }
+  return false;
+}
+
+/* Writes a property's title, or else its name, then its field and description. */
+static void put_property_field(struct html *h, const json_t *schema, const char *name,
+                               bool required) {
+  struct str title = json_view(json_at(schema, "title"));
+  struct str about = json_view(json_at(schema, "description"));
+  HTML(h, "<p><label><span class=name>");
+  html_said(h, title.n > 0 ? title : str_from(name));
+  html_puts(h, required ? "" : " (optional)");
+  HTML(h, "</span> ");
+  put_field(h, schema, name, required);
+  HTML(h, "</label>");
+  if (about.n > 0) {
+    HTML(h, "<br><span class=dim>");
+    html_said(h, about);
+    HTML(h, "</span>");
+  }
+  HTML(h, "</p>");
+}
+
+/* Returns whether an answer can have nothing but the schema's properties. */
+static bool is_plain_object(const json_t *schema) {
+  static const char *const others[] = {
+      "$ref", "allOf", "anyOf", "oneOf", "not", "if", "patternProperties"};
+  size_t n = json_object_size(json_at(schema, "properties"));
+  for (size_t i = 0; i < ARRAY_LEN(others); i++)
+    if (json_object_get(schema, others[i]) != NULL)
+      return false;
+  return is_type(schema, "object") && n > 0 && n <= MAX_FIELDS;
+}
+
+static void answer_form_fields(struct html *h, const json_t *schema) {
+  const char *name;
+  json_t *of;
+  if (!is_plain_object(schema)) {
+    HTML(h, "<p><label>Answer<br>");
+    put_field(h, schema, NULL, true);
+    HTML(h, "</label></p>");
+    return;
+  }
+  json_object_foreach(json_object_get(schema, "properties"), name, of) {
+    put_property_field(h, of, name, field_is_required(schema, name));
+  }
+}
+
+/* --- questions --- */
 
 static void put_said_list(struct html *h, const char *name, const json_t *list,
                           const char *between) {
@@ -31,16 +246,16 @@ static void put_would_run(struct html *h, const json_t *runs) {
   if (runs == NULL)
     return;
   put_said_list(h, "would run:", json_at(runs, "command"), " ");
-  if (question_word(runs, "provider").n > 0) {
+  if (json_view_at(runs, "provider").n > 0) {
     HTML(h, "<p class=dim>would ask ");
-    html_said(h, question_word(runs, "provider"));
+    html_said(h, json_view_at(runs, "provider"));
     html_puts(h, " with permission ");
-    html_said(h, question_word(runs, "permission"));
+    html_said(h, json_view_at(runs, "permission"));
     HTML(h, "</p>");
   }
-  if (question_word(runs, "instruction").n > 0) {
+  if (json_view_at(runs, "instruction").n > 0) {
     HTML(h, "<pre>");
-    html_text(h, question_word(runs, "instruction"));
+    html_text(h, json_view_at(runs, "instruction"));
     HTML(h, "</pre>");
   }
 }
@@ -48,30 +263,16 @@ static void put_would_run(struct html *h, const json_t *runs) {
 /* Begins a form whose answer applies to this very question. */
 static void begin_form(struct html *h, const json_t *item, const char *what) {
   HTML(h, "<form");
-  html_attr_printf(h, "data-act", "s/%s/%s", question_word(item, "id").p, what);
+  html_attr_printf(h, "data-act", "s/%s/%s", json_view_at(item, "id").p, what);
   HTML(h, "><p><input type=hidden name=question data-number");
   html_attr_printf(h, "value", "%lld", (long long)json_integer_value(json_at(item, "question")));
   HTML(h, "><input type=hidden name=movement");
-  HTML_ATTR(h, "value", question_word(item, "movement"));
+  HTML_ATTR(h, "value", json_view_at(item, "movement"));
   HTML(h, ">");
 }
 
-static void put_choices(struct html *h, const json_t *item) {
-  size_t i;
-  json_t *text;
-  HTML(h, "<label>Answer <select name=choice data-number>");
-  json_array_foreach(json_at(item, "choices"), i, text) {
-    HTML(h, "<option");
-    html_attr_printf(h, "value", "%zu", i + 1);
-    HTML(h, ">");
-    html_text(h, json_view(text));
-    HTML(h, "</option>");
-  }
-  HTML(h, "</select></label> <button>Answer</button></p></form>");
-}
-
 static void put_answer_forms(struct html *h, const json_t *item) {
-  if (str_eq_c(question_word(item, "kind"), "approve")) {
+  if (str_eq_c(json_view_at(item, "kind"), "approve")) {
     begin_form(h, item, "approve");
     HTML(h, "<label>because <input name=reason size=40 maxlength=4000></label> "
             "<button>Approve</button></p></form>");
@@ -82,7 +283,17 @@ static void put_answer_forms(struct html *h, const json_t *item) {
   }
   begin_form(h, item, "answer");
   if (json_array_size(json_at(item, "choices")) > 0) {
-    put_choices(h, item);
+    size_t i;
+    json_t *text;
+    HTML(h, "<label>Answer <select name=choice data-number>");
+    json_array_foreach(json_at(item, "choices"), i, text) {
+      HTML(h, "<option");
+      html_attr_printf(h, "value", "%zu", i + 1);
+      HTML(h, ">");
+      html_text(h, json_view(text));
+      HTML(h, "</option>");
+    }
+    HTML(h, "</select></label> <button>Answer</button></p></form>");
   } else if (json_at(item, "schema") != NULL) {
     HTML(h, "</p>");
     answer_form_fields(h, json_at(item, "schema"));
@@ -106,58 +317,58 @@ static void put_asked_files(struct html *h, const json_t *item) {
     if (json_at(file, "more") != NULL)
       html_printf(h, "and %lld more", (long long)json_integer_value(json_at(file, "more")));
     else
-      html_said(h, question_word(file, "path"));
+      html_said(h, json_view_at(file, "path"));
     if (json_at(file, "added") != NULL || json_at(file, "removed") != NULL)
       html_printf(h, " +%lld -%lld", (long long)json_integer_value(json_at(file, "added")),
                   (long long)json_integer_value(json_at(file, "removed")));
     HTML(h, "</li>");
   }
   HTML(h, "</ul><p><a");
-  HTML_LINK(h, "/s/", question_word(item, "id"), "/changes");
+  HTML_LINK(h, "/s/", json_view_at(item, "id"), "/changes");
   HTML(h, ">Show the changed lines</a></p>");
 }
 
 static void put_last_words(struct html *h, const json_t *item) {
   long long turn = (long long)json_integer_value(json_at(item, "words_turn"));
-  if (question_word(item, "words").n == 0)
+  if (json_view_at(item, "words").n == 0)
     return;
   HTML(h, "<details");
-  html_attr_printf(h, "id", "last-%s-%lld", question_word(item, "id").p,
+  html_attr_printf(h, "id", "last-%s-%lld", json_view_at(item, "id").p,
                    (long long)json_integer_value(json_at(item, "question")));
   HTML(h, "><summary>");
   html_printf(h, "Last words before the question, in turn %lld", turn);
   HTML(h, "</summary><pre>");
   if (json_is_true(json_at(item, "words_cut")))
     html_puts(h, "... ");
-  html_text(h, question_word(item, "words"));
+  html_text(h, json_view_at(item, "words"));
   HTML(h, "</pre></details>");
 }
 
 static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML(h, "<article");
-  html_attr_printf(h, "id", "q-%s-%lld", question_word(item, "id").p,
+  html_attr_printf(h, "id", "q-%s-%lld", json_view_at(item, "id").p,
                    (long long)json_integer_value(json_at(item, "question")));
   HTML(h, "><h2><a");
-  HTML_LINK(h, "/s/", question_word(item, "id"), "/");
+  HTML_LINK(h, "/s/", json_view_at(item, "id"), "/");
   HTML(h, ">");
-  html_said(h, question_word(item, "movement"));
+  html_said(h, json_view_at(item, "movement"));
   HTML(h, "</a> in workflow ");
-  html_said(h, question_word(item, "workflow"));
+  html_said(h, json_view_at(item, "workflow"));
   HTML(h, "</h2>");
-  if (question_word(item, "task").n > 0) {
+  if (json_view_at(item, "task").n > 0) {
     HTML(h, "<p class=dim>task: ");
-    html_said(h, question_word(item, "task"));
+    html_said(h, json_view_at(item, "task"));
     HTML(h, "</p>");
   }
   HTML(h, "<pre>");
-  html_text(h, question_word(item, "text"));
+  html_text(h, json_view_at(item, "text"));
   HTML(h, "</pre><p class=dim>asked ");
-  part_time(h, question_word(item, "since"));
-  if (question_word(item, "until").n > 0) {
+  part_time(h, json_view_at(item, "since"));
+  if (json_view_at(item, "until").n > 0) {
     html_puts(h, ", until ");
-    part_time(h, question_word(item, "until"));
+    part_time(h, json_view_at(item, "until"));
     html_puts(h, "; then: ");
-    html_said(h, question_word(item, "default"));
+    html_said(h, json_view_at(item, "default"));
   }
   struct buf spent = {0};
   spend_print(json_at(item, "spent"), &spent);
@@ -177,7 +388,7 @@ void part_questions(struct html *h, const json_t *list, bool acts) {
   size_t i;
   json_t *item;
   json_array_foreach(list, i, item) {
-    struct str id = question_word(item, "id");
+    struct str id = json_view_at(item, "id");
     if (id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */
       put_question(h, item, acts);
   }

@@ -2,12 +2,110 @@
 #include "web/report.h"
 
 #include "base/limits.h"
-#include "view/words.h"
+#include "base/utf8.h"
+#include "view/number_format.h"
+#include "web/graph_layout.h"
 #include "web/markdown.h"
 #include "web/parts.h"
-#include "web/rails.h"
+#include "web/sanitize.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <string.h>
+
+/* --- what fits --- */
+
+enum { ESCAPED_BYTES = 5, ROW_TEXTS = 7, TURN_TEXTS = 6 }; /* of one character: &#60; */
+
+static size_t fit_cost(struct str text) {
+  struct buf cleaned = {0};
+  sanitize_text(&cleaned, text);
+  size_t cost = cleaned.n;
+  for (size_t i = 0; i < cleaned.n; i++)
+    if (cleaned.p[i] != '\0' && strchr("&<>\"'`", cleaned.p[i]) != NULL)
+      cost += ESCAPED_BYTES - 1;
+  buf_deinit(&cleaned);
+  return cost;
+}
+
+/* more: bytes after the text that the view has already left out. */
+static struct str fit_rest(struct arena *arena, struct str text, size_t more, size_t max) {
+  struct str kept = text;
+  struct buf noted = {0};
+  size_t cost;
+  assert(max > 0);
+  while ((cost = fit_cost(kept)) > max) {
+    size_t n = (size_t)((double)kept.n * (double)max / (double)cost);
+    kept.n = utf8_floor(kept.p, n < kept.n ? n : kept.n - 1);
+  }
+  if (kept.n == text.n && more == 0)
+    return text;
+  buf_str(&noted, kept);
+  buf_printf(&noted, "... (%zu bytes left out)", text.n - kept.n + more);
+  kept = arena_str(arena, buf_view(&noted));
+  buf_deinit(&noted);
+  return kept;
+}
+
+struct str fit_text(struct arena *arena, struct str text, size_t max) {
+  return fit_rest(arena, text, 0, max);
+}
+
+/* Returns the bytes that each of `count` texts may cost. */
+static size_t fit_share(size_t count, size_t most) {
+  size_t share = LIMIT_REPORT_SAID_BYTES / (count > 0 ? count : 1);
+  if (share > most)
+    return most;
+  return share < LIMIT_REPORT_SAID_LEAST ? LIMIT_REPORT_SAID_LEAST : share;
+}
+
+void fit_folder(struct session_list *f) {
+  size_t max = fit_share(f->count * ROW_TEXTS, LIMIT_VIEW_LINE_BYTES);
+  for (size_t i = 0; i < f->count; i++) {
+    struct view_row *row = &f->rows[i];
+    struct str *const texts[ROW_TEXTS] = {&row->log,      &row->workflow,  &row->task,
+                                          &row->movement, &row->providers, &row->message,
+                                          &row->wait};
+    for (size_t k = 0; k < ROW_TEXTS; k++)
+      *texts[k] = fit_text(&f->arena, *texts[k], max);
+  }
+}
+
+/* Cuts a name. Commands on the page contain movements' names, so an ordinary name stays whole. */
+static size_t fit_name(size_t max) {
+  return max > LIMIT_REPORT_NAME_BYTES ? max : LIMIT_REPORT_NAME_BYTES;
+}
+
+void fit_session(struct view_session *v, size_t session_count) {
+  struct str *const texts[] = {&v->message, &v->workflow, &v->workflow_path, &v->damage, &v->log};
+  size_t own = fit_share(session_count * 2 * (ARRAY_LEN(texts) + 1), LIMIT_VIEW_TEXT_BYTES);
+  size_t turn =
+      fit_share(session_count * 2 * TURN_TEXTS * (v->turn_count + 1), LIMIT_VIEW_LINE_BYTES);
+  v->task = fit_rest(&v->arena, v->task, v->task_more_bytes, own);
+  v->task_more_bytes = 0;
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+    *texts[i] = fit_text(&v->arena, *texts[i], own);
+  for (size_t i = 0; i < v->turn_count; i++) {
+    struct str *const words[TURN_TEXTS] = {&v->turns[i].provider, &v->turns[i].what,
+                                           &v->turns[i].leads_to, &v->turns[i].method,
+                                           &v->turns[i].why,      &v->turns[i].condition};
+    for (size_t k = 0; k < TURN_TEXTS; k++)
+      *words[k] = fit_text(&v->arena, *words[k], turn);
+    v->turns[i].movement = fit_text(&v->arena, v->turns[i].movement, fit_name(turn));
+  }
+  for (size_t i = 0; i < v->movement_count; i++) {
+    v->movements[i].name = fit_text(&v->arena, v->movements[i].name, fit_name(turn));
+    v->movements[i].who = fit_text(&v->arena, v->movements[i].who, turn);
+    for (size_t k = 0; k < v->movements[i].rule_count; k++) {
+      v->movements[i].rules[k].condition =
+          fit_text(&v->arena, v->movements[i].rules[k].condition, turn);
+      v->movements[i].rules[k].next =
+          fit_text(&v->arena, v->movements[i].rules[k].next, fit_name(turn));
+    }
+  }
+}
+
+/* --- the report --- */
 
 enum { ID_BYTES = 32 };
 
@@ -45,18 +143,7 @@ void report_end(struct report_file *r) {
 
 /* --- a folder --- */
 
-static void put_class(struct html *h, const struct view_folder *f, enum view_class class,
-                      const char *title) {
-  if (f->classes[class] == 0)
-    return;
-  HTML(h, "<h2>");
-  html_puts(h, title);
-  html_printf(h, " (%zu)", f->classes[class]);
-  HTML(h, "</h2>");
-  part_rows(h, f, class, NULL);
-}
-
-static void put_sums(struct html *h, const struct view_folder *f) {
+static void put_sums(struct html *h, const struct session_list *f) {
   double cost = 0;
   int64_t tokens = 0;
   size_t unknown = 0;
@@ -80,7 +167,7 @@ static void put_sums(struct html *h, const struct view_folder *f) {
   HTML(h, "</p>");
 }
 
-void report_folder(struct report_file *r, const struct view_folder *f, struct str where) {
+void report_overview(struct report_file *r, const struct session_list *f, struct str where) {
   static const char *const titles[VIEW_CLASS_COUNT] = {"Failed, and why", "Waiting", "Running",
                                                        "Finished", "Cancelled"};
   if (r->form == REPORT_MARKDOWN) {
@@ -94,24 +181,24 @@ void report_folder(struct report_file *r, const struct view_folder *f, struct st
   put_sums(&h, f);
   if (f->count > 0)
     part_methods_key(&h);
-  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-    put_class(&h, f, (enum view_class)i, titles[i]);
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++) {
+    enum view_class class = (enum view_class)i;
+    if (f->classes[class] != 0) {
+      HTML(&h, "<h2>");
+      html_puts(&h, titles[i]);
+      html_printf(&h, " (%zu)", f->classes[class]);
+      HTML(&h, "</h2>");
+      part_rows(&h, f, class, NULL);
+    }
+  }
   HTML(&h, "<h2>Audit</h2>");
-  part_audit(&h, f->census, STR(""));
+  part_audit(&h, f->aggregate, STR(""));
 }
 
 /* --- a session --- */
 
 static void session_id(const struct report_file *r, char out[ID_BYTES]) {
-  (void)snprintf(out, ID_BYTES, "s%zu", r->sessions);
-}
-
-static void put_task(struct html *h, const struct view_session *v) {
-  if (v->task.n == 0)
-    return;
-  HTML(h, "<details><summary>Task</summary><pre>");
-  html_text(h, v->task);
-  HTML(h, "</pre></details>");
+  print_into(out, ID_BYTES, "s%zu", r->sessions);
 }
 
 /* Explains the bars of turns, once in the file. */
@@ -134,9 +221,9 @@ static size_t session_until(const struct report_file *r) {
 }
 
 void report_session(struct report_file *r, const struct view_session *v,
-                    const struct verify_result *proof) {
+                    const struct verify_result *verification) {
   r->session = v;
-  r->proof = proof;
+  r->verification = verification;
   r->left_out = 0;
   r->told_count = 0;
   struct html h = report_html(r);
@@ -145,7 +232,7 @@ void report_session(struct report_file *r, const struct view_session *v,
   r->until = session_until(r);
   r->sessions++;
   if (r->form == REPORT_MARKDOWN)
-    markdown_session(r->out, v, proof);
+    markdown_session(r->out, v, verification);
 }
 
 /* Takes a table back if there is no room for it, and says how to see it. */
@@ -156,15 +243,6 @@ static void put_if_room(const struct report_file *r, struct html *h, size_t befo
   HTML(h, "<p>There is no room for it in this file: <code>");
   html_printf(h, "segue report %s -o FILE", r->session->id);
   HTML(h, "</code> has it.</p>");
-}
-
-static void report_put_graph(const struct report_file *r, struct html *h) {
-  if (r->session->movement_count == 0)
-    return;
-  HTML(h, "<h3>Graph</h3>");
-  size_t before = r->out->n;
-  rails_table(h, r->session);
-  put_if_room(r, h, before);
 }
 
 /* Writes as many turns as there is room for. */
@@ -198,9 +276,18 @@ static void report_put_session(struct report_file *r, struct html *h) {
   html_text(h, str_from(v->id));
   HTML(h, "</h2>");
   part_banner(h, v);
-  part_session_facts(h, v, r->proof);
-  put_task(h, v);
-  report_put_graph(r, h);
+  part_session_facts(h, v, r->verification);
+  if (v->task.n != 0) {
+    HTML(h, "<details><summary>Task</summary><pre>");
+    html_text(h, v->task);
+    HTML(h, "</pre></details>");
+  }
+  if (r->session->movement_count != 0) {
+    HTML(h, "<h3>Graph</h3>");
+    size_t from = r->out->n;
+    graph_layout_table(h, r->session);
+    put_if_room(r, h, from);
+  }
   HTML(h, "<h3>Turns</h3>");
   if (v->turn_count > 0)
     report_put_key(r, h);
@@ -219,23 +306,8 @@ bool report_wants(struct report_file *r) {
   return wants;
 }
 
-static void put_turn_summary(struct html *h, const struct view_turn *turn) {
-  html_printf(h, "Turn %ld: ", turn->turn);
-  html_said(h, turn->movement);
-  html_printf(h, " #%ld", turn->run);
-  if (turn->leads_to.n > 0) {
-    html_puts(h, " \xE2\x86\x92 ");
-    html_said(h, turn->leads_to);
-  }
-  HTML(h, " <span class=dim>");
-  html_said(h, turn->method);
-  if (!turn->over)
-    html_puts(h, "open");
-  HTML(h, "</span>");
-}
-
 void report_turn(struct report_file *r, const struct view_turn *turn,
-                 const struct view_told *told) {
+                 const struct view_judgment *told) {
   struct buf command = {0};
   struct buf *out = r->form == REPORT_MARKDOWN ? r->out : &r->told;
   size_t before = out->n;
@@ -251,7 +323,18 @@ void report_turn(struct report_file *r, const struct view_turn *turn,
     HTML(&h, "<details");
     html_attr_printf(&h, "id", "%st%ld", id, turn->turn);
     HTML(&h, "><summary>");
-    put_turn_summary(&h, turn);
+    html_printf(&h, "Turn %ld: ", turn->turn);
+    html_said(&h, turn->movement);
+    html_printf(&h, " #%ld", turn->run);
+    if (turn->leads_to.n > 0) {
+      html_puts(&h, " \xE2\x86\x92 ");
+      html_said(&h, turn->leads_to);
+    }
+    HTML(&h, " <span class=dim>");
+    html_said(&h, turn->method);
+    if (!turn->over)
+      html_puts(&h, "open");
+    HTML(&h, "</span>");
     HTML(&h, "</summary>");
     part_told(&h, told, buf_view(&command));
     HTML(&h, "</details>");

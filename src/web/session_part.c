@@ -1,9 +1,11 @@
 /* Writes a session: what it is, its turns on a time axis, what it used. */
-#include "audit/summary.h"
+#include "audit/turn_lines.h"
 #include "base/limits.h"
 #include "format/json_object.h"
-#include "view/words.h"
+#include "view/number_format.h"
 #include "web/parts.h"
+
+#include <string.h>
 
 static void fact_when(struct html *h, const char *name, int64_t ms) {
   HTML(h, "<dt>");
@@ -11,25 +13,6 @@ static void fact_when(struct html *h, const char *name, int64_t ms) {
   HTML(h, "</dt><dd>");
   part_when(h, ms);
   HTML(h, "</dd>");
-}
-
-static void fact_spent(struct html *h, const struct view_session *v) {
-  struct buf text = {0};
-  spend_print(v->spent, &text);
-  part_fact(h, "used", buf_view(&text));
-  buf_deinit(&text);
-}
-
-static void put_methods(struct html *h, const struct view_session *v) {
-  struct buf text = {0};
-  const char *method;
-  json_t *n;
-  json_object_foreach(v->methods, method, n) {
-    buf_printf(&text, "%s%s %lld", text.n > 0 ? ", " : "", method,
-               (long long)json_integer_value(n));
-  }
-  part_fact(h, "decided by", buf_view(&text));
-  buf_deinit(&text);
 }
 
 /* Writes the status, and the command that continues the session. */
@@ -50,7 +33,7 @@ static void put_status(struct html *h, const struct view_session *v) {
 }
 
 void part_session_facts(struct html *h, const struct view_session *v,
-                        const struct verify_result *proof) {
+                        const struct verify_result *verification) {
   struct buf text = {0};
   HTML(h, "<dl>");
   if (h->root != NULL) { /* in a file the heading above says it */
@@ -74,11 +57,22 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_clear(&text);
   buf_printf(&text, "%zu", v->turn_count);
   part_fact(h, "turns", buf_view(&text));
-  put_methods(h, v);
-  fact_spent(h, v);
+  struct buf methods = {0};
+  const char *method;
+  json_t *n;
+  json_object_foreach(v->methods, method, n) {
+    buf_printf(&methods, "%s%s %lld", methods.n > 0 ? ", " : "", method,
+               (long long)json_integer_value(n));
+  }
+  part_fact(h, "decided by", buf_view(&methods));
+  buf_deinit(&methods);
+  struct buf spent = {0};
+  spend_print(v->spent, &spent);
+  part_fact(h, "used", buf_view(&spent));
+  buf_deinit(&spent);
   buf_clear(&text);
-  if (proof != NULL)
-    view_put_proof(&text, proof);
+  if (verification != NULL)
+    view_put_proof(&text, verification);
   part_fact(h, "integrity", buf_view(&text));
   part_fact(h, "log", v->log);
   HTML(h, "</dl>");
@@ -112,10 +106,6 @@ void part_banner(struct html *h, const struct view_session *v) {
 }
 
 /* --- turns --- */
-
-static bool is_at_work(const struct view_session *v) {
-  return str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
-}
 
 /* Returns the length of the axis. While a session runs, the axis has room for at most an eighth
  * more, so that finished turns stay in place and need not be redrawn until that room is used up. */
@@ -203,19 +193,6 @@ static void put_hatch_lines(struct html *h, enum view_span_kind kind) {
   }
 }
 
-static void put_hatch(struct html *h, enum view_span_kind kind) {
-  if (kind == VIEW_WORK)
-    return;
-  HTML(h, "<pattern width=6 height=6 patternUnits=userSpaceOnUse");
-  html_attr_printf(h, "id", "%s%s", hatch_id(h), view_span_name(kind));
-  html_attr_printf(h, "class", "hatch %s", view_span_name(kind));
-  if (h->root == NULL)
-    HTML(h, " stroke=black stroke-width=1.6");
-  HTML(h, ">");
-  put_hatch_lines(h, kind);
-  HTML(h, "</pattern>");
-}
-
 void part_span_key(struct html *h) {
   static const char *const words[VIEW_SPAN_KINDS] = {"work", "judging", "waiting for a place",
                                                      "waiting for the next attempt",
@@ -225,7 +202,17 @@ void part_span_key(struct html *h) {
     HTML(h, "<span><svg aria-hidden=true");
     part_bare_size(h, 14, 14);
     HTML(h, ">");
-    put_hatch(h, (enum view_span_kind)i);
+    enum view_span_kind kind = (enum view_span_kind)i;
+    if (kind != VIEW_WORK) {
+      HTML(h, "<pattern width=6 height=6 patternUnits=userSpaceOnUse");
+      html_attr_printf(h, "id", "%s%s", hatch_id(h), view_span_name(kind));
+      html_attr_printf(h, "class", "hatch %s", view_span_name(kind));
+      if (h->root == NULL)
+        HTML(h, " stroke=black stroke-width=1.6");
+      HTML(h, ">");
+      put_hatch_lines(h, kind);
+      HTML(h, "</pattern>");
+    }
     HTML(h, "<rect width=100% height=17");
     put_span_fill(h, (enum view_span_kind)i);
     HTML(h, " /></svg>");
@@ -280,18 +267,6 @@ static const char *wait_words(const struct view_turn *t) {
   return t->doing->kind == VIEW_PERSON ? "waits for a person" : "";
 }
 
-/* Marks what an open turn waits for, unless another of its calls works. */
-static void put_wait_mark(struct html *h, const struct view_turn *t) {
-  const char *words = wait_words(t);
-  if (words[0] == '\0')
-    return;
-  HTML(h, " <span class=mark>");
-  html_puts(h, words);
-  HTML(h, "</span> ");
-  if (t->doing->since_ms > 0 && t->doing->kind != VIEW_WORK && t->doing->kind != VIEW_JUDGING)
-    part_since(h, t->doing->since_ms);
-}
-
 static void put_dim_below(struct html *h, struct str text) {
   if (h->root != NULL) {
     HTML(h, "<br><span class=dim>");
@@ -308,8 +283,17 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
   HTML(h, "<td>");
   if (!t->over)
     html_puts(h, "open");
-  if (t->doing != NULL)
-    put_wait_mark(h, t);
+  if (t->doing != NULL) {
+    /* An open turn says what it waits for, unless another of its calls works. */
+    const char *words = wait_words(t);
+    if (words[0] != '\0') {
+      HTML(h, " <span class=mark>");
+      html_puts(h, words);
+      HTML(h, "</span> ");
+      if (t->doing->since_ms > 0 && t->doing->kind != VIEW_WORK && t->doing->kind != VIEW_JUDGING)
+        part_since(h, t->doing->since_ms);
+    }
+  }
   html_said(h, t->method);
   if (t->ambiguous)
     HTML(h, " <span class=mark>ambiguous</span>");
@@ -320,9 +304,10 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
   }
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
-  if (t->why.n > 0) {
+  if (t->tried)
+    HTML(h, "<br><b class=bad>tried what only a person may do</b>");
+  if (t->why.n > 0)
     put_dim_below(h, t->why);
-  }
   HTML(h, "</td>");
 }
 
@@ -373,7 +358,9 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   HTML(h, "</td>");
   begin_number(h);
   view_put_time(&text, t->duration_ms);
-  if (!t->over && h->now_ms > 0 && is_at_work(v)) /* the records do not say how long by now */
+  if (!t->over && h->now_ms > 0 &&
+      (str_eq_c(v->status, "running") ||
+       str_eq_c(v->status, "waiting"))) /* the records do not say how long by now */
     part_since(h, t->started_ms);
   else
     html_text(h, buf_view(&text));
@@ -478,4 +465,176 @@ void part_totals(struct html *h, const struct view_session *v) {
     }
   }
   HTML(h, "</tbody></table></div>");
+}
+
+/* --- a judgment in full --- */
+
+/* Finds the mark shown at a byte, and where the next change is. */
+static const struct view_mark *mark_at(const struct view_piece *p, size_t at, size_t *next) {
+  const struct view_mark *shown = NULL;
+  *next = p->text.n;
+  for (const struct view_mark *m = p->marks; m != NULL; m = m->next) {
+    bool in = m->offset <= at && at < m->offset + m->length;
+    size_t change = in ? m->offset + m->length : m->offset;
+    if (change > at && change < *next)
+      *next = change;
+    if (in && (shown == NULL || m->what > shown->what))
+      shown = m;
+  }
+  return shown;
+}
+
+/* Writes a text with its marks; the key (put_marks_key) explains the colours. */
+static void put_marked(struct html *h, const struct view_piece *p) {
+  for (size_t at = 0, next; at < p->text.n; at = next) {
+    const struct view_mark *mark = mark_at(p, at, &next);
+    const struct str text = {p->text.p + at, next - at};
+    if (mark == NULL) {
+      html_text(h, text);
+      continue;
+    }
+    HTML(h, "<mark");
+    HTML_ATTR(h, "class", str_from(writer_mark_name(mark->what)));
+    html_attr_printf(h, "title", "bytes %zu to %zu", mark->offset, mark->offset + mark->length);
+    HTML(h, ">");
+    html_text(h, text);
+    HTML(h, "</mark>");
+  }
+}
+
+/* Explains once what the colours of a text mean. */
+static void put_marks_key(struct html *h, const struct view_piece *p) {
+  static const char *const words[TEXT_WRITER_MARK_COUNT] = {"not taken", "mention", "taken", "tag"};
+  bool held[TEXT_WRITER_MARK_COUNT] = {false};
+  for (const struct view_mark *m = p->marks; m != NULL; m = m->next)
+    held[m->what] = true;
+  HTML(h, "<p class=origin>marked:");
+  for (int i = TEXT_WRITER_MARK_COUNT; i-- > 0;) {
+    if (!held[i])
+      continue;
+    html_puts(h, " ");
+    HTML(h, "<mark");
+    HTML_ATTR(h, "class", str_from(writer_mark_name((enum text_writer_mark)i)));
+    HTML(h, ">");
+    html_puts(h, words[i]);
+    HTML(h, "</mark>");
+  }
+  HTML(h, "</p>");
+}
+
+/* Finds the place in an origin such as "record 33#/text, 1.2 KiB". */
+static struct str place_in(struct str origin) {
+  static const char word[] = "record ";
+  const char *comma = memchr(origin.p, ',', origin.n);
+  if (comma == NULL || !str_starts(origin, word))
+    return STR("");
+  return (struct str){origin.p + sizeof word - 1, (size_t)(comma - origin.p) - (sizeof word - 1)};
+}
+
+static void put_piece_cut(struct html *h, const struct view_judgment *told,
+                          const struct view_piece *p) {
+  const struct part_cut cut = {.shown = p->text.n,
+                               .bytes = p->text.n + p->more_bytes,
+                               .ref = place_in(p->origin),
+                               .whole_page = told->text_max<PART_WHOLE_BYTES, .within = p->part> 0};
+  part_cut(h, &cut);
+}
+
+static void put_piece_text(struct html *h, const struct view_judgment *told,
+                           const struct view_piece *p) {
+  if (p->origin.n > 0) {
+    HTML(h, "<p class=origin>from ");
+    html_said(h, p->origin);
+    HTML(h, "</p>");
+  }
+  if (p->text.n == 0)
+    return;
+  HTML(h, "<pre>");
+  put_marked(h, p);
+  HTML(h, "</pre>");
+  if (p->marks != NULL)
+    put_marks_key(h, p);
+  put_piece_cut(h, told, p);
+}
+
+/* Writes one part of a prompt, within its line. The window gives the origin of each part on
+ * request; a report, which has to stay small, only for parts not copied from another prompt. */
+static void put_prompt_part(struct html *h, const struct view_judgment *told,
+                            const struct view_piece *p) {
+  bool words = memmem(p->origin.p, p->origin.n, LIT("#/prompt/")) != NULL;
+  bool titled = p->origin.n > 0 && h->root != NULL;
+  if (p->origin.n > 0 && !words) {
+    HTML(h, "<span class=dim>");
+    html_printf(h,
+                "\xE2\x9F\xA6"
+                "from " STR_FMT "\xE2\x9F\xA7 ",
+                STR_ARG(p->origin));
+    HTML(h, "</span>");
+  }
+  if (titled) {
+    HTML(h, "<span class=from");
+    html_attr_printf(h, "title", "from " STR_FMT, STR_ARG(p->origin));
+    HTML(h, ">");
+  }
+  html_text(h, p->text);
+  if (titled)
+    HTML(h, "</span>");
+  put_piece_cut(h, told, p);
+}
+
+/* Writes a folded prompt, with all of its parts as one text. Returns how many pieces it had. */
+static size_t put_prompt_text(struct html *h, const struct view_judgment *told, size_t number) {
+  const struct view_piece *first = &told->pieces[number];
+  size_t n = 0, left = told->count - number;
+  HTML(h, "<details class=prompt");
+  if (h->root != NULL)
+    html_attr_printf(h, "id", "prompt-%zu", number);
+  HTML(h, "><summary>the prompt</summary><pre>");
+  for (; n < left && first[n].part == (long)n + 1; n++)
+    put_prompt_part(h, told, &first[n]);
+  HTML(h, "</pre></details>");
+  return n;
+}
+
+void part_told(struct html *h, const struct view_judgment *told, struct str command) {
+  for (size_t i = 0; i < told->count; i++) {
+    const struct view_piece *p = &told->pieces[i];
+    switch (p->kind) {
+    case VIEW_TITLE:
+      if (i == 0) /* the turn's own title, which the caller's heading already has */
+        break;
+      /* A heading is one level below the page's own in the window, deeper in a report. */
+      if (h->root != NULL)
+        HTML(h, "<h2>");
+      else
+        HTML(h, "<h4>");
+      html_said(h, p->text);
+      if (h->root != NULL)
+        HTML(h, "</h2>");
+      else
+        HTML(h, "</h4>");
+      break;
+    case VIEW_LINE:
+      if (p->depth <= 1)
+        HTML(h, "<p class=l>");
+      else if (p->depth == 2)
+        HTML(h, "<p class=\"l l2\">");
+      else
+        HTML(h, "<p class=\"l l3\">");
+      html_said(h, p->text);
+      HTML(h, "</p>");
+      break;
+    case VIEW_TEXT:
+      if (p->part == 1)
+        i += put_prompt_text(h, told, i) - 1;
+      else
+        put_piece_text(h, told, p);
+      break;
+    }
+  }
+  if (view_judgment_is_cut(told)) {
+    HTML(h, "<p class=l>In full: ");
+    part_code(h, command);
+    HTML(h, "</p>");
+  }
 }

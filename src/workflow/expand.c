@@ -1,13 +1,561 @@
-/* Flattens the calls of workflows: which movements there are, and where their rules lead. */
+/* Flattens the calls of workflows: reads the files that are called, copies their movements under
+ * full names into the place where they are called, and finds where rules lead. */
 #include "workflow/expand.h"
 
-#include "workflow/expand_part.h"
-#include "workflow/parse/part.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "format/json_object.h"
+#include "os/fs.h"
+#include "workflow/parse.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct param {
+  const struct yaml_node *at; /* its name */
+  struct str name;
+  const struct yaml_node *value; /* its default; NULL: it must be given */
+  struct str description;
+};
+
+/* Describes a called file, or the file that a session is made from. */
+struct called {
+  dev_t device;
+  ino_t inode;
+  const char *file;             /* for messages */
+  const struct yaml_node *root; /* a map; its nodes know their file */
+  struct facets facets;
+  struct param *params;
+  size_t param_count;
+  const struct yaml_node *returns; /* a list of labels, or NULL */
+  bool checked;                    /* its own keys, which is done once */
+};
+
+struct expand {
+  struct parse *p;
+  struct called **files;
+  size_t file_count, call_count, movement_count, node_count;
+  bool full; /* a bound was met and reported */
+};
+
+/* Describes a called file at one place that calls it. */
+struct instance {
+  struct origin origin;
+  const struct called *called;
+  const struct instance *caller; /* NULL: the session's own file */
+  const struct yaml_node *call;  /* the movement there that calls it, as it was read */
+  size_t depth;
+  bool is_fragment;            /* of a movement of the file that `root` is of; that is: */
+  const struct instance *user; /* where it is used; NULL: no fragment; the movement there: */
+  const struct yaml_node *used_at;
+};
+
+/* --- nodes --- */
+
+static struct yaml_node *expand_node(struct expand *e, const struct yaml_node *like,
+                                     const struct yaml_origin *origin) {
+  struct yaml_node *copy = arena_alloc(e->p->arena, sizeof *copy);
+  *copy = *like;
+  copy->origin = origin;
+  if (++e->node_count > LIMIT_YAML_NODE_COUNT && !e->full) {
+    e->full = true;
+    REPORT(e->p, like, "with all that it calls the workflow has over %u values: split it",
+           LIMIT_YAML_NODE_COUNT);
+  }
+  return copy;
+}
+
+static void expand_set_text(struct expand *e, struct yaml_node *node, struct str text) {
+  if (str_eq(node->text, text))
+    return;
+  node->text = arena_str(e->p->arena, text);
+  node->text_shift = -1;
+}
+
+/* Copies a node and all below it unchanged, for this origin. */
+static const struct yaml_node *expand_plain(struct expand *e, const struct yaml_origin *origin,
+                                            const struct yaml_node *node) {
+  struct yaml_node *copy = expand_node(e, node, origin);
+  if (e->full || node->count == 0)
+    return copy;
+  if (node->kind == YAML_LIST)
+    copy->items = arena_array(e->p->arena, node->count, sizeof *copy->items);
+  else
+    copy->pairs = arena_array(e->p->arena, node->count, sizeof *copy->pairs);
+  for (size_t i = 0; i < node->count; i++) {
+    if (node->kind == YAML_LIST) {
+      copy->items[i] = expand_plain(e, origin, node->items[i]);
+      continue;
+    }
+    copy->pairs[i].key = expand_node(e, node->pairs[i].key, origin);
+    copy->pairs[i].value = expand_plain(e, origin, node->pairs[i].value);
+  }
+  return copy;
+}
+
+/* Returns the value of a key or its alias, NULL if the map has neither. */
+static const struct yaml_node *expand_get(const struct key_set *set, const struct yaml_node *map,
+                                          const char *key) {
+  const struct key *wanted = key_find(set, str_from(key));
+  for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
+    if (key_find(set, map->pairs[i].key->text) == wanted)
+      return map->pairs[i].value;
+  return NULL;
+}
+
+/* --- texts --- */
+
+static struct str put_names(struct expand *e, const struct instance *x, enum scope_place place,
+                            const struct yaml_node *node) {
+  struct buf text = {0};
+  struct err err;
+  struct str done = node->text;
+  if (memchr(node->text.p, '{', node->text.n) == NULL)
+    return done;
+  if (scope_text(&x->origin.scope, place, node->text, &text, &err))
+    done = arena_str(e->p->arena, buf_view(&text));
+  else
+    REPORT(e->p, node, "%s", err.text);
+  buf_deinit(&text);
+  return done;
+}
+
+/* Returns a text of `x` with its names replaced, in the arena; reports errors. */
+static struct str expand_text(struct expand *e, const struct instance *x,
+                              const struct yaml_node *node) {
+  return put_names(e, x, SCOPE_TEXT, node);
+}
+
+/* Returns the name that something of `x` has in the flat workflow. */
+static struct str put_prefix(struct expand *e, const struct instance *x, struct str name) {
+  struct buf full = {0};
+  buf_str(&full, x->origin.scope.prefix);
+  buf_str(&full, name);
+  struct str done = arena_str(e->p->arena, buf_view(&full));
+  buf_deinit(&full);
+  return done;
+}
+
+/* --- names of movements --- */
+
+/* Returns its name: `name`, or else the last part of `uses`; NULL: it has none. */
+static const struct yaml_node *expand_name(struct expand *e, const struct yaml_node *movement) {
+  const struct yaml_node *name = yaml_get(movement, "name"), *uses = yaml_get(movement, "uses");
+  if (name != NULL || uses == NULL || uses->kind != YAML_TEXT)
+    return name;
+  struct str last = uses->text;
+  const char *slash = memrchr(last.p, '/', last.n);
+  if (slash != NULL)
+    last = (struct str){slash + 1, last.n - (size_t)(slash - last.p) - 1};
+  const char *dot = memrchr(last.p, '.', last.n);
+  if (dot != NULL)
+    last.n = (size_t)(dot - last.p);
+  struct yaml_node *made = expand_node(e, uses, uses->origin);
+  expand_set_text(e, made, last);
+  return made;
+}
+
+enum { CALLED_PATH_BYTES = 4096 };
+
+/* --- files that are known --- */
+
+static struct called *called_known(const struct expand *e, const struct stat *st) {
+  for (size_t i = 0; i < e->file_count; i++)
+    if (e->files[i]->device == st->st_dev && e->files[i]->inode == st->st_ino)
+      return e->files[i];
+  return NULL;
+}
+
+static void called_add(struct expand *e, struct called *c) {
+  if ((e->file_count & (e->file_count - 1)) == 0) { /* full at powers of two */
+    struct called **wider =
+        arena_array(e->p->arena, e->file_count ? e->file_count * 2 : 1, sizeof(struct called *));
+    if (e->file_count > 0)
+      memcpy(wider, e->files, e->file_count * sizeof(struct called *));
+    e->files = wider;
+  }
+  e->files[e->file_count++] = c;
+}
+
+/* Sets the facets of a file at this path: those beside it, the rest as everywhere. */
+static void place_facets(struct expand *e, struct called *c, const char *path) {
+  struct arena *arena = e->p->arena;
+  const char *slash = strrchr(path, '/');
+  const struct facets *own = &e->p->facets;
+  c->facets = (struct facets){.project = own->project, .home = own->home, .user = own->user};
+  c->facets.folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
+  c->facets.above = facets_above(arena, c->facets.folder);
+  if (c->facets.above != NULL) {
+    char joined[CALLED_PATH_BYTES];
+    print_into(joined, sizeof joined, "%s/facets", c->facets.above);
+    c->facets.above_facets = arena_strdup(arena, joined);
+  }
+}
+
+/* --- what a file declares --- */
+
+static bool called_is_scalar(const struct yaml_node *node) {
+  return node->kind != YAML_LIST && node->kind != YAML_MAP && node->kind != YAML_NULL;
+}
+
+static void declare_one(struct expand *e, struct called *c, const struct yaml_pair *pair) {
+  const struct yaml_node *at = pair->key, *value = pair->value;
+  struct param param = {.at = at, .name = at->text};
+  if (!scope_is_param(at->text)) {
+    REPORT(e->p, at, "a param's name is letters, digits, _ and -, at most 64: not %s",
+           parse_shown(e->p, at->text));
+    return;
+  }
+  if (value->kind == YAML_LIST) {
+    REPORT(e->p, value, "a param is its default, or a map of description and default");
+    return;
+  }
+  for (size_t i = 0; value->kind == YAML_MAP && i < value->count; i++) {
+    const struct yaml_pair *own = &value->pairs[i];
+    bool is_default = str_eq_c(own->key->text, "default");
+    if (!is_default && !str_eq_c(own->key->text, "description"))
+      REPORT(e->p, own->key, "a param has no key %s: use description or default",
+             parse_shown(e->p, own->key->text));
+    else if (!called_is_scalar(own->value))
+      REPORT(e->p, own->value, "%s of a param must be a text",
+             is_default ? "default" : "description");
+    else if (is_default)
+      param.value = own->value;
+    else
+      param.description = own->value->text;
+  }
+  if (called_is_scalar(value))
+    param.value = value;
+  if (param.value != NULL && param.value->text.n > LIMIT_INPUT_BYTES)
+    REPORT(e->p, param.value, "a param's value is at most %u bytes", LIMIT_INPUT_BYTES);
+  c->params[c->param_count++] = param;
+}
+
+static void declare_returns(struct expand *e, struct called *c) {
+  const struct yaml_node *returns = yaml_get(c->root, "returns");
+  if (returns == NULL)
+    return;
+  if (returns->kind != YAML_LIST || returns->count == 0 || returns->count > LIMIT_RULE_COUNT) {
+    REPORT(e->p, returns, "returns must be a list of labels: write [approved, rejected]");
+    return;
+  }
+  c->returns = returns;
+  for (size_t i = 0; i < returns->count; i++) {
+    const struct yaml_node *label = returns->items[i];
+    if (label->kind != YAML_TEXT || str_trim(label->text).n == 0 || str_has_control(label->text) ||
+        label->text.n > LIMIT_NAME_BYTES)
+      REPORT(e->p, label, "a label of returns is one line of at most %u bytes", LIMIT_NAME_BYTES);
+    else if (str_eq_c(label->text, "COMPLETE") || str_eq_c(label->text, "ABORT"))
+      REPORT(e->p, label, "%s is returned without being listed: remove it", label->text.p);
+  }
+}
+
+/* Its params and returns, from its root. */
+static void called_declare(struct expand *e, struct called *c) {
+  assert(c->root != NULL);
+  const struct yaml_node *params = yaml_get(c->root, "params");
+  declare_returns(e, c);
+  if (params == NULL)
+    return;
+  if (params->kind != YAML_MAP || params->count == 0 || params->count > LIMIT_PARAM_COUNT) {
+    REPORT(e->p, params,
+           "params must be a map of 1 to %u names: write NAME: default, or NAME: "
+           "{description: ...}",
+           LIMIT_PARAM_COUNT);
+    return;
+  }
+  c->params = arena_array(e->p->arena, params->count, sizeof *c->params);
+  for (size_t i = 0; i < params->count; i++)
+    declare_one(e, c, &params->pairs[i]);
+}
+
+/* --- reading files --- */
+
+static struct called *called_read(struct expand *e, const struct yaml_node *node, int fd,
+                                  const char *path, const struct stat *st) {
+  struct buf text = {0};
+  struct err err;
+  const struct yaml_node *root = NULL;
+  struct called *c = arena_alloc(e->p->arena, sizeof *c);
+  struct origin *origin = arena_alloc(e->p->arena, sizeof *origin);
+  *c = (struct called){
+      .device = st->st_dev, .inode = st->st_ino, .file = arena_strdup(e->p->arena, path)};
+  *origin = (struct origin){.base = {c->file}, .scope = scope_none};
+  called_add(e, c); /* also a wrong one, so that its errors are reported once */
+  if (!S_ISREG(st->st_mode))
+    REPORT(e->p, node, "%s is not a file: write the path of a workflow's file", path);
+  else if (!file_read_fd(fd, path, LIMIT_WORKFLOW_BYTES, &text, &err))
+    REPORT(e->p, node, "%s", err.text);
+  else
+    root = yaml_parse(e->p->arena, c->file, arena_str(e->p->arena, buf_view(&text)),
+                      LIMIT_WORKFLOW_BYTES, e->p->errors);
+  buf_deinit(&text);
+  if (root != NULL && root->kind != YAML_MAP)
+    REPORT(e->p, node, "%s must be a map of keys and values, not %s", path,
+           yaml_kind_name(root->kind));
+  if (root == NULL || root->kind != YAML_MAP)
+    return c;
+  place_facets(e, c, c->file);
+  origin->facets = c->facets;
+  c->root = expand_plain(e, &origin->base, root);
+  called_declare(e, c);
+  return c;
+}
+
+/* Opens a called file. Returns false if there is none. *out may be NULL on true: an error was
+ * reported. */
+static bool called_open(struct expand *e, const struct yaml_node *node, const char *folder,
+                        const char *path, struct called **out) {
+  char shown[CALLED_PATH_BYTES];
+  struct stat st;
+  int root = folder ? fs_open_folder(folder) : -1;
+  *out = NULL;
+  if (root < 0)
+    return false;
+  int fd = fs_open_beneath(root, path, O_RDONLY), number = errno;
+  close(root);
+  if (fd < 0 && (number == ENOENT || number == ENOTDIR))
+    return false;
+  if (strcmp(folder, ".") == 0)
+    print_into(shown, sizeof shown, "%s", path);
+  else
+    print_into(shown, sizeof shown, "%s/%s", folder, path);
+  if (fd < 0 && (number == EXDEV || number == ELOOP)) {
+    REPORT(e->p, node, "%s leads out of %s: copy the file there and write its path from there",
+           path, folder);
+    return true;
+  }
+  if (fd < 0 || fstat(fd, &st) != 0) {
+    REPORT(e->p, node, "cannot read %s: %s", shown, strerror(number));
+  } else {
+    *out = called_known(e, &st);
+    if (*out == NULL)
+      *out = called_read(e, node, fd, shown, &st);
+  }
+  if (fd >= 0)
+    close(fd);
+  return true;
+}
+
+static bool is_file_path(struct str s) {
+  return memchr(s.p, '/', s.n) != NULL || str_ends(s, ".yaml") || str_ends(s, ".yml") ||
+         str_ends(s, ".json");
+}
+
+static void called_report_missing(struct expand *e, const struct yaml_node *node,
+                                  const char *folder, bool fragment, bool path, struct str name) {
+  const char *shown = parse_shown(e->p, name);
+  if (path)
+    REPORT(e->p, node, "there is no file %s in %s: correct the path", shown, folder);
+  else if (fragment)
+    REPORT(e->p, node,
+           "there is no fragment named %s in fragments/ beside this file, or in the project's and "
+           "the user's facets: write its file or a path",
+           shown);
+  else
+    REPORT(e->p, node,
+           "there is no workflow named %s beside this file, in your workflows, or among segue's: "
+           "write its file or a path",
+           shown);
+}
+
+/* Looks in the folders that are searched for a name without a path. */
+static bool called_by_name(struct expand *e, const struct instance *x, const struct yaml_node *node,
+                           bool fragment, struct str name, struct called **out) {
+  const struct facets *f = &x->called->facets;
+  const char *const *called = e->p->called; /* two, see parse.h */
+  const char *const workflows[] = {f->folder, called ? called[0] : NULL, called ? called[1] : NULL};
+  const char *const fragments[] = {f->folder,  f->above, f->above_facets,
+                                   f->project, f->home,  f->user};
+  const char *const *folders = fragment ? fragments : workflows;
+  size_t count = fragment ? ARRAY_LEN(fragments) : ARRAY_LEN(workflows);
+  char path[LIMIT_NAME_BYTES + 32];
+  print_into(path, sizeof path, "%s" STR_FMT ".yaml", fragment ? "fragments/" : "", STR_ARG(name));
+  for (size_t i = 0; i < count; i++)
+    if (folders[i] != NULL && folders[i][0] != '\0' && called_open(e, node, folders[i], path, out))
+      return true;
+  return false;
+}
+
+/* Returns the file that `node`, a text of `x`, names as a workflow or a fragment. NULL:
+ * reported. */
+static struct called *called_find(struct expand *e, const struct instance *x,
+                                  const struct yaml_node *node, bool fragment) {
+  const char *folder = x->called->facets.folder, *what = fragment ? "fragment" : "workflow";
+  struct called *found = NULL;
+  bool is_there;
+  if (node->kind != YAML_TEXT || str_trim(node->text).n == 0) {
+    REPORT(e->p, node, "%s must be the name or path of a %s", fragment ? "uses" : "call", what);
+    return NULL;
+  }
+  struct str name = expand_text(e, x, node);
+  bool path = is_file_path(name);
+  if (str_has_control(name) || name.n > (path ? CALLED_PATH_BYTES / 2 : LIMIT_NAME_BYTES)) {
+    REPORT(e->p, node, "this is not the name or path of a %s", what);
+    return NULL;
+  }
+  if (path && folder == NULL) {
+    REPORT(e->p, node,
+           "%s is a path, and this workflow did not come from a file: write its movements here",
+           parse_shown(e->p, name));
+    return NULL;
+  }
+  if (path)
+    is_there = called_open(e, node, folder, name.p, &found);
+  else
+    is_there = called_by_name(e, x, node, fragment, name, &found);
+  if (!is_there)
+    called_report_missing(e, node, folder, fragment, path, name);
+  return found != NULL && found->root != NULL ? found : NULL;
+}
+
+/* --- values --- */
+
+struct values {
+  const char **params;
+  struct template_var *texts, *templates;
+  size_t count;
+};
+
+static struct values values_new(struct expand *e, const struct called *c,
+                                struct name_scope *scope) {
+  struct arena *arena = e->p->arena;
+  struct values v = {
+      .params = arena_array(arena, c->param_count + 1, sizeof *v.params),
+      .texts = arena_array(arena, c->param_count + 1, sizeof *v.texts),
+      .templates = arena_array(arena, c->param_count + 1, sizeof *v.templates),
+  };
+  for (size_t i = 0; i < c->param_count; i++)
+    v.params[i] = arena_strndup(arena, c->params[i].name.p, c->params[i].name.n);
+  scope->params = v.params;
+  scope->texts = v.texts;
+  scope->templates = v.templates;
+  return v;
+}
+
+static void values_put(struct expand *e, struct values *v, struct str name, struct str text,
+                       struct str filled) {
+  struct buf b = {0};
+  buf_puts(&b, PROMPT_INPUT);
+  buf_str(&b, name);
+  struct str var = arena_str(e->p->arena, buf_view(&b));
+  v->texts[v->count] = (struct template_var){var, text};
+  v->templates[v->count++] = (struct template_var){var, filled};
+  buf_deinit(&b);
+}
+
+/* Puts both forms of an argument, which is a text of the caller. */
+static void called_put_argument(struct expand *e, const struct instance *x, struct values *v,
+                                const struct param *param, const struct yaml_node *arg) {
+  struct err err;
+  struct buf text = {0}, filled = {0};
+  if (!called_is_scalar(arg))
+    REPORT(e->p, arg, "args.%s must be a text, not %s", parse_shown(e->p, param->name),
+           yaml_kind_name(arg->kind));
+  else if (!scope_text(&x->origin.scope, SCOPE_PATH, arg->text, &text, &err) ||
+           !scope_text(&x->origin.scope, SCOPE_INSTRUCTION, arg->text, &filled, &err))
+    REPORT(e->p, arg, "%s", err.text);
+  else if (text.n > LIMIT_INPUT_BYTES)
+    REPORT(e->p, arg, "args.%s is over %u bytes", parse_shown(e->p, param->name),
+           LIMIT_INPUT_BYTES);
+  values_put(e, v, param->name, arena_str(e->p->arena, buf_view(&text)),
+             arena_str(e->p->arena, buf_view(&filled)));
+  buf_deinit(&text);
+  buf_deinit(&filled);
+}
+
+static const struct param *find_param(const struct called *c, struct str name) {
+  for (size_t i = 0; i < c->param_count; i++)
+    if (str_eq(c->params[i].name, name))
+      return &c->params[i];
+  return NULL;
+}
+
+/* Values for the params of `c`, from the pairs of `args` (or NULL), which is a text of `x`. */
+static void called_scope(struct expand *e, const struct instance *x, const struct yaml_node *call,
+                         const struct yaml_node *args, const struct called *c,
+                         struct name_scope *scope) {
+  struct values v = values_new(e, c, scope);
+  if (args != NULL && args->kind != YAML_MAP) {
+    REPORT(e->p, args, "args must be a map: write NAME: text below it");
+    args = NULL;
+  }
+  for (size_t i = 0; args != NULL && i < args->count; i++) {
+    const struct yaml_node *key = args->pairs[i].key;
+    const char *near = str_nearest(key->text, scope->params);
+    if (find_param(c, key->text) == NULL)
+      REPORT(e->p, key, "%s declares no param %s%s%s%s", c->file, parse_shown(e->p, key->text),
+             near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  }
+  for (size_t i = 0; i < c->param_count; i++) {
+    const struct param *param = &c->params[i];
+    const struct yaml_node *arg = NULL;
+    for (size_t k = 0; args != NULL && k < args->count; k++)
+      if (str_eq(args->pairs[k].key->text, param->name))
+        arg = args->pairs[k].value;
+    if (arg != NULL)
+      called_put_argument(e, x, &v, param, arg);
+    else if (param->value != NULL)
+      values_put(e, &v, param->name, param->value->text, param->value->text);
+    else
+      REPORT(e->p, call, "the argument %s of %s is missing (line %d there): add it below %s",
+             scope->params[i], c->file, param->at->line, yaml_get(call, "call") ? "args" : "with");
+  }
+}
+
+static bool is_input(const json_t *given) {
+  size_t n = json_string_length(given);
+  return json_is_string(given) && n <= LIMIT_INPUT_BYTES &&
+         memchr(json_string_value(given), '\0', n) == NULL;
+}
+
+static void refuse_unknown_inputs(struct parse *p, const struct called *c,
+                                  const char *const *names) {
+  const struct yaml_node *params = yaml_get(c->root, "params");
+  const char *name;
+  const json_t *given;
+  json_object_foreach((json_t *)p->inputs, name, given) {
+    const char *near = str_nearest(str_from(name), names);
+    if (find_param(c, str_from(name)) == NULL)
+      REPORT(p, params ? params : c->root, "the workflow takes no input %s%s%s%s",
+             parse_shown(p, str_from(name)), near ? ": did you mean " : "", near ? near : "",
+             near ? "?" : "");
+  }
+}
+
+/* Does the same for the session's own file, from outside. A new reference. */
+static json_t *called_inputs(struct expand *e, const struct called *c, struct name_scope *scope) {
+  json_t *inputs = c->param_count > 0 ? json_object() : NULL;
+  struct values v = values_new(e, c, scope);
+  const json_t *given;
+  refuse_unknown_inputs(e->p, c, scope->params);
+  for (size_t i = 0; i < c->param_count; i++) {
+    const struct param *param = &c->params[i];
+    given = json_object_get(e->p->inputs, scope->params[i]);
+    struct str text = STR("");
+    if (given != NULL && !is_input(given))
+      REPORT(e->p, param->at, "the input %s must be a text of at most %u bytes without NUL",
+             scope->params[i], LIMIT_INPUT_BYTES);
+    else if (given != NULL)
+      text = arena_str(e->p->arena, json_view(given));
+    else if (param->value != NULL)
+      text = param->value->text;
+    else if (e->p->starts)
+      REPORT(e->p, param->at, "the input %s is missing: give --input %s=VALUE%s" STR_FMT "%s",
+             scope->params[i], scope->params[i], param->description.n ? " (" : "",
+             STR_ARG(param->description), param->description.n ? ")" : "");
+    if (given != NULL || param->value != NULL)
+      values_put(e, &v, param->name, text, text);
+    parse_put(inputs, scope->params[i], json_stringn(text.p, text.n));
+  }
+  return inputs;
+}
 
 /* --- what calls what --- */
 
@@ -27,6 +575,13 @@ static const struct yaml_node *find_movement(struct expand *e, const struct yaml
   return NULL;
 }
 
+static struct yaml_node *named(struct expand *e, const struct yaml_node *like, const char *word) {
+  struct yaml_node *node = expand_node(e, like, like->origin);
+  node->kind = YAML_TEXT;
+  expand_set_text(e, node, str_from(word));
+  return node;
+}
+
 /* Returns the name of the movement that a file begins with, NULL if it has none. */
 static const struct yaml_node *first_name(struct expand *e, const struct yaml_node *root) {
   const struct yaml_node *named = expand_get(&workflow_keys, root, "initial_movement");
@@ -36,8 +591,9 @@ static const struct yaml_node *first_name(struct expand *e, const struct yaml_no
   return list != NULL && list->count > 0 ? expand_name(e, list->items[0]) : NULL;
 }
 
-bool expand_may_enter(struct expand *e, const struct instance *x, const struct yaml_node *node,
-                      const struct called *c) {
+/* Returns false if it is too deep, or a call leads back; reported at `node`. */
+static bool expand_may_enter(struct expand *e, const struct instance *x,
+                             const struct yaml_node *node, const struct called *c) {
   const struct yaml_node *first = NULL;
   assert(x != NULL);
   assert(c != NULL);
@@ -84,9 +640,6 @@ static bool expand_enter(struct expand *e, const struct instance *x,
 
 /* --- where rules lead --- */
 
-static struct str target_of_exit(struct expand *e, const struct instance *x, struct str label,
-                                 const struct yaml_node *rule);
-
 static const struct yaml_node *rule_of_label(struct expand *e, const struct instance *x,
                                              struct str label) {
   const struct yaml_node *rules = yaml_get(x->call, "rules");
@@ -97,6 +650,55 @@ static const struct yaml_node *rule_of_label(struct expand *e, const struct inst
       return rules->items[i];
   }
   return NULL;
+}
+
+static struct str target_of_exit(struct expand *e, const struct instance *x, struct str label,
+                                 const struct yaml_node *rule);
+
+static struct str returns_label(struct expand *e, const struct instance *x,
+                                const struct yaml_node *node, const struct yaml_node *rule) {
+  const struct yaml_node *list = x->called->returns;
+  for (size_t i = 0; list != NULL && i < list->count; i++)
+    if (str_eq(str_trim(list->items[i]->text), str_trim(node->text)))
+      return target_of_exit(e, x, str_trim(node->text), rule);
+  REPORT(e->p, node, "%s is not among what this workflow returns: write returns: [" STR_FMT "%s]",
+         parse_shown(e->p, node->text), STR_ARG(str_trim(node->text)), list ? ", ..." : "");
+  return STR("COMPLETE");
+}
+
+/* Returns where a rule begins that goes to the movement of this name in `x`. */
+static struct str expand_entry(struct expand *e, const struct instance *x,
+                               const struct yaml_node *name) {
+  struct str own = expand_text(e, x, name);
+  while (x->user != NULL) /* a fragment names the movements around it */
+    x = x->user;
+  const struct yaml_node *movement = find_movement(e, x->called->root, own);
+  struct instance inner;
+  struct buf full = {0};
+  if (movement != NULL && yaml_get(movement, "call") != NULL &&
+      expand_enter(e, x, movement, &inner)) {
+    const struct yaml_node *first = first_name(e, inner.called->root);
+    if (first != NULL && first->kind == YAML_TEXT)
+      return expand_entry(e, &inner, first);
+  }
+  buf_str(&full, x->origin.scope.prefix);
+  buf_str(&full, own);
+  struct str done = arena_str(e->p->arena, buf_view(&full));
+  buf_deinit(&full);
+  return done;
+}
+
+/* Returns where a rule of `x` leads in the flat workflow. */
+static struct str expand_target(struct expand *e, const struct instance *x,
+                                const struct yaml_node *rule) {
+  const struct yaml_node *next = yaml_get(rule, "next"), *back = yaml_get(rule, "return");
+  if (back != NULL && back->kind == YAML_TEXT && next == NULL)
+    return returns_label(e, x, back, rule);
+  if (next == NULL || next->kind != YAML_TEXT)
+    return STR("");
+  if (str_eq_c(next->text, "COMPLETE") || str_eq_c(next->text, "ABORT"))
+    return target_of_exit(e, x, next->text, rule);
+  return expand_entry(e, x, next);
 }
 
 /* Returns where the caller continues when the file `x` returns `label`, as the caller's rule
@@ -116,46 +718,324 @@ static struct str target_of_exit(struct expand *e, const struct instance *x, str
   return STR("COMPLETE");
 }
 
-static struct str returns_label(struct expand *e, const struct instance *x,
-                                const struct yaml_node *node, const struct yaml_node *rule) {
-  const struct yaml_node *list = x->called->returns;
-  for (size_t i = 0; list != NULL && i < list->count; i++)
-    if (str_eq(str_trim(list->items[i]->text), str_trim(node->text)))
-      return target_of_exit(e, x, str_trim(node->text), rule);
-  REPORT(e->p, node, "%s is not among what this workflow returns: write returns: [" STR_FMT "%s]",
-         parse_shown(e->p, node->text), STR_ARG(str_trim(node->text)), list ? ", ..." : "");
-  return STR("COMPLETE");
-}
+/* --- maps of known keys --- */
 
-struct str expand_target(struct expand *e, const struct instance *x, const struct yaml_node *rule) {
-  const struct yaml_node *next = yaml_get(rule, "next"), *back = yaml_get(rule, "return");
-  if (back != NULL && back->kind == YAML_TEXT && next == NULL)
-    return returns_label(e, x, back, rule);
-  if (next == NULL || next->kind != YAML_TEXT)
-    return STR("");
-  if (str_eq_c(next->text, "COMPLETE") || str_eq_c(next->text, "ABORT"))
-    return target_of_exit(e, x, next->text, rule);
-  return expand_entry(e, x, next);
-}
-
-struct str expand_entry(struct expand *e, const struct instance *x, const struct yaml_node *name) {
-  struct str own = expand_text(e, x, name);
-  while (x->user != NULL) /* a fragment names the movements around it */
-    x = x->user;
-  const struct yaml_node *movement = find_movement(e, x->called->root, own);
-  struct instance inner;
-  struct buf full = {0};
-  if (movement != NULL && yaml_get(movement, "call") != NULL &&
-      expand_enter(e, x, movement, &inner)) {
-    const struct yaml_node *first = first_name(e, inner.called->root);
-    if (first != NULL && first->kind == YAML_TEXT)
-      return expand_entry(e, &inner, first);
+/* Copies a value of no particular kind, with the texts in it, lists and maps included. */
+static const struct yaml_node *copy_texts(struct expand *e, const struct instance *x,
+                                          enum scope_place place, const struct yaml_node *node) {
+  struct yaml_node *copy = expand_node(e, node, &x->origin.base);
+  if (e->full)
+    return copy;
+  if (node->kind == YAML_TEXT)
+    expand_set_text(e, copy, put_names(e, x, place, node));
+  if (node->kind == YAML_LIST && node->count > 0)
+    copy->items = arena_array(e->p->arena, node->count, sizeof *copy->items);
+  if (node->kind == YAML_MAP && node->count > 0)
+    copy->pairs = arena_array(e->p->arena, node->count, sizeof *copy->pairs);
+  for (size_t i = 0; i < node->count && node->kind == YAML_LIST; i++)
+    copy->items[i] = copy_texts(e, x, place, node->items[i]);
+  for (size_t i = 0; i < node->count && node->kind == YAML_MAP; i++) {
+    copy->pairs[i].key = expand_node(e, node->pairs[i].key, &x->origin.base);
+    copy->pairs[i].value = copy_texts(e, x, place, node->pairs[i].value);
   }
-  buf_str(&full, x->origin.scope.prefix);
-  buf_str(&full, own);
-  struct str done = arena_str(e->p->arena, buf_view(&full));
-  buf_deinit(&full);
-  return done;
+  return copy;
+}
+
+static const struct yaml_node *copy_map(struct expand *e, const struct instance *x,
+                                        const struct key_set *set, const struct yaml_node *map);
+
+static const struct yaml_node *copy_movement(struct expand *e, const struct instance *x,
+                                             const struct yaml_node *movement, bool child);
+
+static const struct yaml_node *copy_list(struct expand *e, const struct instance *x,
+                                         const struct key_set *set, const struct yaml_node *list) {
+  struct yaml_node *copy = expand_node(e, list, &x->origin.base);
+  if (e->full || list->kind != YAML_LIST || list->count == 0)
+    return list->kind == YAML_LIST ? copy : expand_plain(e, &x->origin.base, list);
+  copy->items = arena_array(e->p->arena, list->count, sizeof *copy->items);
+  for (size_t i = 0; i < list->count; i++) {
+    if (set == &movement_keys)
+      copy->items[i] = copy_movement(e, x, list->items[i], true);
+    else
+      copy->items[i] = copy_map(e, x, set, list->items[i]);
+  }
+  return copy;
+}
+
+static const struct yaml_node *copy_value(struct expand *e, const struct instance *x,
+                                          const struct key *k, const struct yaml_node *node) {
+  if (k == NULL || k->type == KEY_FACET || k->type == KEY_SECTION || k->type == KEY_NOTED ||
+      (k->type == KEY_SCHEMA && node->kind == YAML_MAP))
+    return expand_plain(e, &x->origin.base, node);
+  if (k->type == KEY_SET)
+    return copy_map(e, x, k->set, node);
+  if (k->type == KEY_SET_LIST)
+    return copy_list(e, x, k->set, node);
+  if (k->type == KEY_CONDITION) {
+    struct yaml_node *copy = expand_node(e, node, &x->origin.base);
+    struct str text;
+    struct err err;
+    if (node->kind != YAML_TEXT)
+      return copy;
+    if (!scope_condition(&x->origin.scope, e->p->arena, node->text, &text, &err))
+      REPORT(e->p, node, "%s", err.text);
+    else
+      expand_set_text(e, copy, text);
+    return copy;
+  }
+  bool names = k->type == KEY_ITEMS || strcmp(k->name, "integrate") == 0;
+  if (names && node->kind == YAML_TEXT) { /* names of movements of this file */
+    struct yaml_node *copy = expand_node(e, node, &x->origin.base);
+    expand_set_text(e, copy, put_prefix(e, x, expand_text(e, x, node)));
+    return copy;
+  }
+  if (strcmp(k->name, "on_reject") == 0 &&
+      node->kind == YAML_TEXT) { /* it leads on as `next` does */
+    const struct yaml_node key = {.kind = YAML_TEXT, .text = STR("next")};
+    struct yaml_pair pair = {&key, node};
+    const struct yaml_node rule = {
+        .kind = YAML_MAP, .line = node->line, .column = node->column, .count = 1, .pairs = &pair};
+    struct yaml_node *copy = expand_node(e, node, &x->origin.base);
+    expand_set_text(e, copy, expand_target(e, x, &rule));
+    return copy;
+  }
+  enum scope_place place = SCOPE_TEXT;
+  if (k->type == KEY_OUTPUTS || strcmp(k->name, "question") == 0) /* these are templates */
+    place = SCOPE_INSTRUCTION;
+  else if (strcmp(k->name, "cwd") == 0)
+    place = SCOPE_PATH;
+  return copy_texts(e, x, place, node);
+}
+
+/* Sets `next` of the copied rule, whichever key the file uses for it. */
+static void copy_target(struct expand *e, const struct instance *x, const struct yaml_node *rule,
+                        struct yaml_node *copy) {
+  const struct yaml_node *next = yaml_get(rule, "next"), *back = yaml_get(rule, "return");
+  for (size_t i = 0; i < copy->count; i++) {
+    bool is_next = str_eq_c(copy->pairs[i].key->text, "next");
+    if (!is_next && !str_eq_c(copy->pairs[i].key->text, "return"))
+      continue;
+    if (next != NULL && back != NULL && !is_next)
+      REPORT(e->p, copy->pairs[i].key, "a rule leads somewhere or returns: remove next or return");
+    if (copy->pairs[i].value->kind != YAML_TEXT)
+      continue;
+    struct yaml_node *to = named(e, copy->pairs[i].value, "");
+    expand_set_text(e, to, expand_target(e, x, rule));
+    copy->pairs[i].key = named(e, copy->pairs[i].key, "next");
+    copy->pairs[i].value = to;
+  }
+  if (next != NULL && back != NULL)
+    copy->count = 0; /* the error was reported */
+}
+
+static const struct yaml_node *copy_map(struct expand *e, const struct instance *x,
+                                        const struct key_set *set, const struct yaml_node *map) {
+  if (map->kind != YAML_MAP)
+    return expand_plain(e, &x->origin.base, map);
+  struct yaml_node *copy = expand_node(e, map, &x->origin.base);
+  if (e->full || map->count == 0)
+    return copy;
+  copy->pairs = arena_array(e->p->arena, map->count, sizeof *copy->pairs);
+  for (size_t i = 0; i < map->count; i++) {
+    const struct yaml_node *key = map->pairs[i].key;
+    copy->pairs[i].key = expand_node(e, key, &x->origin.base);
+    copy->pairs[i].value = copy_value(e, x, key_find(set, key->text), map->pairs[i].value);
+  }
+  if (set == &rule_keys)
+    copy_target(e, x, map, copy);
+  return copy;
+}
+
+/* --- copies of movements --- */
+
+/* Adds a pair at the end, or in place of the one with that key. */
+static void put_pair(struct expand *e, struct yaml_node *map, const struct yaml_node *key,
+                     const struct yaml_node *value) {
+  for (size_t i = 0; i < map->count; i++)
+    if (str_eq(map->pairs[i].key->text, key->text)) {
+      map->pairs[i].value = value;
+      return;
+    }
+  struct yaml_pair *wider = arena_array(e->p->arena, map->count + 1, sizeof *wider);
+  if (map->count > 0)
+    memcpy(wider, map->pairs, map->count * sizeof *wider);
+  wider[map->count++] = (struct yaml_pair){key, value};
+  map->pairs = wider;
+}
+
+static void drop_pair(struct yaml_node *map, const char *key) {
+  size_t kept = 0;
+  for (size_t i = 0; i < map->count; i++)
+    if (!str_eq_c(map->pairs[i].key->text, key))
+      map->pairs[kept++] = map->pairs[i];
+  map->count = kept;
+}
+
+/* Lays `over` on top of `under`, both of them our own copies: maps key by key, everything else as a
+ * whole. */
+static const struct yaml_node *lay_over(struct expand *e, const struct yaml_node *under,
+                                        const struct yaml_node *over) {
+  if (under->kind != YAML_MAP || over->kind != YAML_MAP)
+    return over;
+  struct yaml_node *both = expand_node(e, over, over->origin);
+  both->count = 0;
+  both->pairs = NULL;
+  for (size_t i = 0; i < under->count; i++)
+    put_pair(e, both, under->pairs[i].key, under->pairs[i].value);
+  for (size_t i = 0; i < over->count; i++) {
+    const struct yaml_node *below = NULL;
+    for (size_t k = 0; k < under->count; k++)
+      if (str_eq(under->pairs[k].key->text, over->pairs[i].key->text))
+        below = under->pairs[k].value;
+    put_pair(e, both, over->pairs[i].key,
+             below ? lay_over(e, below, over->pairs[i].value) : over->pairs[i].value);
+  }
+  return both;
+}
+
+/* Copies the fragment's map where `movement` of `x` uses it; NULL if an error was reported. */
+static const struct yaml_node *copy_fragment(struct expand *e, const struct instance *x,
+                                             const struct yaml_node *movement) {
+  const struct yaml_node *uses = yaml_get(movement, "uses");
+  struct called *c = called_find(e, x, uses, true);
+  if (c == NULL || !expand_may_enter(e, x, uses, c))
+    return NULL;
+  struct instance *fragment = arena_alloc(e->p->arena, sizeof *fragment);
+  *fragment = *x;
+  fragment->origin.base.file = c->file;
+  fragment->origin.facets = c->facets;
+  fragment->origin.scope.outside = false;
+  called_scope(e, x, movement, yaml_get(movement, "with"), c, &fragment->origin.scope);
+  struct called *own = arena_alloc(e->p->arena, sizeof *own); /* paths start at its folder */
+  *own = *c;
+  own->root = x->called->root; /* names are those of the movements around it */
+  own->returns = x->called->returns;
+  fragment->called = own;
+  fragment->is_fragment = true;
+  fragment->user = x;
+  fragment->used_at = movement;
+  fragment->depth = x->depth + 1;
+  struct yaml_node *root = expand_node(e, c->root, c->root->origin);
+  root->pairs = arena_array(e->p->arena, c->root->count + 1, sizeof *root->pairs);
+  if (c->root->count > 0)
+    memcpy(root->pairs, c->root->pairs, c->root->count * sizeof *root->pairs);
+  drop_pair(root, "params");
+  drop_pair(root, "name");
+  return copy_movement(e, fragment, root, true);
+}
+
+/* Finds the key in the nearest of `x` and its callers, except the session's own file. */
+static const struct yaml_node *inherited(const struct instance *x, const char *key,
+                                         const struct instance **from) {
+  for (; x->caller != NULL; x = x->caller) {
+    const struct yaml_node *value = expand_get(&workflow_keys, x->called->root, key);
+    *from = x;
+    if (value != NULL)
+      return value;
+  }
+  return NULL;
+}
+
+static void inherit_one(struct expand *e, const struct instance *x, struct yaml_node *movement,
+                        const char *key) {
+  const struct instance *from;
+  const struct yaml_node *value = inherited(x, key, &from);
+  if (value != NULL && yaml_get(movement, key) == NULL)
+    put_pair(e, movement, named(e, value, key),
+             copy_value(e, from, key_find(&workflow_keys, str_from(key)), value));
+}
+
+static void inherit(struct expand *e, const struct instance *x, struct yaml_node *movement) {
+  const struct yaml_node *judge = yaml_get(movement, "judge");
+  bool is_group = yaml_get(movement, "parallel") != NULL;
+  bool is_asked = yaml_get(movement, "ask") != NULL;
+  if (!is_group && !is_asked && yaml_get(movement, "command") == NULL) {
+    /* A model belongs to the provider it is written with. */
+    const struct instance *from = NULL, *model_from = NULL;
+    const struct yaml_node *provider = inherited(x, "provider", &from);
+    const struct yaml_node *model = inherited(x, "model", &model_from);
+    bool own_provider = yaml_get(movement, "provider") != NULL;
+    if (model != NULL && !own_provider && (provider == NULL || from->depth <= model_from->depth))
+      inherit_one(e, x, movement, "model");
+    inherit_one(e, x, movement, "provider");
+    inherit_one(e, x, movement, "options");
+  }
+  for (const struct instance *at = x; at->caller != NULL; at = at->caller) {
+    const struct yaml_node *own = expand_get(&workflow_keys, at->called->root, "judge");
+    if (own == NULL || own->kind != YAML_MAP)
+      continue;
+    const struct yaml_node *copy = copy_map(e, at, &judge_keys, own);
+    judge = judge ? lay_over(e, copy, judge) : copy;
+  }
+  if (judge != NULL && x->caller != NULL)
+    put_pair(e, movement, named(e, judge, "judge"), judge);
+}
+
+/* Copies a movement. What a fragment inherits is left to the movement that uses it. */
+static const struct yaml_node *copy_movement(struct expand *e, const struct instance *x,
+                                             const struct yaml_node *movement, bool child) {
+  if (movement->kind != YAML_MAP)
+    return expand_plain(e, &x->origin.base, movement);
+  const struct yaml_node *name = expand_name(e, movement), *call = yaml_get(movement, "call");
+  const struct yaml_node *own = copy_map(e, x, &movement_keys, movement);
+  struct yaml_node *copy = expand_node(e, own, own->origin);
+  if (call != NULL)
+    REPORT(e->p, call,
+           "a child of parallel or a fragment cannot call a workflow: call it from a movement of "
+           "its own");
+  if (yaml_get(movement, "uses") != NULL) {
+    const struct yaml_node *fragment = copy_fragment(e, x, movement);
+    drop_pair(copy, "uses");
+    drop_pair(copy, "with");
+    if (fragment != NULL) {
+      const struct yaml_node *both = lay_over(e, fragment, copy);
+      copy = expand_node(e, both, both->origin);
+    }
+  }
+  if (name != NULL && name->kind == YAML_TEXT) {
+    struct yaml_node *full = expand_node(e, name, &x->origin.base);
+    struct str own_name = expand_text(e, x, name);
+    expand_set_text(e, full, child ? own_name : put_prefix(e, x, own_name));
+    put_pair(e, copy, named(e, name, "name"), full);
+  }
+  const struct yaml_node *key = yaml_get(movement, "session_key");
+  if (key != NULL && key->kind == YAML_TEXT) {
+    struct yaml_node *full = expand_node(e, key, &x->origin.base);
+    expand_set_text(e, full, put_prefix(e, x, expand_text(e, x, key)));
+    put_pair(e, copy, named(e, key, "session_key"), full);
+  }
+  if (!x->is_fragment)
+    inherit(e, x, copy);
+  return copy;
+}
+
+/* Returns the root of the session's own file, with these movements instead of its own. */
+static const struct yaml_node *expand_root(struct expand *e, const struct instance *x,
+                                           const struct yaml_node **movements, size_t count) {
+  const struct yaml_node *root = x->called->root;
+  struct yaml_node *copy = expand_node(e, root, &x->origin.base);
+  copy->pairs = arena_array(e->p->arena, root->count, sizeof *copy->pairs);
+  for (size_t i = 0; i < root->count; i++) {
+    const struct yaml_node *value = root->pairs[i].value;
+    const struct key *k = key_find(&workflow_keys, root->pairs[i].key->text);
+    copy->pairs[i].key = expand_node(e, root->pairs[i].key, &x->origin.base);
+    if (k != NULL && k->type == KEY_SET_LIST && value->kind == YAML_LIST) {
+      struct yaml_node *list = expand_node(e, value, &x->origin.base);
+      list->items = movements;
+      list->count = count;
+      copy->pairs[i].value = list;
+      continue;
+    }
+    copy->pairs[i].value = copy_value(e, x, k, value);
+    if (k != NULL && strcmp(k->name, "initial_movement") == 0 && value->kind == YAML_TEXT) {
+      struct yaml_node *first = expand_node(e, value, &x->origin.base);
+      expand_set_text(e, first, expand_entry(e, x, value));
+      copy->pairs[i].value = first;
+    }
+  }
+  drop_pair(copy, "params");
+  drop_pair(copy, "returns");
+  return copy;
 }
 
 /* --- movements --- */
@@ -245,7 +1125,24 @@ static void check_calling(struct expand *e, const struct instance *x,
   check_call_rules(e, x, movement, c);
 }
 
-static void flatten(struct expand *e, const struct instance *x, struct flat *flat);
+static void flatten_call(struct expand *e, const struct instance *x,
+                         const struct yaml_node *movement, struct flat *flat);
+
+static void flatten(struct expand *e, const struct instance *x, struct flat *flat) {
+  const struct yaml_node *list = movements_of(x->called->root);
+  for (size_t i = 0; list != NULL && i < list->count && !e->full; i++) {
+    const struct yaml_node *movement = list->items[i];
+    if (movement->kind == YAML_MAP && yaml_get(movement, "call") != NULL) {
+      flatten_call(e, x, movement, flat);
+      continue;
+    }
+    if (flat->count > LIMIT_MOVEMENT_COUNT) { /* the parser reports it */
+      e->full = true;
+      return;
+    }
+    flat_put(e, flat, copy_movement(e, x, movement, false));
+  }
+}
 
 static void flatten_call(struct expand *e, const struct instance *x,
                          const struct yaml_node *movement, struct flat *flat) {
@@ -273,22 +1170,6 @@ static void flatten_call(struct expand *e, const struct instance *x,
   }
   inner->origin.facets = c->facets;
   flatten(e, inner, flat);
-}
-
-static void flatten(struct expand *e, const struct instance *x, struct flat *flat) {
-  const struct yaml_node *list = movements_of(x->called->root);
-  for (size_t i = 0; list != NULL && i < list->count && !e->full; i++) {
-    const struct yaml_node *movement = list->items[i];
-    if (movement->kind == YAML_MAP && yaml_get(movement, "call") != NULL) {
-      flatten_call(e, x, movement, flat);
-      continue;
-    }
-    if (flat->count > LIMIT_MOVEMENT_COUNT) { /* the parser reports it */
-      e->full = true;
-      return;
-    }
-    flat_put(e, flat, expand_movement(e, x, movement));
-  }
 }
 
 /* --- the file itself --- */

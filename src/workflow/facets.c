@@ -83,11 +83,11 @@ static enum found read_beneath(const char *folder, const char *path, bool bare, 
     if (number == ENOENT || number == ENOTDIR)
       return NOT_FOUND;
     if (number == EXDEV || number == ELOOP)
-      (void)err_set(err, ERR_INVALID,
-                    "%s leads out of %s: copy the file there and write its path from there", path,
-                    folder);
+      err_set(err, ERR_INVALID,
+              "%s leads out of %s: copy the file there and write its path from there", path,
+              folder);
     else
-      (void)err_set_errno(err, number, "cannot read %s in %s", path, folder);
+      err_set_errno(err, number, "cannot read %s in %s", path, folder);
     return FAILED;
   }
   if (bare && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -155,6 +155,16 @@ static bool looks_like_name(struct str s) {
   return s.n > 0;
 }
 
+static const struct {
+  const char *name, *folder;
+} facets[FACET_KIND_COUNT] = {
+    [FACET_PERSONA] = {"persona", "personas"},
+    [FACET_POLICY] = {"policy", "policies"},
+    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
+    [FACET_INSTRUCTION] = {"instruction", "instructions"},
+    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
+};
+
 static bool find_given(const struct facets *f, enum facet_kind kind, struct str name,
                        struct buf *out) {
   const json_t *texts = json_object_get(f->given, facet_folder(kind));
@@ -172,7 +182,7 @@ enum { NAMED_BYTES = LIMIT_NAME_BYTES + 32 };
 
 static void path_of_name(const char *kind_folder, struct str name, size_t end,
                          char out[NAMED_BYTES]) {
-  (void)snprintf(out, NAMED_BYTES, "%s/" STR_FMT "%s", kind_folder, STR_ARG(name), name_ends[end]);
+  print_into(out, NAMED_BYTES, "%s/" STR_FMT "%s", kind_folder, STR_ARG(name), name_ends[end]);
 }
 
 /* --- where it came from --- */
@@ -214,16 +224,6 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
     }
   return NULL;
 }
-
-static const struct {
-  const char *name, *folder;
-} facets[FACET_KIND_COUNT] = {
-    [FACET_PERSONA] = {"persona", "personas"},
-    [FACET_POLICY] = {"policy", "policies"},
-    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
-    [FACET_INSTRUCTION] = {"instruction", "instructions"},
-    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
-};
 
 static const char *facet_name(enum facet_kind kind) {
   return facets[kind].name;
@@ -291,11 +291,6 @@ static enum found facets_find_in(const struct facets *f, enum facet_kind kind,
   return NOT_FOUND;
 }
 
-static enum found find_by_name(const struct facets *f, enum facet_kind kind, struct str name,
-                               struct buf *out, struct err *err) {
-  return facets_find_in(f, kind, facet_folder(kind), name, out, err);
-}
-
 enum { NAMES_MAX = 200 }; /* looked at for a suggestion */
 
 /* Lists what may be written for the files of `folder`: their names without .md and .txt. */
@@ -334,14 +329,14 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
   names[n] = NULL;
   const char *near = str_nearest(name, names);
   if (near)
-    (void)err_set(err, ERR_NOT_FOUND, "there is no %s named " STR_FMT ": did you mean %s?",
-                  facet_name(kind), STR_ARG(name), near);
+    err_set(err, ERR_NOT_FOUND, "there is no %s named " STR_FMT ": did you mean %s?",
+            facet_name(kind), STR_ARG(name), near);
   else
-    (void)err_set(err, ERR_NOT_FOUND,
-                  "there is no %s named " STR_FMT
-                  " in this file, in %s/ beside it, or in the project's and the user's facets: "
-                  "write its file, a path, or a sentence",
-                  facet_name(kind), STR_ARG(name), facet_folder(kind));
+    err_set(err, ERR_NOT_FOUND,
+            "there is no %s named " STR_FMT
+            " in this file, in %s/ beside it, or in the project's and the user's facets: "
+            "write its file, a path, or a sentence",
+            facet_name(kind), STR_ARG(name), facet_folder(kind));
   arena_deinit(&arena);
   return false;
 }
@@ -401,7 +396,7 @@ static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct st
   if (may_be_path(value))
     found = find_by_path(f, kind, value, true, out, err);
   else
-    found = find_by_name(f, kind, value, out, err);
+    found = facets_find_in(f, kind, facet_folder(kind), value, out, err);
   if (found == NOT_FOUND && looks_like_name(value))
     return facets_not_found(f, kind, value, err);
   if (found == NOT_FOUND)
@@ -445,6 +440,7 @@ void facet_memo_deinit(struct facet_memo *memo) {
   json_decref(memo->known);
   *memo = (struct facet_memo){0};
 }
+
 const char *facet_folder(enum facet_kind kind) {
   assert(kind < FACET_KIND_COUNT);
   return facets[kind].folder;
@@ -468,4 +464,101 @@ bool facet_include(const struct facets *f, enum facet_kind user, struct str kind
                    "}} in %s/ beside the workflow, or in the project's and the user's facets",
                    STR_ARG(kind), STR_ARG(name), folder);
   return found == FOUND;
+}
+
+/* --- the list of all --- */
+
+enum { LIST_PATH_BYTES = 4096 };
+
+/* Lists the places that are searched, in order. */
+struct places {
+  struct {
+    const char *folder, *from;
+  } items[6];
+};
+
+static const struct {
+  const char *kind, *folder;
+  const char *const *ends; /* endings of its files, in the order they are tried; "" is any */
+} kinds[] = {
+#define TEXT_ENDS ((const char *const[]){".md", ".txt", "", NULL})
+    {"persona", "personas", TEXT_ENDS},
+    {"policy", "policies", TEXT_ENDS},
+    {"knowledge", "knowledge", TEXT_ENDS},
+    {"instruction", "instructions", TEXT_ENDS},
+    {"output contract", "output-contracts", TEXT_ENDS},
+    {"partial", "partials", TEXT_ENDS},
+    {"fragment", "fragments", ((const char *const[]){".yaml", NULL})},
+};
+
+/* Returns the file's name without its extension; `end` is the extension's index. Returns false if
+ * it is no facet. */
+static bool name_of_file(const char *file, const char *const *ends, struct str *name, size_t *end) {
+  *name = str_from(file);
+  if (name->n == 0 || file[0] == '.')
+    return false;
+  for (*end = 0; ends[*end] != NULL; ++*end)
+    if (str_ends(*name, ends[*end]) && name->n > strlen(ends[*end])) {
+      name->n -= strlen(ends[*end]);
+      return true;
+    }
+  return false;
+}
+
+static int by_file_name(const struct dirent **a, const struct dirent **b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static const json_t *first_of_name(const json_t *list, size_t from, struct str name) {
+  for (size_t i = from; i < json_array_size(list); i++)
+    if (str_eq(json_view(json_object_get(json_array_get(list, i), "name")), name))
+      return json_array_get(list, i);
+  return NULL;
+}
+
+/* Lists the files of one folder in the order they are searched: NAME.md, NAME.txt, NAME. */
+static void facets_list_folder(json_t *list, size_t kind, size_t start, const char *folder,
+                               const char *from) {
+  char path[LIST_PATH_BYTES];
+  struct dirent **entries;
+  if (folder == NULL || snprintf(path, sizeof path, "%s/%s", folder, kinds[kind].folder) >=
+                            (int)sizeof path - (int)sizeof entries[0]->d_name - 1)
+    return;
+  int n = scandir(path, &entries, NULL, by_file_name);
+  size_t length = strlen(path);
+  for (size_t wanted = 0; n >= 0 && kinds[kind].ends[wanted] != NULL; wanted++)
+    for (int i = 0; i < n; i++) {
+      struct str name;
+      size_t end;
+      if (entries[i]->d_type == DT_DIR || json_array_size(list) >= LIMIT_FACET_LIST_COUNT ||
+          !name_of_file(entries[i]->d_name, kinds[kind].ends, &name, &end) || end != wanted)
+        continue;
+      print_into(path + length, sizeof path - length, "/%s", entries[i]->d_name);
+      const json_t *first = first_of_name(list, start, name);
+      json_t *entry = json_pack("{ss so ss so}", "kind", kinds[kind].kind, "name", json_text(name),
+                                "from", from, "file", json_text(str_from(path)));
+      if (first != NULL)
+        json_object_set(entry, "shadowed_by", json_object_get(first, "file"));
+      json_array_append_new(list, entry);
+    }
+  for (int i = 0; i < n; i++)
+    free(entries[i]);
+  if (n >= 0)
+    free(entries);
+}
+
+json_t *facets_list(const struct facets *f) {
+  const struct places places = {{{f->folder, "workflow"},
+                                 {f->above, "workflow"},
+                                 {f->above_facets, "workflow"},
+                                 {f->project, "project"},
+                                 {f->home, "home"},
+                                 {f->user, "user"}}};
+  json_t *list = json_array();
+  for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+    size_t start = json_array_size(list);
+    for (size_t i = 0; i < ARRAY_LEN(places.items); i++)
+      facets_list_folder(list, kind, start, places.items[i].folder, places.items[i].from);
+  }
+  return list;
 }

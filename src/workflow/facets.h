@@ -62,4 +62,10 @@ bool facet_include(const struct facets *facets, enum facet_kind user, struct str
 /* Folder that facets of this kind live in: personas, ... */
 const char *facet_folder(enum facet_kind kind);
 
+/* All facets that a workflow can name, where they are, and which shadows which: the files in the
+ * folders of `facets`, kind by kind, each kind by name: [{"kind", "name", "from": "workflow" |
+ * "project" | "home" | "user", "file", "shadowed_by": file or absent}]. Kinds are those of here,
+ * partials and fragments. At most LIMIT_FACET_LIST_COUNT. A new reference. */
+json_t *facets_list(const struct facets *facets);
+
 #endif

@@ -1,19 +1,158 @@
 /* Loads a workflow: file, facets, schemas, document, lint, in this order. */
 #include "workflow/load.h"
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/value_ref.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
 #include "workflow/expand.h"
-#include "workflow/gates.h"
-#include "workflow/integrate.h"
-#include "workflow/marks.h"
-#include "workflow/parse/part.h"
+#include "workflow/parse.h"
+#include "workflow/source_map.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- gates, and movements that integrate --- */
+
+enum { GATE_RUNS_DEFAULT = 10 };
+
+static json_t *gate_rule(const char *condition, struct str next) {
+  return json_pack("{ss so}", "condition", condition, "next", json_text(next));
+}
+
+/* Names a gate: "build.gate2", and "build.gate2 > review" for a second place that the rules lead
+ * to. */
+static void gate_name(struct str movement, const json_t *gate, size_t number, struct str target,
+                      bool first_target, struct buf *out) {
+  struct str own = json_view_at(gate, "name");
+  buf_clear(out);
+  buf_str(out, movement);
+  if (own.n > 0)
+    buf_printf(out, "." STR_FMT, STR_ARG(own));
+  else
+    buf_printf(out, ".gate%zu", number + 1);
+  if (!first_target)
+    buf_printf(out, " > " STR_FMT, STR_ARG(target));
+}
+
+static json_t *gate_as_movement(const json_t *gate, const struct buf *name, struct str next,
+                                struct str back, json_int_t runs) {
+  static const char *const kept[] = {"command", "timeout", "cwd", "tests"};
+  struct buf again = {0};
+  json_t *m = json_object(), *rules = json_array();
+  json_object_set_new(m, "name", json_text(buf_view(name)));
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    if (json_object_get(gate, kept[i]) != NULL)
+      json_object_set(m, kept[i], json_object_get(gate, kept[i]));
+  json_object_set_new(m, "gate", json_true());
+  json_array_append_new(rules, gate_rule("when(exit == 0)", next));
+  buf_printf(&again, "when(movement_iteration < %" JSON_INTEGER_FORMAT ")", runs);
+  json_array_append_new(rules, gate_rule(buf_c(&again), back));
+  json_object_set_new(m, "rules", rules);
+  buf_deinit(&again);
+  return m;
+}
+
+static bool is_place(const json_t *movements, struct str name) {
+  if (str_eq_c(name, "COMPLETE"))
+    return true;
+  for (size_t i = 0; i < json_array_size(movements); i++)
+    if (str_eq(json_view_at(json_array_get(movements, i), "name"), name))
+      return true;
+  return false; /* this is reported as an error of its own */
+}
+
+/* Puts the chain before one place, and the name of its first movement into `first`. */
+static void put_chain(json_t *made, const json_t *movement, const json_t *gates, struct str target,
+                      bool first_target, struct buf *first) {
+  struct str own = json_view_at(movement, "name");
+  const json_t *bound = json_object_get(movement, "gate_runs");
+  json_int_t runs = bound ? json_integer_value(bound) : GATE_RUNS_DEFAULT;
+  struct buf name = {0}, next = {0};
+  buf_str(&next, target);
+  for (size_t i = json_array_size(gates); i-- > 0;) {
+    gate_name(own, json_array_get(gates, i), i, target, first_target, &name);
+    json_array_append_new(
+        made, gate_as_movement(json_array_get(gates, i), &name, buf_view(&next), own, runs));
+    buf_clear(&next);
+    buf_str(&next, buf_view(&name));
+  }
+  buf_clear(first);
+  buf_str(first, buf_view(&next));
+  buf_deinit(&name);
+  buf_deinit(&next);
+}
+
+static void expand_one(json_t *movement, const json_t *movements, json_t *made) {
+  json_t *gates = json_incref(json_object_get(movement, "gates")), *rule;
+  const json_t *rules = json_object_get(movement, "rules");
+  struct buf entries = {0};
+  json_t *places = json_object(); /* a place -> the gate before it */
+  size_t i;
+  json_array_foreach((json_t *)rules, i, rule) {
+    struct str next = json_view_at(rule, "next");
+    if (!is_place(movements, next) || str_eq(next, json_view_at(movement, "name")))
+      continue;
+    if (json_object_getn(places, next.p, next.n) == NULL) {
+      put_chain(made, movement, gates, next, json_object_size(places) == 0, &entries);
+      json_object_setn_new(places, next.p, next.n, json_text(buf_view(&entries)));
+    }
+    json_t *entry = json_incref(json_object_getn(places, next.p, next.n));
+    json_object_set_new(rule, "next", entry);
+  }
+  json_object_del(movement, "gates");
+  json_object_del(movement, "gate_runs");
+  json_decref(gates);
+  json_decref(places);
+  buf_deinit(&entries);
+}
+
+/* Makes `gates:` of movements into command movements behind them. Before each place where the rules
+ * of a movement lead (except ABORT and itself) comes a chain of movements NAME.GATE. Exit 0 leads
+ * on; any other status leads back to the movement, which gets the gate's output as the previous
+ * response. After `gate_runs` runs no rule is left, and the session waits for a person. The
+ * resolved document has no `gates` left: core and log see only movements. The document may have
+ * errors; anything that is not a gate is left alone. */
+static void gates_expand(json_t *doc) {
+  assert(doc == NULL || json_is_object(doc));
+  json_t *movements = json_object_get(doc, "movements"), *movement, *made = json_array();
+  size_t i;
+  json_array_foreach(movements, i, movement) {
+    if (json_array_size(json_object_get(movement, "gates")) > 0 &&
+        json_array_size(made) < LIMIT_MOVEMENT_COUNT)
+      expand_one(movement, movements, made);
+  }
+  if (json_array_size(made) > 0)
+    json_array_extend(movements, made);
+  json_decref(made);
+}
+
+/* Makes `integrate: GROUP` of movements into a command: it runs `segue integrate`, which gets the
+ * branches of the group's last run on standard input. The document may have errors. */
+static void integrate_expand(json_t *doc) {
+  assert(doc == NULL || json_is_object(doc));
+  json_t *movement;
+  size_t i;
+  json_array_foreach(json_object_get(doc, "movements"), i, movement) {
+    json_t *group = json_object_get(movement, "integrate");
+    struct buf branches = {0};
+    if (!json_is_string(group))
+      continue;
+    buf_printf(&branches, "{" PROMPT_BRANCHES STR_FMT "}", STR_ARG(json_view(group)));
+    json_object_set_new(movement, "command", json_pack("[ss]", "segue", "integrate"));
+    json_object_set_new(movement, "instruction", json_text(buf_view(&branches)));
+    json_object_set_new(movement, "edit", json_true());
+    json_object_del(movement, "integrate");
+    buf_deinit(&branches);
+  }
+}
+
+/* --- loading --- */
 
 static int by_place(const void *a, const void *b) {
   const struct err *x = a, *y = b;
@@ -72,7 +211,7 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   if (above != NULL) {
     size_t n = strlen(above) + sizeof "/facets";
     above_facets = arena_alloc(arena, n);
-    (void)snprintf(above_facets, n, "%s/facets", above);
+    print_into(above_facets, n, "%s/facets", above);
   }
   struct facet_memo memo = {0};
   struct parse parse = {.arena = arena,

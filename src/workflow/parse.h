@@ -7,6 +7,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "core/keys.h"
 #include "format/yaml.h"
 #include "workflow/facets.h"
 #include "workflow/scope.h"
@@ -24,6 +26,7 @@ struct parse {
   const struct key_set *listed[16]; /* sets whose keys a message has already listed */
   size_t listed_count;
   bool in_group;             /* a child of parallel is read */
+  bool foreign;              /* the file has a word that only another runner's files have */
   size_t facet_bytes;        /* sum over all facets' texts so far */
   const char *const *called; /* two folders of workflows that are called by name; or NULL */
   const json_t *inputs;      /* values for the file's params: name -> text; or NULL */
@@ -32,6 +35,33 @@ struct parse {
 
 /* Returns a new reference; NULL if the root is no map. */
 json_t *parse_workflow(struct parse *p, const struct yaml_node *root);
+
+/* Reports an error at a node's place. */
+void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+#define REPORT(p, node, ...) parse_report((p), (node), __VA_ARGS__)
+/* Returns the file that a node is in. */
+const char *parse_file_of(const struct parse *p, const struct yaml_node *node);
+
+/* Returns a piece of the file's text for a message, in the arena. */
+const char *parse_shown(struct parse *p, struct str s);
+
+/* Reads a section of facets and keeps it for the look-ups in `facets`. */
+void parse_section(struct parse *p, struct facets *facets, const struct key *k,
+                   const struct yaml_node *node);
+/* Reads the workflow's own keys in a called file: its movements are read where it is called. */
+void parse_called(struct parse *p, const struct yaml_node *root);
+
+/* Ignores a value of NULL: the mistake was already reported. */
+static inline void parse_put(json_t *object, const char *name, json_t *value) {
+  if (value != NULL && json_object_set_new(object, name, value) != 0)
+    BUG("out of memory");
+}
+
+static inline void parse_append(json_t *list, json_t *value) {
+  if (value != NULL && json_array_append_new(list, value) != 0)
+    BUG("out of memory");
+}
 
 /* Errors are reported in the order of the file, each once. */
 void sort_by_place(struct err_list *list);

@@ -15,7 +15,7 @@ json_t *preset_schema(struct str name) {
   char key[128];
   if (name.n > 64)
     return NULL;
-  (void)snprintf(key, sizeof key, PRESETS STR_FMT ".json", STR_ARG(name));
+  print_into(key, sizeof key, PRESETS STR_FMT ".json", STR_ARG(name));
   const struct resource *r = resource_find(key);
   return r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
 }
@@ -44,7 +44,7 @@ json_t *schema_load_beneath(const char *folder, const char *path, struct err *er
   struct buf text = {0};
   char shown[sizeof err->file];
   json_t *doc = NULL;
-  (void)snprintf(shown, sizeof shown, "%s/%s", folder ? folder : ".", path);
+  print_into(shown, sizeof shown, "%s/%s", folder ? folder : ".", path);
   if (facet_read(folder, path, &text, err))
     doc = yaml_load(shown, buf_view(&text), LIMIT_FACET_BYTES, err);
   buf_deinit(&text);

@@ -2,7 +2,6 @@
 #include "workflow/scope.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 
 #include <assert.h>
 #include <string.h>

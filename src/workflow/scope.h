@@ -14,7 +14,7 @@
 #define SEGUE_WORKFLOW_SCOPE_H
 
 #include "base/arena.h"
-#include "core/ref.h"
+#include "core/value_ref.h"
 #include "format/template.h"
 #include "format/yaml.h"
 #include "workflow/facets.h"

@@ -19,8 +19,6 @@ import sys
 import threading
 import time
 from statistics import median
-
-sys.dont_write_bytecode = True
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS + "/system", TESTS + "/support"]
 

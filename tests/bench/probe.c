@@ -23,8 +23,8 @@
 #include "os/process.h"
 #include "schema/schema.h"
 #include "shim/protocol.h"
-#include "store/line.h"
 #include "store/reader.h"
+#include "store/record_line.h"
 #include "store/worker.h"
 
 #include <errno.h>
@@ -87,10 +87,10 @@ static void read_logs(char **words) {
     struct str line;
     char hash[SHA256_HEX], next[SHA256_HEX];
     store_ref(&store, ids[i].id, &ref);
-    memcpy(hash, line_first_hash, sizeof hash);
+    memcpy(hash, record_line_first_hash, sizeof hash);
     try(reader_open(&r, &ref, &err), &err);
     while (reader_next(&r, &line)) {
-      try(line_check(line, hash, next, &err), &err);
+      try(record_line_check(line, hash, next, &err), &err);
       memcpy(hash, next, sizeof hash);
       for (size_t k = 0; k < line.n; k++)
         seen += line.p[k] == '"';
@@ -114,7 +114,7 @@ static struct {
 static void *write_logs(void *unused) {
   char name[64];
   for (long number; (number = atomic_fetch_add(&job.next, 1)) < job.count;) {
-    (void)snprintf(name, sizeof name, "%ld.ndjson", number);
+    print_into(name, sizeof name, "%ld.ndjson", number);
     int fd = openat(job.folder, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
     must(fd >= 0, name);
     size_t from = 0;
@@ -193,7 +193,7 @@ static void append(char **words) {
     buf_puts(&job.bytes, "x");
   for (long i = 0; i < logs; i++) {
     struct writer *w = &writers[i];
-    (void)snprintf(w->id, sizeof w->id, "0199000a-0000-7000-8000-%012x", (unsigned)i);
+    print_into(w->id, sizeof w->id, "0199000a-0000-7000-8000-%012x", (unsigned)i);
     w->log = store_create(&store, w->id, &err);
     try(w->log != NULL, &err);
   }

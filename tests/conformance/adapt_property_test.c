@@ -10,6 +10,7 @@
 #include "support/adapt_subset.h"
 #include "support/schema_random.h"
 #include "support/suite.h"
+#include "support/wrong.h"
 
 #include <dirent.h>
 
@@ -185,7 +186,7 @@ static bool pair_open(struct pair *p) {
                                    .default_draft = draft ? draft : p->run->draft};
   bool whole = strstr(" claude qwen opencode ", p->dialect->name) != NULL;
   p->shape = schema_compile(adapted_schema(p->adapted), whole ? &shape_opts : NULL, NULL, NULL);
-  if (!p->canonical || !p->shape)
+  if (!p->canonical || !p->shape || test_made_wrong())
     failed(p, "the adapted schema does not compile", NULL);
   return p->canonical && p->shape;
 }

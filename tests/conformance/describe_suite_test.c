@@ -1,12 +1,14 @@
 /* Over every schema of the official JSON-Schema-Test-Suite and of data/schema-bench: an example
- * validates or is refused with a status, prompt and types say the same each time, and what they say
- * is one line a field. Prints the share of schemas with an example. Both are looked for in
- * $SEGUE_SHARED and in ../shared beside the sources, the suite also where Debian's package has it.
- * Options: -v names each schema without an example that has a valid value. */
+ * validates, has words in it and says so, or is refused with a status; prompt and types say the
+ * same each time, and what they say is one line a field. Prints the share of schemas with an
+ * example. Both are looked for in $SEGUE_SHARED and in ../shared beside the sources, the suite also
+ * where Debian's package has it. Options: -v names each schema without an example that has a valid
+ * value. */
 #include "render/describe.h"
 #include "render/example.h"
 #include "support/draft.h"
 #include "support/suite.h"
+#include "support/wrong.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 #include <string.h>
 
 struct tally {
-  unsigned schemas, examples, refused, empty, failed;
+  unsigned schemas, examples, words, refused, empty, failed;
 };
 
 static bool verbose;
@@ -27,7 +29,7 @@ static void failed(struct tally *tally, const char *name, const char *what) {
 /* Twice the same, ended by a line's end, without what could steer a reader. */
 static void check_text(struct tally *tally, const char *name, enum schema_status first,
                        enum schema_status second, const char *a, const char *b) {
-  if (first != second || (a == NULL) != (first != SCHEMA_OK))
+  if (test_made_wrong() || first != second || (a == NULL) != (first != SCHEMA_OK))
     failed(tally, name, "the status differs, or there is a text without one");
   if (!a || !b)
     return;
@@ -88,6 +90,10 @@ static void check_schema(struct tally *tally, const char *name, const json_t *do
       failed(tally, name, "an example is not valid");
   } else if (!*trouble.message) {
     failed(tally, name, "a refusal without a reason");
+  } else if (status == EXAMPLE_WORDS) {
+    tally->words++;
+    if (!example)
+      failed(tally, name, "no example in words");
   } else if (satisfiable) {
     tally->refused++;
     if (verbose)
@@ -146,8 +152,9 @@ static bool find_data(const char *below, const char *test, char *root, size_t si
 }
 
 static void report(const char *name, const struct tally *t) {
-  printf("%-22s %5u schemas: %5u examples, %3u refused, %4u with no valid value known, %u failed\n",
-         name, t->schemas, t->examples, t->refused, t->empty, t->failed);
+  printf("%-22s %5u schemas: %5u examples, %3u in words, %3u refused, %4u with no valid value "
+         "known, %u failed\n",
+         name, t->schemas, t->examples, t->words, t->refused, t->empty, t->failed);
 }
 
 static unsigned check_suite(const char *root) {

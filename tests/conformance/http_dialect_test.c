@@ -129,7 +129,7 @@ static void check_read(const char *where, const struct dialect *dialect, const j
   char label[300];
   bool more = true;
   json_t *status = json_object_get(c, "status");
-  (void)snprintf(label, sizeof label, "%s, pieces of %zu", where, piece);
+  print_into(label, sizeof label, "%s, pieces of %zu", where, piece);
   if (json_object_get(c, "secret"))
     secrets_add(secrets, "KEY", data_get(c, "secret"));
   reply_init(&r, dialect, 1700000000000, on_piece, &told);
@@ -178,12 +178,11 @@ static void run_file(const char *path, size_t *count) {
   size_t i;
   while (from[-1] != '/')
     from--;
-  (void)snprintf(dir, sizeof dir, "%.*s", (int)(slash - from), from);
+  print_into(dir, sizeof dir, "%.*s", (int)(slash - from), from);
   json_array_foreach(doc, i, c) {
     const char *own = json_string_value(json_object_get(c, "dialect"));
     const struct dialect *dialect = dialect_named(own ? own : dir);
-    (void)snprintf(where, sizeof where, "%s: %s", path,
-                   json_string_value(json_object_get(c, "name")));
+    print_into(where, sizeof where, "%s: %s", path, json_string_value(json_object_get(c, "name")));
     assert_non_null(dialect);
     if (json_object_get(c, "ask")) {
       check_build(where, dialect, c);

@@ -179,7 +179,7 @@ static void run_expr(const json_t *c) {
         break;
       case EXPR_ERROR:
         got = "error";
-        (void)err_set(&err, ERR_INVALID, "%s", why.text);
+        err_set(&err, ERR_INVALID, "%s", why.text);
         break;
       }
   }

@@ -237,7 +237,7 @@ static void cases_go_as_written(void **state) {
 static void read_sample(const char *name, const char *end, struct buf *out) {
   char path[512];
   struct err err = {0};
-  (void)snprintf(path, sizeof path, SEGUE_SOURCE_DIR "/schemas/presets/samples/%s%s", name, end);
+  print_into(path, sizeof path, SEGUE_SOURCE_DIR "/schemas/presets/samples/%s%s", name, end);
   if (!file_read(path, DATA_FILE_BYTES, out, &err))
     fail_msg("%s", err.text);
 }

@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 #include "os/tmpdir.h"
-#include "store/brief.h"
 #include "store/reader.h"
 #include "store/store.h"
+#include "store/summary.h"
 #include "store/worker.h"
 
 #include <sys/wait.h>
@@ -36,24 +36,23 @@ struct bed {
  * tables (tests/system/shared_conformance_test.py). */
 static bool database_empty(void) {
   char command[512];
-  (void)snprintf(
-      command, sizeof command,
-      "%s/psql -h %s -U postgres -d segue_template -qc 'TRUNCATE segue.worker, segue.seat, "
-      "segue.session, segue.line, segue.blob, segue.blob_part, segue.chain'",
-      getenv("SEGUE_TEST_PROGRAMS"), getenv("SEGUE_TEST_SERVER"));
+  print_into(command, sizeof command,
+             "%s/psql -h %s -U postgres -d segue_template -qc 'TRUNCATE segue.worker, segue.seat, "
+             "segue.session, segue.line, segue.blob, segue.blob_part, segue.chain'",
+             getenv("SEGUE_TEST_PROGRAMS"), getenv("SEGUE_TEST_SERVER"));
   return system(command) == 0;
 }
 
 static char *database_make(struct err *err) {
   char url[512], folder[300] = "";
   if (!database_empty()) {
-    (void)err_set(err, ERR_IO, "the database cannot be emptied");
+    err_set(err, ERR_IO, "the database cannot be emptied");
     return NULL;
   }
   for (const char *p = getenv("SEGUE_TEST_SERVER"); *p; p++)
-    (void)snprintf(folder + strlen(folder), sizeof folder - strlen(folder),
-                   *p == '/' ? "%%2F" : "%c", *p);
-  (void)snprintf(url, sizeof url, "postgres://postgres@%s/segue_template", folder);
+    print_into(folder + strlen(folder), sizeof folder - strlen(folder), *p == '/' ? "%%2F" : "%c",
+               *p);
+  print_into(url, sizeof url, "postgres://postgres@%s/segue_template", folder);
   return xstrdup(url);
 }
 
@@ -74,7 +73,7 @@ static const struct {
 };
 
 static void id_of(char letter, char id[STORE_ID_BYTES]) {
-  (void)snprintf(id, STORE_ID_BYTES, "0199000%c-0000-7000-8000-000000000000", letter | 0x20);
+  print_into(id, STORE_ID_BYTES, "0199000%c-0000-7000-8000-000000000000", letter | 0x20);
 }
 
 static void ref_of(const struct bed *b, const char *word, struct store_ref *ref) {
@@ -143,7 +142,7 @@ static void do_attach(struct bed *b, const char *word, struct buf *out) {
     return;
   }
   b->log = log;
-  buf_printf(out, "%ld records%s", count, mend.notice[0] ? ", torn" : "");
+  buf_printf(out, "%ld records%s", count, mend.notification[0] ? ", torn" : "");
   if (mend.cut_bytes > 0)
     buf_printf(out, ", %d cut", (int)mend.cut_records);
 }
@@ -321,17 +320,17 @@ static void do_find(struct bed *b, const char *word, struct buf *out) {
 
 static void do_brief(struct bed *b, const char *word, struct buf *out) {
   struct store_ref ref;
-  struct brief brief;
+  struct summary summary;
   uint64_t bytes = 0;
   ref_of(b, word, &ref);
-  if (!brief_read(&brief, &ref, &b->err)) {
+  if (!summary_read(&summary, &ref, &b->err)) {
     buf_puts(out, code_name(&b->err));
     return;
   }
-  buf_printf(out, "%s, seq %d", brief_status(&brief), (int)brief.seq);
-  if (!store_bytes(&ref, &bytes) || bytes != brief.bytes)
+  buf_printf(out, "%s, seq %d", summary_status(&summary), (int)summary.seq);
+  if (!store_bytes(&ref, &bytes) || bytes != summary.bytes)
     buf_puts(out, ", with a piece behind");
-  brief_deinit(&brief);
+  summary_deinit(&summary);
 }
 
 static void do_remove(struct bed *b, const char *word, struct buf *out) {
@@ -402,7 +401,7 @@ static void on_told(void *ctx, enum worker_news news, const char *id, const char
   struct bed *b = ctx;
   b->heard[news]++;
   if (news == WORKER_ASKED)
-    (void)snprintf(b->asked, sizeof b->asked, "%.15s %c", what, id[7] & ~0x20);
+    print_into(b->asked, sizeof b->asked, "%.15s %c", what, id[7] & ~0x20);
   uv_stop(&b->loop);
 }
 

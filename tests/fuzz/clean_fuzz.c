@@ -1,9 +1,9 @@
 /* Any bytes through the cleaner and the writers: what comes out is UTF-8, steers nothing, is the
  * same when it is cleaned again, and makes no markup. */
 #include "base/utf8.h"
-#include "web/clean.h"
 #include "web/html.h"
 #include "web/markdown.h"
+#include "web/sanitize.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static void holds(bool truth) {
 
 static void clean_holds(struct str text) {
   struct buf once = {0}, twice = {0};
-  clean_text(&once, text);
-  clean_text(&twice, buf_view(&once));
+  sanitize_text(&once, text);
+  sanitize_text(&twice, buf_view(&once));
   holds(utf8_valid(buf_c(&once), once.n));
   holds(str_eq(buf_view(&once), buf_view(&twice)));
   for (size_t i = 0; i < once.n; i++) {

@@ -2,7 +2,7 @@
  * codex app-server, opencode serve. The first byte chooses the driver, and whether it is a replay;
  * the second the size of the pieces and the permission. In a replay every third line is one that
  * was sent. */
-#include "provider/agent/replay.h"
+#include "provider/agent/replay_recording.h"
 #include "provider/profile/profiles.h"
 
 #include <assert.h>

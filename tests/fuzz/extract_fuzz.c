@@ -1,7 +1,7 @@
 /* libFuzzer target: any bytes, every want, with and without repair and check; the first byte picks.
  * Invariants: the root is the wanted one, the place lies in the text, a repaired value names its
  * repairs. */
-#include "extract/sole.h"
+#include "extract/whole_reply.h"
 #include "json/scan.h"
 
 #include <stdint.h>
@@ -36,14 +36,15 @@ static void read_reply(const uint8_t *data, size_t size, const struct extract_ch
   const uint8_t *cut = memchr(data, 0, size);
   struct str reply = {(const char *)data, cut ? (size_t)(cut - data) : size};
   struct str report = {cut ? (const char *)cut : NULL, size - reply.n};
-  struct sole s;
-  sole_read(&s, reply, check, report);
-  require((s.value != NULL) == (s.outcome == SOLE_VALID || s.outcome == SOLE_REFUSED));
-  require(s.outcome != SOLE_VALID || has_step(NULL, s.value));
-  require(s.outcome != SOLE_AMBIGUOUS || s.place_count > 0);
+  struct whole_reply s;
+  whole_reply_read(&s, reply, check, report);
+  require((s.value != NULL) ==
+          (s.outcome == WHOLE_REPLY_VALID || s.outcome == WHOLE_REPLY_REFUSED));
+  require(s.outcome != WHOLE_REPLY_VALID || has_step(NULL, s.value));
+  require(s.outcome != WHOLE_REPLY_AMBIGUOUS || s.place_count > 0);
   for (size_t i = 0; i < s.place_count; i++)
     require(s.places[i].value != NULL && s.places[i].offset + s.places[i].length <= reply.n);
-  sole_deinit(&s);
+  whole_reply_deinit(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

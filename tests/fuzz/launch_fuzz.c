@@ -48,7 +48,7 @@ static void forget_scenario(const json_t *body) {
   if (!json_is_string(text))
     return;
   sha256_hex(json_string_value(text), json_string_length(text), NULL, 0, sha256);
-  (void)snprintf(path, sizeof path, "%s/blobs/%s", store.where, sha256);
+  print_into(path, sizeof path, "%s/blobs/%s", store.where, sha256);
   (void)unlink(path);
 }
 

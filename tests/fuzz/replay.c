@@ -2,6 +2,7 @@
  * the seeds. usage: NAME_replay FOLDER */
 #include "base/buf.h"
 #include "base/file.h"
+#include "support/wrong.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ int main(int argc, char **argv) {
     buf_deinit(&bytes);
   }
   closedir(folder);
-  printf("%u inputs\n", count);
-  return count > 0 ? 0 : 1;
+  bool ok = count > 0 && !test_made_wrong();
+  printf("%u inputs%s\n", count, ok ? "" : ": FAIL");
+  return ok ? 0 : 1;
 }

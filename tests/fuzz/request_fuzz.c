@@ -38,7 +38,7 @@ static struct {
 
 static void put_log(void) {
   char path[STORE_PATH_BYTES + 64];
-  (void)snprintf(path, sizeof path, "%s/%s.ndjson", d.store.where, session);
+  print_into(path, sizeof path, "%s/%s.ndjson", d.store.where, session);
   FILE *f = fopen(path, "w");
   if (f == NULL)
     abort();
@@ -54,10 +54,12 @@ static void put_log(void) {
 static void clean_up(void) {
   struct err err;
   server_free(d.api.http);
+  control_close(&d.api); /* else what a list keeps for a minute keeps the loop */
   sessions_close(&d.sessions);
   events_close(&d.events);
   host_deinit(&d.host);
   (void)uv_run(&d.loop, UV_RUN_DEFAULT);
+  control_deinit(&d.api);
   (void)uv_loop_close(&d.loop);
   socket_close(&d.socket);
   generation_unref(d.env.generation);
@@ -73,7 +75,7 @@ static bool begin(struct err *err) {
       uv_loop_init(&d.loop) != 0 || !store_open(&d.store, d.folder, err))
     return false;
   put_log();
-  (void)snprintf(path, sizeof path, "%.90s/s", d.folder);
+  print_into(path, sizeof path, "%.90s/s", d.folder);
   d.env.generation = generation_new(err);
   return d.env.generation != NULL && socket_listen(&d.socket, path, err) &&
          host_init(&d.host, &d.loop, &d.store, d.env.generation->registry, err);
@@ -118,7 +120,7 @@ static void compose(struct str in, struct buf *out) {
 static int connect_to_it(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", d.socket.path);
+  print_into(address.sun_path, sizeof address.sun_path, "%s", d.socket.path);
   if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0)
     abort();
   return fd;

@@ -1,7 +1,7 @@
 /* Any bytes as the output of an agent, cut anywhere, through each shipped profile; and any bytes as
  * a profile or a recording. The first byte chooses the profile, the second the size of the
  * pieces. */
-#include "provider/agent/replay.h"
+#include "provider/agent/replay_recording.h"
 #include "provider/profile/profiles.h"
 
 #include <assert.h>

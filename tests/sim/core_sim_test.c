@@ -1,7 +1,7 @@
 /* Seeded sessions in virtual time over the pure core: random workflows, a provider that answers,
- * babbles and fails, crashes at any record. SEGUE_SIM_SEEDS=N plays more of them, SEGUE_SIM_SEED=S
- * only that one. */
+ * babbles and fails, crashes at any record. Which seeds: support/seeds.h. */
 #include "support/play.h"
+#include "support/seeds.h"
 
 #include "base/resource.h"
 #include "schema/schema.h"
@@ -66,11 +66,11 @@ static json_t *random_rule(struct dice *d, unsigned movements) {
   unsigned form = roll(d, 10), next = roll(d, movements * 3 + 2);
   bool complete = next == movements * 3, abort_it = next == movements * 3 + 1;
   if (form < 7)
-    (void)snprintf(condition, sizeof condition, "%s", PICK(d, labels));
+    print_into(condition, sizeof condition, "%s", PICK(d, labels));
   else if (form < 9)
-    (void)snprintf(condition, sizeof condition, "when(%s)", PICK(d, exprs));
+    print_into(condition, sizeof condition, "when(%s)", PICK(d, exprs));
   else
-    (void)snprintf(condition, sizeof condition, "%s && when(%s)", PICK(d, labels), PICK(d, exprs));
+    print_into(condition, sizeof condition, "%s && when(%s)", PICK(d, labels), PICK(d, exprs));
   const char *where = complete ? "COMPLETE" : names[next % movements];
   if (abort_it && !complete)
     where = "ABORT";
@@ -214,11 +214,13 @@ struct world {
   uint64_t seed; /* of the provider's behaviour */
   bool down;     /* the judge is in trouble more often */
   struct dice delays;
+  bool calm; /* nobody fails but those who are away */
+  int64_t away_from_ms, away_to_ms;
 };
 
 static void random_error(struct dice *d, struct call_result *out) {
   out->class = (enum error_class)(1 + roll(d, CLASS_COUNT - 1));
-  (void)snprintf(out->message, sizeof out->message, "it failed (%s)", error_class_name(out->class));
+  print_into(out->message, sizeof out->message, "it failed (%s)", error_class_name(out->class));
   if (chance(d, 30))
     out->retry_after_ms = 1 + (int64_t)roll(d, 150000);
 }
@@ -324,12 +326,16 @@ static void answer(struct play *p, const struct call_request *r, struct call_res
   struct dice d = dice_of(p, r);
   bool judges = r->stage != STAGE_COUNT;
   if (chance(&d, 50))
-    (void)snprintf(out->provider_session, sizeof out->provider_session, "s%u", roll(&d, 1000));
+    print_into(out->provider_session, sizeof out->provider_session, "s%u", roll(&d, 1000));
   struct buf *text = &out->text.bytes;
   out->duration_ms = roll(&d, 5000);
   out->has_exit = r->argv != NULL;
   out->exit = out->has_exit && chance(&d, 50) ? 1 : 0;
-  if (chance(&d, judges && w->down ? 80 : 15)) {
+  if (r->argv == NULL && p->now_ms >= w->away_from_ms && p->now_ms < w->away_to_ms) {
+    out->class = roll(&d, 2) ? CLASS_NETWORK : CLASS_OVERLOADED;
+    return;
+  }
+  if (!w->calm && chance(&d, judges && w->down ? 80 : 15)) {
     random_error(&d, out);
     if (chance(&d, 30))
       babble(&d, r->movement, text);
@@ -501,13 +507,22 @@ static void check_log(const struct play *p) {
   }
 }
 
-/* Every verdict, and how it ended: one line each. They end at the first take-over (*timed): how
- * long a provider stays behind is a matter of time, and a crash takes time. */
+/* A call was given up because its provider was away for too long, or limited. */
+static bool is_given_up(const json_t *record) {
+  enum error_class class = CLASS_NONE;
+  const json_t *error = json_object_get(record, "error");
+  return is_type(record, "call_end") && json_object_get(record, "retry_in_ms") == NULL &&
+         error_class_from_name(data_get(error, "class"), &class) && error_class_is_transient(class);
+}
+
+/* Every verdict, and how it ended: one line each. They end at the first take-over, or call given
+ * up (*timed): how long a provider stays behind or away is a matter of time, and a crash takes
+ * time. */
 static char *verdicts(const struct play *p, bool *timed) {
   struct buf b = {0};
   for (size_t i = 0; i < play_lines(p) && !*timed; i++) {
     const json_t *r = play_record(p, i);
-    *timed = is_type(r, "call_end") && json_object_get(r, "fallback") != NULL;
+    *timed = is_given_up(r) || (is_type(r, "call_end") && json_object_get(r, "fallback") != NULL);
     if (is_type(r, "judgment"))
       buf_printf(&b, "turn %d " STR_FMT ": rule %d " STR_FMT " > " STR_FMT "\n",
                  (int)number(r, "turn"), STR_ARG(data_get(r, "movement")), (int)number(r, "rule"),
@@ -655,14 +670,15 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
   bool gave_up = false;
   static const char config[] =
       "{'default_provider':'sim','fallback':{'sim':['third'],'other':['sim','other','third']}}";
-  (void)snprintf(title, sizeof title, "SEGUE_SIM_SEED=%" PRIu64, seed);
+  print_into(title, sizeof title, "SEGUE_SIM_SEED=%" PRIu64, seed);
   struct dice d = {mix(seed)};
   json_t *workflow = random_workflow(&d, groups);
   workflow_text = json_dumps(workflow, JSON_COMPACT);
   json_decref(workflow);
   for (unsigned round = 0; round < 3; round++) {
     struct play p;
-    struct world world = {mix(seed ^ 0x5E6), seed % 5 == 0, {mix(seed + round)}};
+    struct world world = {
+        .seed = mix(seed ^ 0x5E6), .down = seed % 5 == 0, .delays = {mix(seed + round)}};
     static const unsigned per_cent[] = {0, 12, 45};
     struct storm storm = {{mix(seed * 31 + round)}, per_cent[round], 0, 0, 0, seed % 3 == 0};
     play_init(&p, title, workflow_text, seed % 2 ? config : NULL, NULL);
@@ -714,25 +730,21 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
 }
 
 static void sessions_keep_their_verdicts_through_crashes(void **state) {
-  const char *one = getenv("SEGUE_SIM_SEED"), *many = getenv("SEGUE_SIM_SEEDS");
-  uint64_t first = one ? strtoull(one, NULL, 10) : 1;
-  uint64_t count = many ? strtoull(many, NULL, 10) : DEFAULT_SEEDS;
-  if (one)
-    count = 1;
+  const struct seeds seeds = seeds_asked(DEFAULT_SEEDS);
   struct totals t = {0};
   (void)state;
-  for (uint64_t seed = first; seed - first < count; seed++)
+  for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_seed(seed, false, &t);
   print_message("%" PRIu64 " seeds: %ld records, %ld turns, %ld judgments, %ld crashes (%ld in a "
                 "batch), %ld of %" PRIu64 " sessions ended, %ld with a judge that was down\n",
-                count, t.records, t.turns, t.judgments, t.crashes, t.cuts, t.ended, count * 3,
-                t.unavailable);
+                seeds.count, t.records, t.turns, t.judgments, t.crashes, t.cuts, t.ended,
+                seeds.count * 3, t.unavailable);
   for (int i = 0; i < END_COUNT; i++)
     print_message("%s %ld  ", session_outcome_name((enum session_outcome)i), t.outcomes[i]);
   for (int i = 0; i < STAGE_COUNT; i++)
     print_message("%s %ld  ", judge_stage_name((enum judge_stage)i), t.methods[i]);
   print_message("\n");
-  if (!one && count >= DEFAULT_SEEDS) { /* the seeds must reach what they are for */
+  if (seeds.whole) { /* the seeds must reach what they are for */
     print_message("%ld values of %ld checked answers\n", t.values, t.checks);
     print_message(
         "%ld fallbacks, %ld waits for a place, %ld conversations gone on with, %ld lost\n",
@@ -745,7 +757,7 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
     assert_true(t.checks > t.values);
     assert_true(t.judgments > 1000);
     assert_true(t.cuts > 500);
-    assert_true(t.ended > (long)count);
+    assert_true(t.ended > (long)seeds.count);
     assert_true(t.unavailable > 0);
     assert_true(t.methods[STAGE_HUMAN] > 50);
   }
@@ -754,19 +766,96 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
 /* Which reply a call takes hangs on how many were asked before it, so that the verdicts of siblings
  * differ from run to run here; but each log is sound, folds alike, and ends in a named outcome. */
 static void groups_come_to_an_end_through_crashes(void **state) {
-  const char *one = getenv("SEGUE_SIM_SEED");
-  uint64_t first = one ? strtoull(one, NULL, 10) : 1, count = one ? 1 : GROUP_SEEDS;
+  const struct seeds seeds = seeds_asked(GROUP_SEEDS);
   struct totals t = {0};
   (void)state;
-  for (uint64_t seed = first; seed - first < count; seed++)
+  for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_seed(seed, true, &t);
   print_message("%ld records, %ld turns, %ld judgments, %ld by children, %ld crashes\n", t.records,
                 t.turns, t.judgments, t.methods[STAGE_AGGREGATE], t.crashes);
-  assert_true(one || t.methods[STAGE_AGGREGATE] > 100);
+  assert_true(!seeds.whole || t.methods[STAGE_AGGREGATE] > 100);
+}
+
+/* --- outages --- */
+
+static bool all_have_answered(void *ctx, struct str provider) {
+  (void)ctx;
+  return provider.n > 0;
+}
+
+/* Each wait of an outage is bounded, and so is each pause in it; they go on through crashes.
+ * Returns how many attempts failed. */
+static long check_outage(const struct play *p, bool known) {
+  long tries = 0;
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *r = play_record(p, i), *outage = json_object_get(r, "outage");
+    int64_t since = 0, until = 0, now = 0;
+    if (outage == NULL)
+      continue;
+    assert_true(record_time_parse(data_get(outage, "since").p, &since));
+    assert_true(record_time_parse(data_get(outage, "until").p, &until));
+    assert_true(record_time_parse(data_get(r, "ts").p, &now));
+    if (since > now || until <= now || until - since > LIMIT_OUTAGE_WAIT_MS ||
+        (known && until - since < LIMIT_OUTAGE_WAIT_MS))
+      fail_msg("%s: record %zu waits from %ld to %ld", p->title, i + 1, (long)since, (long)until);
+    if (number(r, "retry_in_ms") > LIMIT_OUTAGE_MAX_MS || number(r, "retry_in_ms") > until - now)
+      fail_msg("%s: record %zu waits too long", p->title, i + 1);
+    tries++;
+  }
+  return tries;
+}
+
+/* Plays a session during which all providers are away for a time. Returns the attempts that failed.
+ * No call is given up in an outage that is shorter than its bound, whatever crashes meanwhile. */
+static long play_outage(uint64_t seed, bool groups, bool known, int64_t away_ms) {
+  char title[64];
+  struct dice d = {mix(seed ^ 0xA3A7)};
+  struct play p;
+  struct world world = {.seed = mix(seed), .delays = {mix(seed)}, .calm = true};
+  struct storm storm = {{mix(seed * 31)}, seed % 2 ? 12 : 0, 0, 0, 0, false};
+  json_t *workflow = random_workflow(&d, groups);
+  char *text = json_dumps(workflow, JSON_COMPACT);
+  json_decref(workflow);
+  print_into(title, sizeof title, "outage, seed %" PRIu64, seed);
+  play_init(&p, title, text, NULL, NULL);
+  p.reply = answer;
+  p.ctx = &world;
+  p.env.has_answered = known ? all_have_answered : NULL;
+  world.away_from_ms = p.now_ms + (known ? (int64_t)roll(&d, 50) : 0);
+  world.away_to_ms = world.away_from_ms + away_ms;
+  session(&p, &storm);
+  check_log(&p);
+  long tries = check_outage(&p, known);
+  int64_t most = known ? LIMIT_OUTAGE_WAIT_MS : LIMIT_OUTAGE_NEW_WAIT_MS;
+  for (int i = 0; away_ms < most && i < play_count(&p, "call_end"); i++) {
+    const json_t *end = play_find(&p, "call_end", i);
+    if (is_given_up(end) && data_get(end, "fallback").n == 0)
+      fail_msg("%s: a call was given up in an outage of %ld ms", title, (long)away_ms);
+  }
+  play_deinit(&p);
+  free(text);
+  return tries;
+}
+
+static void outages_are_waited_for_through_crashes(void **state) {
+  enum { OUTAGE_SEEDS = 60, SECOND = 1000, MINUTE = 60 * SECOND };
+  const struct seeds seeds = seeds_asked(OUTAGE_SEEDS);
+  long shorter = 0, longer = 0, new_ones = 0;
+  (void)state;
+  for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
+    for (int groups = 0; groups < 2; groups++) {
+      shorter += play_outage(seed, groups, true, 50 * MINUTE);
+      longer += play_outage(seed, groups, true, 100 * MINUTE);
+      new_ones += play_outage(seed, groups, false, 40 * SECOND);
+    }
+  print_message("attempts that failed: %ld, %ld in long outages, %ld at new providers\n", shorter,
+                longer, new_ones);
+  assert_true(!seeds.whole || (shorter > 500 && longer > 500 && new_ones > 50));
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sessions_keep_their_verdicts_through_crashes),
-                                     cmocka_unit_test(groups_come_to_an_end_through_crashes)};
+                                     cmocka_unit_test(groups_come_to_an_end_through_crashes),
+                                     cmocka_unit_test(outages_are_waited_for_through_crashes)};
   return cmocka_run_group_tests(tests, compile_log_schema, free_schemas);
 }

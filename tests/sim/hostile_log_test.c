@@ -1,8 +1,8 @@
 /* Logs that somebody changed and chained anew: whatever still folds must go on without an
  * assertion. Sessions are played, their records changed at random, folded up to the first that is
- * refused, resumed and answered. SEGUE_SIM_SEEDS=N plays more of them, SEGUE_SIM_SEED=S only that
- * one. */
+ * refused, resumed and answered. Which seeds: support/seeds.h. */
 #include "support/play.h"
+#include "support/seeds.h"
 
 #include "format/json_write.h"
 
@@ -94,7 +94,7 @@ static void answer(struct play *p, const struct call_request *r, struct call_res
   out->has_exit = roll(2) == 0;
   out->exit = (int)roll(3);
   if (roll(3) == 0)
-    (void)snprintf(out->provider_session, sizeof out->provider_session, "s%u", roll(9));
+    print_into(out->provider_session, sizeof out->provider_session, "s%u", roll(9));
   if (roll(5) == 0)
     call_result_fail(out, classes[roll(ARRAY_LEN(classes))], "so it went");
   if (roll(5) == 0)
@@ -233,7 +233,7 @@ static void change(json_t *tree, const json_t *records) {
       change(value, records);
     } else if (roll(4) == 0) {
       char key[64];
-      (void)snprintf(key, sizeof key, "%s", json_object_iter_key(iter));
+      print_into(key, sizeof key, "%s", json_object_iter_key(iter));
       (void)json_object_del(tree, key);
     } else {
       const char *key = json_object_iter_key(iter);
@@ -363,11 +363,7 @@ static void go_on(struct play *p, struct core *core) {
 }
 
 static void changed_logs_are_refused_or_go_on(void **state) {
-  const char *one = getenv("SEGUE_SIM_SEED"), *many = getenv("SEGUE_SIM_SEEDS");
-  uint64_t first = one ? strtoull(one, NULL, 10) : 1;
-  uint64_t count = many ? strtoull(many, NULL, 10) : DEFAULT_SEEDS;
-  if (one)
-    count = 1;
+  const struct seeds seeds = seeds_asked(DEFAULT_SEEDS);
   uint64_t whole = 0, records = 0;
   struct play sources[SOURCES];
   (void)state;
@@ -375,7 +371,7 @@ static void changed_logs_are_refused_or_go_on(void **state) {
   dice_state = 7;
   for (size_t i = 0; i < SOURCES; i++)
     play_one(&sources[i]);
-  for (seed_now = first; seed_now - first < count; seed_now++) {
+  for (seed_now = seeds.first; seed_now - seeds.first < seeds.count; seed_now++) {
     dice_state = seed_now * 0x2545F4914F6CDD1Du;
     struct play *p = &sources[roll(SOURCES)];
     json_t *log = json_deep_copy(p->records);
@@ -397,9 +393,9 @@ static void changed_logs_are_refused_or_go_on(void **state) {
     core_deinit(&core);
     json_decref(log);
   }
-  print_message("%" PRIu64 " logs, %" PRIu64 " of them whole, %" PRIu64 " records\n", count, whole,
-                records);
-  assert_true(one || whole > 0);
+  print_message("%" PRIu64 " logs, %" PRIu64 " of them whole, %" PRIu64 " records\n", seeds.count,
+                whole, records);
+  assert_true(!seeds.whole || whole > 0);
   for (size_t i = 0; i < SOURCES; i++)
     play_deinit(&sources[i]);
 }

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "core/decide.h"
 #include "format/json_write.h"
-#include "store/line.h"
+#include "store/record_line.h"
 #include "store/store.h"
 #include "support/core_out.h"
 #include "support/folder.h"
@@ -64,16 +64,16 @@ static inline void drive_init(struct drive *d) {
   d->env = (struct core_env){
       .providers = drive_providers, .schemas = &d->schemas, .prepare = drive_prepare};
   d->records = json_array();
-  memcpy(d->hash, line_first_hash, SHA256_HEX);
+  memcpy(d->hash, record_line_first_hash, SHA256_HEX);
   for (size_t i = 0; i < sizeof d->ev.entropy; i++)
     d->ev.entropy[i] = (unsigned char)(i * 17);
   d->dir = folder_make();
-  (void)snprintf(d->path, sizeof d->path, "%s/%s.ndjson", d->dir, DRIVE_SESSION);
+  print_into(d->path, sizeof d->path, "%s/%s.ndjson", d->dir, DRIVE_SESSION);
 }
 
 static inline void drive_take(struct drive *d, struct core_out *out) {
   for (size_t i = 0; i < out->record_count; i++) {
-    line_compose(out->records[i], &d->log, d->hash);
+    record_line_compose(out->records[i], &d->log, d->hash);
     json_array_append_new(d->records, record_json(out->records[i]));
   }
   core_out_deinit(out);
@@ -146,7 +146,7 @@ static inline void drive_exit(struct drive *d, int status, const char *text) {
 
 static inline void drive_error(struct drive *d, enum error_class class, const char *message) {
   struct call_result result = {.class = class};
-  (void)snprintf(result.message, sizeof result.message, "%s", message);
+  print_into(result.message, sizeof result.message, "%s", message);
   drive_result(d, &result);
 }
 
@@ -165,7 +165,7 @@ static inline void drive_retry(struct drive *d) {
 static inline void drive_line(const json_t *record, struct buf *out, char hash[SHA256_HEX]) {
   size_t start = out->n;
   json_write(record, out);
-  line_close(out, start, hash);
+  record_line_close(out, start, hash);
 }
 
 static inline void drive_write(struct drive *d) {
@@ -203,7 +203,7 @@ static const char drive_workflow[] =
 static inline json_t *drive_config(void) {
   return json_pack("{ss sb ss s{ss ss} s{ss} s[s] s{sf}}", "cwd", "/somewhere", "interactive", 0,
                    "default_provider", "script", "scenario", "path", "replies.yaml", "sha256",
-                   line_first_hash, "providers", "fix", "script", "env", "PATH", "options",
+                   record_line_first_hash, "providers", "fix", "script", "env", "PATH", "options",
                    "temperature", 0.25);
 }
 
@@ -235,8 +235,8 @@ static inline void drive_fix(struct drive *d) {
       store_blob_put(&store, buf_view(&result.error_text.bytes), result.error_text.blob, &err));
   result.files = json_pack("[{ss si si}]", "path", "a.c", "added", 1, "removed", 2);
   result.usage = json_pack("{si si si}", "input", 10, "output", 20, "cached", 5);
-  (void)snprintf(result.provider_session, sizeof result.provider_session, "conv-1");
-  (void)snprintf(result.note, sizeof result.note, "pipes held open");
+  print_into(result.provider_session, sizeof result.provider_session, "conv-1");
+  print_into(result.note, sizeof result.note, "pipes held open");
   drive_result(d, &result);
   drive_answer(d, "It is fixed.\n\n[FIX:1]");
 }

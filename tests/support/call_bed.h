@@ -63,7 +63,7 @@ static inline void call_bed_deinit(struct call_bed *bed) {
   (void)uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&bed->loop), 0);
   call_result_deinit(&bed->result);
-  (void)snprintf(own, sizeof own, "segue-%ld.tmp", (long)geteuid());
+  print_into(own, sizeof own, "segue-%ld.tmp", (long)geteuid());
   (void)rmdir(folder_path(bed->tmp, own));         /* stays for the user's next call, but empty */
   assert_int_equal(call_bed_entries(bed->tmp), 0); /* each call's TMPDIR is gone */
   assert_int_equal(unsetenv("TMPDIR"), 0);

@@ -45,7 +45,7 @@ static inline int cases_by_name(const void *a, const void *b) {
 static inline void cases_run(const char *folder, size_t least, void (*run)(const json_t *c)) {
   char *files[64], path[1024];
   size_t n = 0, count = 0;
-  (void)snprintf(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/%s", folder);
+  print_into(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/%s", folder);
   DIR *d = opendir(path);
   assert_non_null(d);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -57,13 +57,13 @@ static inline void cases_run(const char *folder, size_t least, void (*run)(const
   closedir(d);
   qsort(files, n, sizeof *files, cases_by_name);
   for (size_t f = 0; f < n; f++) {
-    (void)snprintf(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/%s/%s", folder, files[f]);
+    print_into(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/%s/%s", folder, files[f]);
     json_t *list = data_load(path), *c;
     size_t i;
     assert_true(json_is_array(list));
     json_array_foreach(list, i, c) {
       struct str name = data_get(c, "name");
-      (void)snprintf(case_name, sizeof case_name, "%s[%zu] \"%.*s\"", files[f], i, STR_ARG(name));
+      print_into(case_name, sizeof case_name, "%s[%zu] \"%.*s\"", files[f], i, STR_ARG(name));
       if (name.n == 0)
         complain("a case has a name");
       run(c);

@@ -10,7 +10,7 @@
 #include "format/json_write.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
-#include "provider/agent/replay.h"
+#include "provider/agent/replay_recording.h"
 #include "provider/profile/profiles.h"
 #include "support/data.h"
 

@@ -59,7 +59,7 @@ static inline void folder_write(const char *path, struct str bytes) {
 /* Makes a folder, and those that lead there. */
 static inline void folder_add(const char *dir, const char *name) {
   char path[1024];
-  (void)snprintf(path, sizeof path, "%s/", folder_path(dir, name));
+  print_into(path, sizeof path, "%s/", folder_path(dir, name));
   for (char *slash = path + strlen(dir) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
     *slash = '\0';
     (void)mkdir(path, 0700);
@@ -71,7 +71,7 @@ static inline void folder_add(const char *dir, const char *name) {
 static inline void folder_put(const char *dir, const char *name, struct str bytes) {
   const char *slash = strrchr(name, '/');
   char way[1024];
-  (void)snprintf(way, sizeof way, "%.*s", slash ? (int)(slash - name) : 0, name);
+  print_into(way, sizeof way, "%.*s", slash ? (int)(slash - name) : 0, name);
   if (slash != NULL)
     folder_add(dir, way);
   folder_write(folder_path(dir, name), bytes);

@@ -3,15 +3,15 @@
 #ifndef SEGUE_TESTS_LOG_BOOK_H
 #define SEGUE_TESTS_LOG_BOOK_H
 
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
 
-static inline void log_book_open(struct book *book, const char *path) {
+static inline void log_book_open(struct verified_reader *book, const char *path) {
   struct err err;
   json_t *record;
-  assert_true(book_open(book, log_ref(path), true, &err));
-  while ((record = book_next(book)) != NULL)
+  assert_true(verified_open(book, log_ref(path), true, &err));
+  while ((record = verified_next(book)) != NULL)
     json_decref(record);
 }
 

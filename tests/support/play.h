@@ -124,6 +124,8 @@ static inline json_t *play_dump_call(const struct call *c) {
   json_object_set_new(o, "stderr", play_text(&c->error_text));
   json_object_set_new(o, "vote", json_integer(c->vote));
   json_object_set_new(o, "prompt_sha256", json_string(c->prompt_sha256));
+  json_object_set_new(o, "outage", json_integer(c->outage.tries));
+  json_object_set_new(o, "away_since", json_integer(c->outage.tries ? c->outage.since_ms : 0));
   play_put(o, "usage", c->usage);
   play_put(o, "options", c->options);
   play_put(o, "wanted", c->wanted);
@@ -221,6 +223,7 @@ static inline json_t *play_dump(const struct core *core) {
   play_put(o, "sessions", core->sessions);
   play_put(o, "schemas", core->schemas);
   play_put(o, "config", core->config);
+  play_put(o, "reached", core->reached);
   return o;
 }
 
@@ -360,10 +363,10 @@ static inline void play_key(const struct call_request *r, char key[PLAY_KEY_BYTE
   if (r->stage != STAGE_COUNT)
     n += snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/%s", judge_stage_name(r->stage));
   if (r->purpose == PURPOSE_REASK)
-    (void)snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/reask");
+    print_into(key + n, (size_t)(PLAY_KEY_BYTES - n), "/reask");
   if (r->purpose == PURPOSE_CHECK)
-    (void)snprintf(key + n, (size_t)(PLAY_KEY_BYTES - n), "/check/%.*s", (int)r->provider.n,
-                   r->provider.p);
+    print_into(key + n, (size_t)(PLAY_KEY_BYTES - n), "/check/%.*s", (int)r->provider.n,
+               r->provider.p);
 }
 
 /* Which reply: [key, how many replies of this key were used before]. */
@@ -410,8 +413,10 @@ static inline void play_fill(struct play *p, const json_t *reply, struct call_re
   out->structured = json_incref(json_object_get(reply, "structured"));
   out->files = json_incref(json_object_get(reply, "files"));
   out->files_more = (size_t)json_integer_value(json_object_get(reply, "more"));
+  const char *unknown = json_string_value(json_object_get(reply, "files_unknown"));
+  print_into(out->files_unknown, sizeof out->files_unknown, "%s", unknown ? unknown : "");
   struct str session = data_get(reply, "session");
-  (void)snprintf(out->provider_session, sizeof out->provider_session, STR_FMT, STR_ARG(session));
+  print_into(out->provider_session, sizeof out->provider_session, STR_FMT, STR_ARG(session));
   out->has_exit = exit_status != NULL;
   out->exit = (int)json_integer_value(exit_status);
   out->duration_ms = 3 + json_integer_value(json_object_get(reply, "ms"));
@@ -423,7 +428,7 @@ static inline void play_fill(struct play *p, const json_t *reply, struct call_re
     return;
   if (!error_class_from_name(str_from(class), &out->class))
     fail_msg("no error class %s", class);
-  (void)snprintf(out->message, sizeof out->message, STR_FMT, STR_ARG(data_get(reply, "message")));
+  print_into(out->message, sizeof out->message, STR_FMT, STR_ARG(data_get(reply, "message")));
   out->retry_after_ms = json_integer_value(json_object_get(reply, "retry_after_ms"));
 }
 
@@ -508,7 +513,7 @@ static inline struct str play_place(const struct play *p, const char *place) {
   const json_t *value = play_record(p, (size_t)strtoull(place, &at, 10) - 1), *holder = NULL;
   while (value && *at == (holder ? '/' : '#')) {
     at += holder ? 1 : 2;
-    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "/"), at);
+    print_into(name, sizeof name, "%.*s", (int)strcspn(at, "/"), at);
     at += strcspn(at, "/");
     holder = value;
     if (json_is_array(holder))
@@ -518,7 +523,7 @@ static inline struct str play_place(const struct play *p, const char *place) {
   }
   if (!json_is_string(value))
     fail_msg("%s: no text at %s", p->title, place);
-  (void)snprintf(name + strlen(name), sizeof name - strlen(name), "_blob");
+  print_into(name + strlen(name), sizeof name - strlen(name), "_blob");
   return json_object_get(holder, name) ? buf_view(&p->blob) : data_str(value);
 }
 

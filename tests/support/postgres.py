@@ -3,8 +3,12 @@
   with Server() as server:          # None and .missing say why where there is no server to be had
       url = server.database("name") # a fresh one
 
-As root it runs as another user, since PostgreSQL refuses uid 0.
+As root it runs as another user, since PostgreSQL refuses uid 0. It lies in memory where there is a tmpfs with room: a
+store whose server does not sync is refused, and there a sync costs nothing. What initdb makes is made once for a
+build folder, and copied.
 """
+import contextlib
+import ctypes
 import glob
 import os
 import pwd
@@ -13,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -30,9 +35,9 @@ def library():
 def missing():
     """Why a server cannot be had here, or None."""
     if programs() is None:
-        return "there is no PostgreSQL server (Debian: postgresql-15)"
+        return "PostgreSQL is not installed"
     if not library():
-        return "there is no libpq (Debian: libpq5)"
+        return "libpq5 is not installed"
     if os.getuid() == 0 and unprivileged() is None:
         return "as root, PostgreSQL needs a user postgres or nobody"
     return None
@@ -55,13 +60,86 @@ def unprivileged():
     return None
 
 
+def place():
+    """Where servers lie. A socket's path is short."""
+    for folder in ("/dev/shm", "/tmp"):
+        at = os.statvfs(folder) if os.path.isdir(folder) and os.access(folder, os.W_OK) else None
+        if at and at.f_bavail * at.f_frsize >= 2 << 30:
+            return folder
+    return "/tmp"
+
+
+libpq = None
+asking = threading.local()  # .kept: connections by server, database and user
+
+
+@contextlib.contextmanager
+def one_connection():
+    """Within it a thread's questions to a database share a connection: for who asks again and again."""
+    before, asking.kept = getattr(asking, "kept", None), {}
+    try:
+        yield
+    finally:
+        for connection in asking.kept.values():
+            libpq.PQfinish(connection)
+        asking.kept = before
+
+
+def load():
+    global libpq
+    loaded = ctypes.CDLL(library()[0])
+    loaded.quiet = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(lambda _, notice: None)
+    for name, result in (("PQconnectdb", ctypes.c_void_p), ("PQgetResult", ctypes.c_void_p), ("PQgetvalue", ctypes.c_char_p),
+                         ("PQerrorMessage", ctypes.c_char_p), ("PQsetNoticeProcessor", ctypes.c_void_p)):
+        getattr(loaded, name).restype = result
+    libpq = loaded
+
+
+def answer(connection, text):
+    """The rows; None where it failed."""
+    if libpq.PQstatus(connection) != 0 or not libpq.PQsendQuery(connection, text.encode()):
+        return None
+    rows, failed = [], False
+    while result := libpq.PQgetResult(connection):
+        result = ctypes.c_void_p(result)
+        failed = failed or libpq.PQresultStatus(result) > 2  # neither done, nor rows
+        for row in range(libpq.PQntuples(result)):
+            rows.append(b"|".join(libpq.PQgetvalue(result, row, column) for column in range(libpq.PQnfields(result))))
+        libpq.PQclear(result)
+    return None if failed else rows
+
+
+def query(host, text, database="postgres", user="postgres"):
+    """Rows of text, a line each, columns apart by a bar, as psql prints them, but without a process for each question."""
+    if libpq is None:
+        load()
+    key, kept = (host, database, user), getattr(asking, "kept", None)
+    connection = kept.pop(key, None) if kept else None
+    rows = answer(connection, text) if connection else None
+    if rows is None:  # a new one, also where the server has ended what was kept
+        if connection:
+            libpq.PQfinish(connection)
+        connection = ctypes.c_void_p(libpq.PQconnectdb(f"host='{host}' dbname='{database}' user='{user}'".encode()))
+        libpq.PQsetNoticeProcessor(connection, libpq.quiet, None)
+        rows = answer(connection, text)
+    if rows is None:
+        error = libpq.PQerrorMessage(connection).decode(errors="replace")
+        libpq.PQfinish(connection)
+        raise RuntimeError(f"{text}: {error}")
+    if kept is None:
+        libpq.PQfinish(connection)
+    else:
+        kept[key] = connection
+    return b"\n".join(rows).decode().strip()
+
+
 class Server:
     def __init__(self, fsync=True, options=(), of=None):
         """of: the server that this one is a standby of, from a copy of it as it is now."""
         for number in (signal.SIGTERM, signal.SIGHUP):  # a test that is ended ends its server
             signal.signal(number, lambda n, _: sys.exit(128 + n))
         self.bin = programs()
-        self.dir = tempfile.mkdtemp(prefix="pgt.", dir="/tmp")  # a socket's path is short
+        self.dir = tempfile.mkdtemp(prefix="pgt.", dir=place())
         self.data = self.dir + "/d"
         self.process = None
         self.count = 0
@@ -77,8 +155,7 @@ class Server:
                          # else each start after a crash syncs every file of every database
                          "recovery_init_sync_method=syncfs", f"fsync={'on' if fsync else 'off'}", *options]
         if of is None:
-            self.run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
-                     "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+            self.init()
         else:
             self.run("pg_basebackup", "-h", of.dir, "-U", "postgres", "-D", self.data,
                      "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
@@ -91,6 +168,24 @@ class Server:
             raise RuntimeError(f"{program}: {done.stderr.decode(errors='replace')}"
                                f"{done.stdout.decode(errors='replace')}")
         return done.stdout
+
+    def init(self):
+        """A new cluster: a copy of the first one that was made for this build folder."""
+        build = sys.argv[1] if len(sys.argv) > 1 and os.path.isdir(sys.argv[1] + "/tests") else None
+        kept = f"{build}/cluster-{self.bin.split('/')[-2]}"
+        if build is None or not os.path.isdir(kept):
+            self.run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
+                     "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+            if build is not None:
+                mine = tempfile.mkdtemp(prefix="cluster.", dir=build)
+                subprocess.run(["cp", "-a", self.data, mine + "/d"], check=True)
+                try:
+                    os.rename(mine + "/d", kept)
+                except OSError:
+                    pass  # somebody else was quicker
+                shutil.rmtree(mine)
+        else:
+            subprocess.run(["cp", "-a", kept, self.data], check=True)
 
     def start(self):
         options = " ".join(f"-c {s.split('=')[0]}='{s.split('=', 1)[1]}'" for s in self.settings)
@@ -108,9 +203,7 @@ class Server:
             return int(f.readline())
 
     def sql(self, text, database="postgres", user="postgres"):
-        """Rows of text, a line each, columns apart by a bar."""
-        return self.run("psql", "-h", self.dir, "-U", user, "-d", database, "-AtqX", "-v",
-                        "ON_ERROR_STOP=1", "-c", text).decode().strip()
+        return query(self.dir, text, database, user)
 
     def url(self, database, user="postgres", others=()):
         """others: servers that are tried after this one; the one that may be written is taken."""

@@ -39,14 +39,14 @@ static int run_workflow_data(const char *folder, void (*run)(const char *path, s
   char path[1024], expect[1024];
   struct dirent **entries;
   int wrong = 0;
-  (void)snprintf(path, sizeof path, "%s/%s", WORKFLOW_DATA, folder);
+  print_into(path, sizeof path, "%s/%s", WORKFLOW_DATA, folder);
   int n = scandir(path, &entries, is_workflow, alphasort);
   assert_true(n > 0);
   for (int i = 0; i < n; i++) {
     struct buf got = {0}, want = {0};
     struct err err = {0};
-    (void)snprintf(path, sizeof path, "%s/%s/%s", WORKFLOW_DATA, folder, entries[i]->d_name);
-    (void)snprintf(expect, sizeof expect, "%.1000s", path);
+    print_into(path, sizeof path, "%s/%s/%s", WORKFLOW_DATA, folder, entries[i]->d_name);
+    print_into(expect, sizeof expect, "%.1000s", path);
     memcpy(strrchr(expect, '.'), ".expect", sizeof ".expect");
     run(path, &got);
     hide_folder(&got);

@@ -8,7 +8,6 @@
 #include "core/keys.h"
 #include "format/yaml.h"
 #include "structured/invariant.h"
-#include "workflow/key_examples.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -216,10 +215,14 @@ static void add_presence(json_t *schema, const struct key *k) {
                                   "required", k->alias));
   else
     schema_append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->name, k->alias));
+  if (k->older) {
+    schema_append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->name, k->older));
+    schema_append(list, json_pack("{s:{s:[s, s]}}", "not", "required", k->alias, k->older));
+  }
 }
 
-static void put_example(json_t *type, const struct key_set *set, const struct key *k) {
-  const char *example = key_example(set, k);
+static void put_example(json_t *type, const struct key *k) {
+  const char *example = key_example(k);
   struct err err;
   if (example == NULL)
     return;
@@ -238,17 +241,18 @@ static void describe(json_t *schema, const struct key_set *set) {
     if (k->or_null)
       type = schema_must(json_pack("{s:[o, {s:s}]}", "anyOf", type, "type", "null"));
     schema_put(type, "description", json_string(k->description));
-    put_example(type, set, k);
+    put_example(type, k);
     schema_put(properties, k->name, type);
-    if (k->alias) {
+    const char *const others[] = {k->alias, k->older, NULL};
+    for (size_t i = 0; others[i]; i++) {
       type = schema_must(schema_type_of(k));
       schema_put(type, "description",
                  json_sprintf("Another name for %s. %s", k->name, k->description));
-      put_example(type, set, k);
-      schema_put(properties, k->alias, type);
-    } else if (k->required) {
-      schema_append(required, json_string(k->name));
+      put_example(type, k);
+      schema_put(properties, others[i], type);
     }
+    if (k->alias == NULL && k->required)
+      schema_append(required, json_string(k->name));
   }
   if (set == &movement_keys) /* a fragment may hold all that is required */
     schema_put(schema, "anyOf",

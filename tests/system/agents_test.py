@@ -3,13 +3,12 @@
 word swaps them, the log is the same, and what a project ships cannot change how they are run."""
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, hour_to_come, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, hour_to_come, main, need_build, needs, of_type, records, verified  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ANSWER = "All of it is done.\n\n[WORK:1]"
@@ -158,6 +157,16 @@ def errors_keep_their_class():
             expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], name, log[-1])
             for path in box.log_paths():
                 os.unlink(path)
+
+
+def an_end_that_is_not_known_is_no_success():
+    with Box() as box:
+        half = {"role": "assistant", "content": [{"type": "text", "text": "half"}], "stopReason": "overflow"}
+        lines = [{"type": "session", "id": "s-1"}, {"type": "message_end", "message": half}, {"type": "turn_end", "message": half}]
+        config(box, providers={"pi": {"program": player(box, "pi", lines)}})
+        done, log = run_with(box, "pi")
+        expect("overflow" in of_type(log, "call_end")[0]["error"]["message"], log)
+        expect(done.returncode == 1 and not of_type(log, "judgment"), log[-1])
 
 
 def a_limit_of_a_subscription_is_no_answer():
@@ -363,7 +372,7 @@ def readme_profile():
 
 def the_profile_of_the_readme_works():
     with Box() as box:
-        folder = config(box)
+        folder = config(box, wait_for_outage="off")
         profile = readme_profile()
         expect(15 <= len(profile.splitlines()) <= 40, "the example is too long or too short")
         with open(folder + "/providers/scout.yaml", "w") as f:
@@ -519,7 +528,8 @@ def doctor_says_whether_services_linger():
     with Box() as box:
         bare = ["bwrap", "--unshare-user", "--uid", "65534", "--gid", "65534", "--bind", "/", "/", "--dev", "/dev",
                 "--tmpfs", "/run", "--tmpfs", "/var/lib"]
-        if shutil.which("bwrap") is None or subprocess.run([*bare, "true"], capture_output=True).returncode != 0:
+        needs("bwrap")
+        if subprocess.run([*bare, "true"], capture_output=True).returncode != 0:
             return "skipped: bwrap cannot make a namespace of users here"
         systemd = [*bare, "--dir", "/run/systemd/system"]
         lingers = [*systemd, "--dir", "/var/lib/systemd/linger/nobody"]
@@ -631,7 +641,7 @@ def recordings_are_read():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([a_clouds_variables_go_with_their_switch, profiles_for_more_agents_read_their_lines, a_missing_program_has_its_package_named,
+    sys.exit(main([a_clouds_variables_go_with_their_switch, an_end_that_is_not_known_is_no_success, profiles_for_more_agents_read_their_lines, a_missing_program_has_its_package_named,
                    a_judge_is_not_told_of_a_tool_that_its_protocol_lacks,
                    one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
                    a_limit_of_a_subscription_is_no_answer, tokens_are_those_of_the_call,

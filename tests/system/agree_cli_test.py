@@ -21,7 +21,7 @@ def kappa(cells):
     row = {i: sum(p.get((i, k), 0) for k in names) for i in names}
     col = {k: sum(p.get((i, k), 0) for i in names) for k in names}
     same, chance = sum(p.get((i, i), 0) for i in names), sum(row[i] * col[i] for i in names)
-    if chance >= 1 - 1e-12:
+    if max(*row.values(), *col.values()) >= 1 - 1e-12:  # a rater who never varies makes it 0 by arithmetic
         return same, None
     k = (same - chance) / (1 - chance)
     a = sum(p.get((i, i), 0) * (1 - (row[i] + col[i]) * (1 - k)) ** 2 for i in names)
@@ -62,6 +62,8 @@ def truth(folder, labels):
             raters = sorted(ratings)
             for i, a in enumerate(raters):
                 for b in raters[i + 1:]:
+                    if a.startswith("stage ") and b == "verdict":  # it did not decide, so it can but disagree
+                        continue
                     cells = pairs.setdefault((log[0]["workflow"]["name"], j["movement"], a, b), {})
                     key = (ratings[a], ratings[b])
                     cells[key] = cells.get(key, 0) + 1
@@ -80,9 +82,10 @@ def compare(got, true):
         middle, half = same + Z * Z / n / 2, Z * math.sqrt(same * (1 - same) / n + Z * Z / n / n / 4)
         expect(abs(p["agreement"][1] - max(0, (middle - half) / (1 + Z * Z / n))) < 1e-9, p)
         expect((p["kappa"] is None) == (k is None), p, k)
+        expect(p.get("undefined") == ("one rater never varied" if k is None else None), p)
         for g, t in zip(p["kappa"] or (), k or ()):
             expect(abs(g - t) < 1e-9, p, k)
-        expect(("too few" in p["advice"]) == (n < 30), p)
+        expect(p["advice"] is None if n >= 30 and k is None else ("too few" in p["advice"]) == (n < 30), p)
 
 
 def stages_and_verdicts():
@@ -161,7 +164,7 @@ def labelled():
         expect(data == {n: open(f"{box.logs}/{n}", "rb").read() for n in names}, "a log was changed")
         expect(box.segue("verify", box.logs).returncode == 0)
         for wrong, said in [((ids[0], "look", "3"), "from 1 to 2"), ((ids[0], "look", "x"), "from 1 to 2"),
-                            ((ids[0], "peer", "1"), "has no movement"), (("ffff", "look", "1"), "ffff"),
+                            ((ids[0], "peer", "1"), "no movement \"peer\" ran in this session; what ran: look"), (("ffff", "look", "1"), "ffff"),
                             ((ids[0], "look", "1", "--turn", "9"), "not a judged turn")]:
             expect(said in label(box, *wrong, "--by", "x", "--logs", box.logs, status=2), wrong)
         with open(box.logs + "/labels/labels.log", "r+b") as f:  # somebody changes one
@@ -170,6 +173,93 @@ def labelled():
             f.write(text.replace(b'"rule":2', b'"rule":1', 1))
         done = box.segue("agree", box.logs)
         expect(done.returncode != 0 and b"labels.log" in done.stderr, done.returncode, done.stderr)
+
+
+def judge(box, flow, name, *rules, movement="look", status=0):
+    """Plays one session in which the judge names these rules, one after the other; its id."""
+    before = set(box.log_paths())
+    scenario = box.file(name + ".json", json.dumps({"replies": [{"purpose": "execute", "text": "looked", "times": 0}] + [
+        {"purpose": "judge", "text": json.dumps({"reason": "r", "step": rule})} for rule in rules]}))
+    done = box.segue("run", flow, "--scenario", scenario, "--logs", box.logs, "--cwd", box.cwd, "--task", "t")
+    expect(done.returncode == status, done.returncode, done.stderr)
+    (path,) = set(box.log_paths()) - before
+    return os.path.basename(path)[:-7]
+
+
+def one_who_never_varies():
+    """Sixty turns of which the judge fails two and a person none: kappa says nothing, and so does segue."""
+    with Box() as box:
+        flow = box.file("two.yaml", RULES)
+        for n in range(60):
+            sid = judge(box, flow, "s", 2 if n in (7, 31) else 1, status=3 if n in (7, 31) else 0)
+            label(box, sid, "look", "1", "--as", "ann", "--logs", box.logs)
+            if n == 0:
+                text = box.segue("agree", box.logs).stdout.decode()
+                expect("1 turn, the same in 100.0 %" in text and "kappa undefined: one rater never varied\n" in text, text)
+                label(box, sid, "look", "2", "--as", "cid", "--logs", box.logs)
+        text = box.segue("agree", box.logs, "--rater", "label ann").stdout.decode()
+        expect("60 turns, the same in 96.7 % (88.6 to 99.1), kappa undefined: one rater never varied\n      1 against 2: 2"
+               in text, text)
+        for word in ("cannot stand", "as good as", "always agree", "0.00"):
+            expect(word not in text, word, text)
+        pairs = {(p["first"], p["second"]): p for p in agree(box, box.logs)}
+        ann = pairs["label ann", "verdict"]
+        expect((ann["kappa"], ann["undefined"], ann["advice"]) == (None, "one rater never varied", None), ann)
+        cid = pairs["label cid", "verdict"]  # one turn on which they differ
+        expect((cid["turns"], cid["kappa"], cid["undefined"]) == (1, None, "one rater never varied"), cid)
+
+
+PARALLEL = """
+name: many
+provider: script
+judge: {stages: [structured_output]}
+max_movements: 30
+movements:
+  - name: review
+    parallel:
+      - {name: sec, instruction: Look at its safety., rules: [{condition: fine}, {condition: bad}, {condition: odd}]}
+      - {name: api, instruction: Look at its names., rules: [{condition: fine}, {condition: bad}]}
+    rules: [{condition: all("fine"), next: parts}, {condition: any("bad"), next: parts}]
+  - name: parts
+    for_each: [{name: x}, {name: y}, {name: z}]
+    parallel:
+      - {name: it, instruction: "Look at {item.name}.", rules: [{condition: fine}, {condition: bad}]}
+    rules: [{condition: all("fine"), next: again}, {condition: any("bad"), next: again}]
+  - name: again
+    instruction: Once more.
+    rules: [{condition: when(movement_iteration == 1), next: review}, {condition: when(true), next: COMPLETE}]
+"""
+
+
+def children_and_items():
+    """What segue show prints names what is labelled: a child, an item, and a run of either."""
+    with Box() as box:
+        sid = judge(box, box.file("many.yaml", PARALLEL), "many", *[1] * 10)
+        log = [json.loads(line) for line in open(f"{box.logs}/{sid}.ndjson")]
+        starts = [r for r in log if r["type"] == "turn_start"]
+        shown = box.segue("show", sid, "--logs", box.logs).stdout.decode()
+        names = {" ".join(line.split()[1:3 if line.split()[2].isdigit() else 2]) for line in shown.splitlines()
+                 if line.split() and line.split()[0].isdigit()}
+        expect({"review.sec", "parts.it 2", "parts"} <= names, names, shown)
+        for name in sorted(names):
+            movement, _, item = name.partition(" ")
+            runs = [r["turn"] for r in starts if r["movement"] == movement and (not item or r["item"] == int(item))]
+            for word, turn in ((name, runs[-1]), *((f"{name}#{n}", turn) for n, turn in enumerate(runs, 1))):
+                text = label(box, sid, word, "1", "--as", "ann", "--logs", box.logs)
+                expect(text.startswith(f"turn {turn}, {movement}: rule 1 says ann"), word, text)
+                told = box.segue("show", sid, word, "--logs", box.logs).stdout.decode()
+                expect(f"turn {turn}  {movement}" in told, word, told[:200])
+        expect("rule 3 says" in label(box, sid, "review.sec", "3", "--as", "ann", "--logs", box.logs))
+        for word, rule, said in (("review.api", "3", "from 1 to 2"), ("review.sec#3", "1", "ran 2 times"), ("sec", "1", "review.sec"),
+                                 ("parts.it 4", "1", "what ran: review, review.sec"), ("parts.it 2#0", "1", "what ran"),
+                                 ("parts.it#7", "1", "ran 6 times"), ("", "1", "what ran"), ("#1", "1", "what ran")):
+            text = label(box, sid, word, rule, "--as", "ann", "--logs", box.logs, status=2)
+            expect(said in text, word, text)
+        text = label(box, sid, "review.sec", "1", "--turn", "3", "--as", "ann", "--logs", box.logs, status=2)
+        expect("turn 3 is not a judged turn of" in text, text)
+        expect(label(box, sid, "review.sec", "2", "--turn", "2", "--as", "ann", "--logs", box.logs).startswith("turn 2, review.sec:"))
+        by = {p["movement"]: p["turns"] for p in agree(box, box.logs)}
+        expect(by["review.sec"] == 2 and by["parts.it"] == 6, by)
 
 
 def left_out():
@@ -190,4 +280,4 @@ def nobody():
 
 
 if __name__ == "__main__":
-    sys.exit(main([stages_and_verdicts, no_such_movement, labelled, left_out, nobody]))
+    sys.exit(main([stages_and_verdicts, no_such_movement, labelled, one_who_never_varies, children_and_items, left_out, nobody]))

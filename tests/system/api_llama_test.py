@@ -17,16 +17,11 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from api_calls import SCHEMA, drive  # noqa: E402
-from support import Box, expect, main, need_build  # noqa: E402
+from support import WAIT_S, Box, expect, main, need_build, needs, skip  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/tools"
 VERSION = "3.22.1"
-
-
-def skip(why):
-    print("skipped:", why)
-    sys.exit(77)
 
 
 def llama_folder(box):
@@ -35,8 +30,7 @@ def llama_folder(box):
         return folder
     if os.environ.get("SEGUE_LONG") != "1":
         skip("SEGUE_REAL_LLAMA or SEGUE_LONG=1 is not set")
-    if not shutil.which("npm"):
-        skip("there is no npm")
+    needs("npm")
     box.file("package.json", '{"private": true}\n')
     done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "node-llama-cpp@" + VERSION],
                           cwd=box.dir, capture_output=True)
@@ -72,7 +66,7 @@ def judge(model, box, settings, *words, stages="structured_output"):
         json.dump({"providers": {"tiny": settings}}, f)
     shutil.rmtree(box.logs, ignore_errors=True)
     done = box.segue("judge", "--rule", "the work is done", "--rule", "something is missing", "--stages", stages,
-                     "--provider", "tiny", "--model", "tiny", "--logs", box.logs, *words, "--name", "work", stdin=b"I did all of it.\n\n[WORK:1]\n", timeout=300)
+                     "--provider", "tiny", "--model", "tiny", "--logs", box.logs, *words, "--name", "work", stdin=b"I did all of it.\n\n[WORK:1]\n", timeout=WAIT_S)
     with open(f"{box.logs}/{next(n for n in os.listdir(box.logs) if n.endswith('.ndjson'))}") as f:
         return done.returncode, [json.loads(line) for line in f]
 
@@ -155,8 +149,9 @@ def case_chain_falls_past():
 
 
 need_build()
-if not shutil.which("node") or not os.path.exists(TOOLS + "/tinylm.mjs"):
-    skip("there is no node, or no " + TOOLS + "/tinylm.mjs")
+needs("node")
+if not os.path.exists(TOOLS + "/tinylm.mjs"):
+    skip("no tinylm.mjs here")
 with Box() as probe:
     if os.environ.get("SEGUE_REAL_LLAMA") is None and os.environ.get("SEGUE_LONG") != "1":
         skip("SEGUE_REAL_LLAMA or SEGUE_LONG=1 is not set")

@@ -5,13 +5,12 @@ node or without the mock.
 usage: api_mock_test.py BUILD_DIR [CASE...]
 """
 import os
-import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from api_calls import SCHEMA, drive  # noqa: E402
-from support import Box, expect, main, need_build  # noqa: E402
+from support import Box, expect, main, need_build, needs, skip  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MOCK = os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/tools/mockd.js"
@@ -119,11 +118,11 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 def case_http2():
     """Where a TLS server offers HTTP/2, calls share one connection; cancelling one leaves the others alone."""
     with Box() as box:
+        needs("openssl")
         made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                                "-addext", "subjectAltName=DNS:localhost", "-keyout", box.dir + "/k.pem", "-out", box.dir + "/c.pem"],
                               capture_output=True)
-        if made.returncode != 0:
-            return "skipped: no openssl to make a certificate with"
+        expect(made.returncode == 0, made.stderr.decode())
         server = subprocess.Popen(["node", "-e", HTTP2], stdout=subprocess.PIPE, cwd=box.dir)
         try:
             url = f"https://localhost:{int(server.stdout.readline())}/v1"
@@ -141,7 +140,7 @@ def case_http2():
 
 
 need_build()
-if not shutil.which("node") or not os.path.exists(MOCK):
-    print("skipped: there is no node, or no " + MOCK)
-    sys.exit(77)
+needs("node")
+if not os.path.exists(MOCK):
+    skip("no mockd.js here")
 sys.exit(main([case_plain, case_structured, case_once, case_http2]))

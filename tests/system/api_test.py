@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from api_calls import SCHEMA, drive  # noqa: E402
 from fake_api import TEXT, FakeApi, dialect_of, schema_of, stream, tool_stream  # noqa: E402
-from support import BUILD, Box, expect, main, need_build  # noqa: E402
+from support import BUILD, Box, expect, main, need_build, needs  # noqa: E402
 
 DIALECTS = ["anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp"]
 KEY = "sk-segue-test-0123456789"
@@ -71,7 +71,7 @@ def case_answers():
         expect(results[dialect + ".ok"]["usage"] == {"input": 11, "output": 7}, dialect, "usage")
         expect(results[dialect + ".ok"]["pieces"] > 3, dialect, "is told in pieces")
         expect(results[dialect + ".ok"]["thinking"] == "hm", dialect, "thinking is kept apart")
-        expect(results[dialect + ".held"]["duration_ms"] < 10000, "an answer that is whole is not waited for")
+        expect(results[dialect + ".held"]["duration_ms"] < 60000, "an answer that is whole is not waited for")
 
 
 def case_unwatched():
@@ -640,12 +640,11 @@ def case_tls():
     """A certificate is verified against the named authority, and nothing switches that off."""
     import ssl
     with Box() as box:
+        needs("openssl")
         made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                                "-addext", "subjectAltName=DNS:localhost", "-keyout", box.dir + "/k.pem", "-out", box.dir + "/c.pem"],
                               capture_output=True)
-        if made.returncode != 0:
-            print("skipped: no openssl to make a certificate with")
-            return
+        expect(made.returncode == 0, made.stderr.decode())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(box.dir + "/c.pem", box.dir + "/k.pem")
         server = FakeApi(tls=context)
@@ -925,6 +924,56 @@ def case_two_requests_are_logged_whole():
             expect(box.segue("verify", box.log_paths()[0]).returncode == 0, "verify")
             shown = box.segue("show", box.log_paths()[0], end.get("movement", "step")).stdout.decode()
             expect("request 1 asked to think" in shown and "Rule 2 holds." in shown, shown)
+    finally:
+        server.close()
+
+
+def case_names_given_twice():
+    """Maps go to some APIs as lists of pairs: a name that stands twice is asked for again, never settled unseen."""
+    for dialect in ("openai-chat", "anthropic"):
+        pairs = [[("Ann", 3), ("Ann", 4)], [("Ann", 3), ("Bo", 4)]]
+        said = [json.dumps({"ages": [{"key": k, "value": v} for k, v in p]}) for p in pairs]
+
+        def answer(scenario, request):
+            return stream(dialect, said[0] if len(server.requests) < 2 else said[1])
+        server = FakeApi(answer)
+        try:
+            with Box() as box:
+                schema = box.file("ages.json", json.dumps({
+                    "type": "object", "properties": {"ages": {"type": "object", "additionalProperties": {"type": "integer"}}},
+                    "required": ["ages"], "additionalProperties": False}))
+                os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+                with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                    json.dump({"providers": {"p": {"type": dialect, "base_url": base(server, "x", dialect), "model": "m"}}}, f)
+                done = box.segue("ask", "--schema", schema, "-p", "p", "--json", "--logs", box.logs, "How old?",
+                                 env={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+                result = json.loads(done.stdout)
+                expect(result["value"] == {"ages": {"Ann": 3, "Bo": 4}} and result["attempts"] == 2, dialect, result)
+                told = result["checks"][0]["errors"]
+                expect([e["message"] for e in told] == ['gives the name "Ann" twice'], dialect, told)
+                expect(len(server.requests) == 2 and '"Ann\\" twice' in json.dumps(server.requests[1]["body"]).replace("\\\\", "\\"),
+                       dialect, server.requests[1]["body"])
+                expect(box.segue("verify", box.log_paths()[0]).returncode == 0, "verify")
+                shown = box.segue("show", box.log_paths()[0], "ask").stdout.decode()
+                expect('gives the name "Ann" twice' in shown, shown)
+        finally:
+            server.close()
+
+
+def case_a_name_with_nul():
+    """A value that the schema allows and no answer may be, for its name has U+0000: refused like any other."""
+    server = FakeApi(lambda scenario, request: stream("ollama", '{"a\\u0000b": 1}' if len(server.requests) < 2 else '{"ab": 1}'))
+    try:
+        with Box() as box:
+            schema = box.file("s.json", '{"type": "object", "additionalProperties": {"type": "integer"}}')
+            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                json.dump({"providers": {"p": {"type": "ollama", "base_url": server.url("x"), "model": "m"}}}, f)
+            done = box.segue("ask", "--schema", schema, "-p", "p", "--json", "--logs", box.logs, "Which?")
+            result = json.loads(done.stdout)
+            expect(done.returncode == 0 and result["value"] == {"ab": 1} and result["attempts"] == 2, result, done.stderr)
+            for words in (("verify", box.log_paths()[0]), ("show", box.log_paths()[0]), ("show", box.log_paths()[0], "ask")):
+                expect(box.segue(*words).returncode == 0, words)
     finally:
         server.close()
 

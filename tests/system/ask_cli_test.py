@@ -8,9 +8,7 @@ import os
 import signal
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, end_of, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, end_of, expect, main, need_build, of_type, records, verified
 
 GOOD = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
 BAD = '{"sentiment": "happy", "confidence": 1.5, "keywords": ["love"]}'

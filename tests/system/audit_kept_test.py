@@ -1,41 +1,65 @@
 #!/usr/bin/env python3
-"""segue audit --kept: what was counted before and what is new add up to what reading all of it gives,
-while logs come, go on, end and go; and it is no slower for logs that ended."""
+"""segue audit --kept: for whatever keys and filters, what was read before and what is new give the very
+text that reading all of it gives, while logs come, go on, end and go, and whatever becomes of the file
+in which it is kept."""
 import json
 import os
+import random
 import shutil
+import signal
+import sqlite3
+import subprocess
 import sys
+import tempfile
 
 from audit_logs import write
-from support import Box, expect, main, need_build
+from support import SEGUE, Box, expect, main, need_build
 
 need_build()
-KEYS = [None, "method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model",
+KEYS = ["method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model", "schema",
         "outcome", "rule", "day", "stage", "reason", "to"]
+FILTERS = [["--method", "when"], ["--method", "tag_fallback,ai_judge"], ["--since", "2020-01-01"],
+           ["--since", "2026-09-22"], ["--ambiguous"], ["--min-stages", "2"], ["--workflow", "flow"],
+           ["--workflow", "none"], ["--outcome", "complete,stopped"], ["--outcome", "open"], ["--movement", "work,fix"],
+           ["--provider", "claude"], ["--model", "m1"], ["--worker", "codex"]]
+FORMS = [["--json"], ["--csv"], []]
+dice = random.Random(11)
 
 
-def normal(value):
-    """Without what hangs on the order of reading: examples, and the order of equals."""
-    if isinstance(value, dict):
-        return {k: normal(v) for k, v in value.items() if k != "example"}
-    if isinstance(value, list):
-        return sorted(map(normal, value), key=lambda v: json.dumps(v, sort_keys=True))
-    return round(value, 9) if isinstance(value, float) else value
+def words_of_some():
+    """Up to four keys and two filters, in one of the three forms."""
+    keys = dice.sample(KEYS, dice.randrange(5))
+    filters = {f[0]: f[1:] for f in dice.sample(FILTERS, dice.choice((0, 1, 1, 2)))}
+    words = [w for name, values in filters.items() for w in (name, *values)]
+    return words + (["--by", ",".join(keys)] if keys else []) + dice.choice(FORMS)
 
 
-def audit(box, folder, key, *words):
-    done = box.segue("audit", folder, "--json", *(["--by", key] if key else []), *words)
-    expect(done.returncode == 0, done.stderr)
-    return normal(json.loads(done.stdout)), done.stderr.decode()
+def told(done):
+    """How many logs were known, and how many were read."""
+    words = done.stderr.decode().split("\n")[0].split()
+    expect(words[1:6] == ["logs", "counted", "from", "earlier", "results,"], done.stderr)
+    return int(words[0]), int(words[6])
 
 
-def same(box, folder, known=None):
-    for key in KEYS:
-        kept, told = audit(box, folder, key, "--kept")
-        expect(known is None or told.startswith(f"{known} logs counted from earlier results"), key, told)
+def same(box, folder, known=None, rounds=5):
+    for words in [["--json"]] + [words_of_some() for _ in range(rounds)]:
+        kept, whole = box.segue("audit", folder, "--kept", *words), box.segue("audit", folder, *words)
+        expect(kept.returncode == whole.returncode == 0 and kept.stdout == whole.stdout, words, kept.stderr, whole.stderr)
+        expect(known is None or told(kept)[0] == known, words, kept.stderr, known)
+        rest = kept.stderr.split(b"\n", 1)[1]
+        expect(rest == whole.stderr, words, rest, whole.stderr)
         known = None
-        whole, _ = audit(box, folder, key)
-        expect(kept == whole, key, [k for k in whole["totals"] if whole["totals"][k] != kept["totals"].get(k)])
+
+
+def over(part):
+    """The logs that have stopped or ended."""
+    count = 0
+    for name in os.listdir(part):
+        if name.endswith(".ndjson"):
+            with open(f"{part}/{name}", "rb") as f:
+                last = json.loads(f.read().splitlines()[-1])
+            count += last["type"] in ("session_end", "session_stop")
+    return count
 
 
 def bed(box, n=120):
@@ -54,11 +78,8 @@ def grows():
         whole, part, names = bed(box)
         before = {name: open(f"{part}/{name}", "rb").read() for name in os.listdir(part)}
         same(box, part, 0)
-        _, told = audit(box, part, None, "--kept")
-        known = int(told.split()[0])
-        ended = [n for n in os.listdir(part) if n.endswith(".ndjson")
-                 and b'"type":"session_end"' in open(f"{part}/{n}", "rb").read().splitlines()[-1]]
-        expect(known == len(ended) > 20, known, len(ended))
+        known = over(part)
+        expect(known > 20, known)
         for name in names[60:90]:
             shutil.copy(f"{whole}/{name}", part)
         same(box, part, known)
@@ -70,25 +91,80 @@ def grows():
         for name in names[90:]:
             shutil.copy(f"{whole}/{name}", part)
         same(box, part)
+        same(box, part, over(part), 24)
         expect(all(open(f"{part}/{n}", "rb").read() == text for n, text in before.items()), "a log was changed")
 
 
 def gone_and_damaged():
     with Box() as box:
         _, part, names = bed(box)
-        same(box, part, 0)
+        same(box, part, 0, 2)
         for name in names[5:15]:
             os.remove(f"{part}/{name}")
-        same(box, part, 0)
-        path = part + "/audit/census"
+        same(box, part, over(part), 2)
+        path = part + "/index.sqlite"
+        with sqlite3.connect(path) as db:
+            expect(db.execute("select count(*) from census").fetchone()[0] == over(part), "gone logs stay")
+        db.close()
         good = open(path, "rb").read()
-        for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good.replace(b"segue census ", b"segue census 9")):
+        for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good[:100], os.urandom(9000),
+                    *(good[:at] + os.urandom(512) + good[at + 512:] for at in range(0, len(good) - 512, len(good) // 9))):
             with open(path, "wb") as f:
                 f.write(bad)
-            same(box, part, 0)
+            same(box, part, None, 1)
+            same(box, part, None, 0)
+            same(box, part, over(part), 0)
+        with sqlite3.connect(path) as db:
+            db.execute("pragma user_version=99999")
+        db.close()
+        same(box, part, 0, 1)
+        same(box, part, over(part), 1)
         os.remove(path)
         os.mkdir(path)  # it cannot be written
-        same(box, part, 0)
+        same(box, part, 0, 1)
+        same(box, part, 0, 1)
+
+
+def others_write():
+    """Who finds the file locked reads the logs, and waits for nobody; a killed writer leaves what was there."""
+    with Box() as box:
+        whole, part, names = bed(box)
+        same(box, part, 0, 1)
+        db = sqlite3.connect(part + "/index.sqlite", isolation_level=None)
+        known = over(part)
+        for name in names[60:70]:
+            shutil.copy(f"{whole}/{name}", part)
+        db.execute("begin immediate")
+        db.execute("delete from census")
+        same(box, part, known, 2)  # as before: it cannot be written
+        same(box, part, known, 0)
+        db.execute("rollback")
+        db.close()
+        same(box, part, known, 0)
+        same(box, part, over(part), 2)
+        for name in names[70:]:
+            shutil.copy(f"{whole}/{name}", part)
+        for _ in range(12):
+            audits = [subprocess.Popen([SEGUE, "audit", part, "--kept", "--json"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL) for _ in range(3)]
+            audits[0].send_signal(signal.SIGKILL)
+            texts = {one.communicate()[0] for one in audits[1:]}
+            audits[0].communicate()
+            expect(len(texts) == 1, texts)
+        same(box, part, over(part), 2)
+
+
+def full_disk():
+    """Nothing is kept, nothing else is wrong."""
+    with Box() as box:
+        _, part, _ = bed(box, 60)
+        whole = box.segue("audit", part, "--json").stdout
+        for blocks in (0, 1, 16, 40):  # of 512 bytes, for each file
+            with tempfile.TemporaryDirectory() as other:
+                done = subprocess.run(["sh", "-c", f"trap '' XFSZ; ulimit -f {blocks}; exec \"$@\" | cat", "sh", SEGUE,
+                                       "audit", part, "--kept", "--json"], capture_output=True, env=box.env, check=False)
+                expect(done.stdout == whole, blocks, done, other)
+        same(box, part, None, 2)
 
 
 def bad_logs():
@@ -106,7 +182,7 @@ def bad_logs():
         same(box, part)
         same(box, part)
         _, part2, names = bed_again(box)
-        same(box, part2, 0)
+        same(box, part2, 0, 2)
 
 
 def bed_again(box):
@@ -116,14 +192,12 @@ def bed_again(box):
 
 
 def reads_all():
-    """What kept counts do not answer is answered by reading all logs, with a word."""
+    """What kept rows do not answer is answered by reading all logs, with a word."""
     with Box() as box:
         _, part, names = bed(box, 30)
-        audit(box, part, None, "--kept")
+        same(box, part, 0, 0)
         log = f"{part}/{names[0]}"
-        for words in (["--method", "when"], ["--since", "2020-01-01"], ["--ambiguous"], ["--by", "method,day"],
-                      ["--by", "schema"], ["--errors"], [part], ["--by", "stage,reason,to", "--workflow", "flow"],
-                      ["--min-stages", "2", "--by", "movement"]):
+        for words in (["--errors"], [part]):
             slow = box.segue("audit", part, "--kept", "--json", *words)
             plain = box.segue("audit", part, "--json", *words)
             expect(slow.returncode == plain.returncode == 0 and slow.stdout == plain.stdout, words, slow.stderr)
@@ -138,10 +212,10 @@ def mistakes():
         for words in (["--by", "nix"], ["--by", "nix,day"], ["--method", "nix"], ["--csv"], ["--since", "soon"]):
             done = box.segue("audit", part, "--kept", "--json", *words)
             expect(done.returncode == 2 and done.stderr, words, done.returncode, done.stderr)
-            expect(not os.path.exists(part + "/audit"), words)
+            expect(not os.path.exists(part + "/index.sqlite"), words)
         none = box.segue("audit", "--kept", "--json")
         expect(none.returncode == 0 and json.loads(none.stdout)["totals"]["judgments"] == 0, none)
 
 
 if __name__ == "__main__":
-    sys.exit(main([grows, gone_and_damaged, bad_logs, reads_all, mistakes]))
+    sys.exit(main([grows, gone_and_damaged, others_write, full_disk, bad_logs, reads_all, mistakes]))

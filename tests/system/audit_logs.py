@@ -32,7 +32,7 @@ create table judgments(log integer, turn integer, movement text, method text, ma
   rule integer, failure text, provider text, model text, worker text, worker_model text, ts integer,
   ambiguous int, primary key(log, turn));
 create table stages(log integer, turn integer, at integer, stage text, outcome text, reason text,
-  calls integer, provider text, model text, primary key(log, turn, at));
+  calls integer, provider text, model text, primary key(log, turn, at)); -- calls of its own
 create table calls(log integer, turn integer, at integer, duration_ms int, input int, output int,
   cost_nano int, unpriced int);
 create table vals(log integer, turn integer, movement text, outcome text, attempts int, first_pass int,
@@ -73,8 +73,9 @@ def session_id(n):
 
 
 class Maker:
-    def __init__(self, seed, db=None):
-        self.random, self.db = random.Random(seed), db
+    def __init__(self, seed, db=None, shares=False):
+        """shares: phase3_tag may read the reply that structured_output asked for."""
+        self.random, self.db, self.shares = random.Random(seed), db, shares
         if db is not None:
             db.executescript(TABLES)
 
@@ -133,9 +134,12 @@ class Maker:
         for at, name in enumerate(STAGES):
             body, calls = {"stage": name}, []
             asks = {"phase1_tag": 0, "phase3_tag": 1}.get(name, r.choice([1, 1, 1, 2, 3]))  # tags are asked for once
+            shared = self.shares and name == "phase3_tag" and out[-1]["outcome"] == "unreadable" and r.random() < 0.6
+            if shared:
+                asks, calls = 0, out[-1]["calls"][-1:]
             for _ in range(asks):
                 calls.append(self.call(log, n, turn, at, "judge", *judge, '{"step": 1}', stage=name))
-            decides = r.random() < 0.6
+            decides = r.random() < 0.6 or shared
             outcome, errors, more, reason = r.choice(MISSES)
             if name == "phase1_tag":
                 outcome, errors, more, reason = "no_match", ["no tag"], {}, "no_tag"
@@ -152,7 +156,7 @@ class Maker:
             body["duration_ms"] = 5
             log.add("stage", turn=turn, **body)
             out.append(body)
-            self.insert("stages", n, turn, at, name, outcome, reason, len(calls), *(judge if calls else (None, None)))
+            self.insert("stages", n, turn, at, name, outcome, reason, asks, *(judge if calls else (None, None)))
             if decides:
                 break
         return out
@@ -219,10 +223,10 @@ class Maker:
         return log
 
 
-def write(folder, sessions, turns, seed=1, db=None):
+def write(folder, sessions, turns, seed=1, db=None, shares=False):
     """Returns the paths, in the order of their numbers."""
     os.makedirs(folder, exist_ok=True)
-    maker, paths = Maker(seed, db), []
+    maker, paths = Maker(seed, db, shares), []
     for n in range(sessions):
         path = f"{folder}/{session_id(n)}.ndjson"
         with open(path, "wb") as f:

@@ -10,9 +10,7 @@ import os
 import signal
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, end_of, expect, main, need_build, read_until  # noqa: E402
+from support import Box, end_of, expect, main, need_build, read_until
 
 WORKFLOW = """
 name: w

@@ -12,8 +12,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import SANITIZED, DaemonBox, simple  # noqa: E402
-from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from daemon import DaemonBox, simple  # noqa: E402
+from support import SANITIZED, SEGUE, WAIT_S, Box, at_once, expect, main, need_build, of_type, others_can_run, records, verified  # noqa: E402
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -153,7 +153,7 @@ def an_empty_log():
             expect(done.returncode == 1 and b"had not started" in done.stderr, done.stderr)
         def rows():
             return box.segue("ls", "-l", box.logs).stdout.splitlines()[1:]
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + WAIT_S
         while len(rows()) < 2:  # for a moment it may be about to begin
             expect(time.monotonic() < deadline, rows())
         expect(all(b" empty " in row for row in rows()), rows())
@@ -317,8 +317,8 @@ def facets_of_others():
     if os.geteuid() != 0:
         return "skipped: needs root"
     said = facets_as(0, 65534, ())
-    if subprocess.run([*NOBODY, SEGUE, "version"], check=False, capture_output=True).returncode:
-        return "as root; another user cannot run the program here. " + said
+    if not others_can_run():
+        return "as root. " + said
     facets_as(65534, 0, tuple(NOBODY))
     return "as root and as another user. " + said
 
@@ -497,10 +497,14 @@ def nothing_is_left_at_all():
         # one whose owner is dead, of a session that nobody goes on with; one of somebody alive
         dead, alive = (f"{below}/segue-{sid[:-4]}0000-{pid}-1" for pid in (process.pid, os.getpid()))
         os.mkdir(dead)
-        os.mkdir(alive)
-        groups_here(box)
-        expect(not os.path.exists(dead), "an old group stays")
-        expect(os.path.exists(alive), "another's group was removed")
+
+        def spared():
+            os.makedirs(alive, exist_ok=True)
+            groups_here(box)
+            expect(not os.path.exists(dead), "an old group stays")
+            return os.path.exists(alive)
+        # To a segue in another namespace of processes, with the same groups, its owner is not alive.
+        expect(any(spared() for _ in range(5)), "another's group was removed")
         os.rmdir(alive)
 
 
@@ -553,8 +557,8 @@ def half_open_requests():
         begin = time.monotonic()
         health = box.get("/v1/health")
         took = time.monotonic() - begin
-        expect(took < 5, "another process waited for", took, "s")
-        until = time.monotonic() + 30  # those that made room are closed one after the other
+        at_once(begin, 5, "another process waited")
+        until = time.monotonic() + WAIT_S  # those that made room are closed one after the other
         while health["connections"] > 1100 and time.monotonic() < until:
             health = box.get("/v1/health")
         expect(health["connections"] <= 1100, health)
@@ -593,7 +597,7 @@ def a_full_queue():
             asked.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n"
                           b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
                           % (len(text), text))
-            words = client.communicate(timeout=30)[1]
+            words = client.communicate(timeout=WAIT_S)[1]
             asked.close()
             expect(b"there is no such session" in words, words)
 

@@ -7,9 +7,7 @@ Every log that is written here must verify, whatever a program or a model said.
 import json
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified
 
 LABELS = """
     rules:

@@ -1,7 +1,11 @@
 """A real browser for the system tests: Chromium, driven through chromedriver. Standard library only.
 
 with Browser() as b: b.open(url); b.run("return document.title"); b.console()
+
+One without words of its own is kept for the next case of a program: what starts costs more than most cases.
 """
+import atexit
+import contextlib
 import hashlib
 import json
 import os
@@ -12,9 +16,12 @@ import time
 import urllib.error
 import urllib.request
 
+from support import WAIT_S
+
 AXE = os.environ.get("SEGUE_AXE", "")  # the path of axe.min.js; without it npm is asked for it
 AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"  # 4.14.1
-CAN = bool(shutil.which("chromedriver") and shutil.which("chromium"))
+PROGRAMS = ("chromium", "chromedriver")
+CAN = all(map(shutil.which, PROGRAMS))
 
 
 def axe_script(folder):
@@ -32,7 +39,29 @@ def axe_script(folder):
     return script.decode()
 
 
-class Browser:
+kept = []  # a browser that nobody uses
+
+
+@contextlib.contextmanager
+def Browser(**words):
+    b = kept.pop() if kept and not words else Chromium(**words)
+    try:
+        yield b
+        if not words and not kept:
+            b.fresh()
+            kept.append(b)
+    finally:
+        if b not in kept:
+            b.close()
+
+
+@atexit.register
+def close():
+    while kept:
+        kept.pop().close()
+
+
+class Chromium:
     def __init__(self, width=1280, height=900, dark=False, scripts=True, cookies=True, more=()):
         self.home = tempfile.mkdtemp(prefix="segue-browser-")
         self.base = f"http://127.0.0.1:{self.start_driver()}"
@@ -44,6 +73,7 @@ class Browser:
         options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}, "prefs": {
             f"profile.managed_default_content_settings.{name}": 2 for name, on in (("javascript", scripts), ("cookies", cookies)) if not on}}
         made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "timeouts": {"script": WAIT_S * 1000, "pageLoad": WAIT_S * 1000},
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})
         self.base += "/session/" + made["sessionId"]
@@ -61,10 +91,19 @@ class Browser:
             self.driver.stdout.close()
         raise AssertionError("chromedriver did not start: " + str(self.driver.returncode))
 
-    def __enter__(self):
-        return self
+    def fresh(self):
+        """Another tab instead of all there are, without cookies, and as nobody told it to be otherwise."""
+        old = self.ask("GET", "/window/handles")
+        new = self.ask("POST", "/window/new", {"type": "tab"})["handle"]
+        for handle in old:
+            self.ask("POST", "/window", {"handle": handle})
+            self.ask("DELETE", "/window")
+        self.ask("POST", "/window", {"handle": new})
+        self.cdp("Network.clearBrowserCookies")
+        self.console()
+        self.requests()
 
-    def __exit__(self, *exc):
+    def close(self):
         try:
             self.ask("DELETE", "")
         except OSError:
@@ -89,7 +128,7 @@ class Browser:
             data=json.dumps(body).encode() if method == "POST" else None,
             headers={"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as e:
             raise OSError(json.load(e)["value"]["message"][:500]) from e
@@ -100,9 +139,9 @@ class Browser:
     def run(self, script, *args):
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(args)})
 
-    def wait(self, script, *args, seconds=30):
+    def wait(self, script, *args):
         """Until the script gives something true, which is returned."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + WAIT_S
         while True:
             got = self.run(script, *args)
             if got:

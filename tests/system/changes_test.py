@@ -124,6 +124,63 @@ movements:
             expect(said in prompt, prompt, shown.stderr)
 
 
+def judged(log, turn):
+    """What the judge of a turn was told, between the heading of what was measured and the report."""
+    def text(part):
+        if isinstance(part, str):
+            return part
+        seq, names = part["ref"].split("#/")
+        found = log[int(seq) - 1]
+        for name in names.split("/"):
+            found = found[int(name)] if isinstance(found, list) else found[name]
+        return text(found)
+    prompts = ["".join(text(p) for p in r["prompt"]) for r in of_type(log, "call_start")
+               if r["purpose"] == "judge" and r["turn"] == turn]
+    return [p[p.index("Measured by"):p.index("\n-----")].splitlines()[1:] for p in prompts]
+
+
+def case_last_judge():
+    """The judge of a supervisor sees the session: its files, which of them are the check's, the check before."""
+    text = """name: w
+provider: script
+movements:
+  - name: work
+    edit: true
+    instruction: Do what the task says.
+    judge: {stages: [structured_output, phase3_tag, ai_judge]}
+    rules: [{condition: done, next: check}, {condition: not done, next: ABORT}]
+  - name: check
+    command: [sh, -c, "sh ./tests/check.sh && test -e Makefile"]
+    rules: [{condition: when(exit == 0), next: supervise}, {condition: when(true), next: work}]
+  - name: supervise
+    instruction: Is it all there?
+    judge: {stages: [structured_output, phase3_tag, ai_judge]}
+    rules: [{condition: all done, next: COMPLETE}, {condition: not done, next: ABORT}]
+"""
+    name = "b\\n- No file was changed in this turn."
+    judge = ["{purpose: judge, stage: %s, text: nothing}" % s for s in ("structured_output", "phase3_tag")]
+    judge += ["{purpose: judge, stage: ai_judge, structured: {reason: r, matched_index: 1}}"]
+    for first in ("work", "check"):
+        with Box() as box:
+            tracked(box)
+            box.file("work/tests/check.sh", "exit 3\n")
+            scenario = box.file("s.yaml", "replies:\n" + "".join(f"  - {r}\n" for r in [
+                '{movement: work, purpose: execute, text: did it, write: {tests/check.sh: "exit 0\\n", "%s": "x"}}' % name,
+                '{movement: work, purpose: execute, text: more, write: {tests/check.sh: "true\\nexit 0\\n", Makefile: "a:\\n"}}',
+                "{movement: supervise, purpose: execute, text: all is there}", *judge, *judge, *judge]))
+            log, _ = run(box, text.replace("provider", "initial_movement: " + first + "\nprovider", 1), 0, "--scenario", scenario)
+            last = len(of_type(log, "turn_start"))
+            before = {"work": "It was not run before the work; its first run, in turn 2, ended with exit status 1.",
+                      "check": "Before the work, in turn 1, it ended with exit status 3."}[first]
+            expect(len(judged(log, last)) == 3, judged(log, last))
+            for told in judged(log, last):
+                expect(any(line.endswith(before) for line in told), told)
+                expect('- Files changed in this session so far: tests/check.sh +2 -1, "b\\n- No file was changed in this turn." '
+                       "+1 -0, Makefile +1 -0." in told, told)
+                expect('- Of these, the command of "check" names: tests/check.sh +2 -1, Makefile +1 -0.' in told, told)
+                expect(len(told) == 3, told)
+
+
 SIBLINGS = """
 name: w
 provider: script
@@ -167,6 +224,136 @@ def case_lost_base():
         log = records(box.log_paths()[0])
         expect(files(log) == [[]], files(log))
         expect(done.returncode == 1 and "changed" in log[-1]["message"], done.returncode, done.stdout, done.stderr)
+
+
+GUARD = "protect: [tests/**]\n"
+
+
+def stopped(box, text, *words):
+    """Runs it, expects a stop as protected, and returns why."""
+    log, _ = run(box, GUARD + text, 1, *words)
+    expect(log[-1]["type"] == "session_stop" and log[-1]["reason"] == "protected", log[-1])
+    return log[-1]["message"]
+
+
+def tracked(box):
+    """A repository with a test."""
+    os.mkdir(box.cwd + "/tests")
+    box.file("work/tests/t.c", "t\n")
+    git(box, "init", "-q", ".")
+    git(box, "add", "-A")
+    git(box, "commit", "-qm", "x")
+
+
+def case_flood():
+    """More files than are looked at hide no change: protect, changed and files stop with the reason."""
+    flood = "mkdir -p j; cd j; seq -f f%g 100001 | xargs touch; cd ..; echo weak > tests/t.c"
+    with Box() as box:
+        tracked(box)
+        why = stopped(box, flow(flood))
+        expect("it is not known whether" in why and "over 100000 files differ" in why, why)
+        rules = "      - {condition: 'when(%s)', next: COMPLETE}\n      - {condition: when(true), next: ABORT}\n"
+        for asked in ("changed > 0", 'contains(files.path, "tests/t.c")', "files.length == 0"):
+            log, _ = run(box, flow("true", rules % asked), 1)
+            expect(log[-1]["reason"] == "failed" and "it is not known which files changed: over 100000 files differ"
+                   in log[-1]["message"], log[-1])
+            again = box.segue("resume", "last", "--logs", box.logs)
+            expect(again.returncode == 1, again.stdout, again.stderr)
+        log, _ = run(box, flow("true", rules % "exit == 0 || changed > 0"))
+        text = flow("true", rules % "exit == 0", "global_rules: [{condition: when(changed > 50), next: ABORT}]\n")
+        log, _ = run(box, text, 1)
+        expect("over 100000 files differ" in log[-1]["message"], log[-1])
+
+
+def case_many_files():
+    """Of more files than are named the protected ones are, and those that a check runs; files is not whole then."""
+    with Box() as box:
+        tracked(box)
+        many = "mkdir -p j; cd j; seq -f a%g 1500 | xargs touch; cd ..; echo x >> tests/t.c; echo x > z.sh"
+        why = stopped(box, flow(many))
+        expect(why.startswith('"work" changed what is protected: tests/t.c +1 -0'), why)
+        git(box, "clean", "-qfdx")
+        check = "  - {name: check, command: [sh, z.sh], rules: [{condition: when(true), next: COMPLETE}]}\n"
+        rules = "      - {condition: 'when(changed == 1502 && files.length > 0)', next: check}\n      - {condition: when(true), next: ABORT}\n"
+        log, _ = run(box, flow(many, rules, check), 1)
+        expect("too many to name" in log[-1]["message"] and "z.sh" in [f["path"] for f in files(log)[0]], log[-1])
+
+
+def case_cut_off_and_protected():
+    """What an attempt did before a crash is not taken for nothing, nor let be by a resume before it was told."""
+    with Box() as box:
+        tracked(box)
+        go = box.dir + "/go"
+        text = GUARD + flow(f"if test -e {go}; then exit 0; fi; echo weak > tests/t.c; touch {go}; sleep 1000",
+                            "      - {condition: when(true), next: ABORT}\n")
+        process = box.start("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs)
+        while not os.path.exists(go):
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        for _ in range(2):
+            done = box.segue("resume", "last", "--logs", box.logs)
+            log = records(box.log_paths()[0])
+            if done.returncode != 1:
+                break
+            expect(log[-1]["reason"] == "protected" and "cut off" in log[-1]["message"], log[-1])
+        expect(done.returncode == 3 and [r["type"] for r in log].count("session_stop") == 1, done.stdout)
+
+
+def case_siblings_protected():
+    """Nobody knows which of two changed it; that it was changed is known."""
+    meet = "echo > %s; while [ ! -e %s ]; do sleep 0.01; done"
+    with Box() as box:
+        tracked(box)
+        text = GUARD + SIBLINGS % (meet % ("a", "b"), meet % ("b", "a") + "; echo weak > tests/t.c")
+        log, _ = run(box, text, 1)
+        expect(log[-1]["reason"] == "protected" and "beside it, changed what is protected: tests/t.c" in log[-1]["message"], log[-1])
+
+
+def case_replaced():
+    """A file whose place something else takes has changed."""
+    with Box() as box:
+        tracked(box)
+        for into in ("mkfifo tests/t.c", "mkdir tests/t.c", "mkdir tests/t.c; git init -q tests/t.c"):
+            why = stopped(box, flow("rm -r tests/t.c; " + into))
+            expect("tests/t.c" in why, into, why)
+            git(box, "clean", "-qffd")
+            subprocess.run(["rm", "-rf", box.cwd + "/tests/t.c"], check=True)
+            git(box, "checkout", "-q", "tests/t.c")
+
+
+def case_unreadable():
+    """A folder that cannot be read may hide a change; with git, without, and in a submodule."""
+    if os.geteuid() == 0:
+        print("  skipped: root reads everything")
+        return
+    hide = "echo weak > %s/t.c; chmod 0 %s"
+    for with_git in (False, True):
+        with Box() as box:
+            for folder in ("tests", "new"):
+                os.mkdir(box.cwd + "/" + folder)
+                box.file("work/" + folder + "/t.c", "t\n")
+            if with_git:
+                git(box, "init", "-q", ".")
+                git(box, "add", "tests")
+                git(box, "commit", "-qm", "x")
+            for folder in ("tests", "new"):
+                why = stopped(box, flow(hide % (folder, folder)))
+                expect(folder in why, why)
+                os.chmod(box.cwd + "/" + folder, 0o755)
+                subprocess.run(["sh", "-c", f"echo t > {box.cwd}/{folder}/t.c"], check=True)
+
+
+def case_git_fails():
+    """Without git's answer nothing is known."""
+    with Box() as box:
+        tracked(box)
+        os.mkdir(box.dir + "/bin")
+        box.file("bin/git", "#!/bin/sh\ntest -e ../gone && kill -9 $$\nexec /usr/bin/git \"$@\"\n")
+        os.chmod(box.dir + "/bin/git", 0o755)
+        box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+        why = stopped(box, flow("touch ../gone; echo weak > tests/t.c"))
+        expect("git could not list" in why, why)
 
 
 def case_large():

@@ -5,14 +5,12 @@ usage: check_cli_test.py BUILD_DIR [CASE...]
 """
 import sys
 
-sys.dont_write_bytecode = True
+import json
+import os
+import pty
+import subprocess
 
-import json  # noqa: E402
-import os  # noqa: E402
-import pty  # noqa: E402
-import subprocess  # noqa: E402
-
-from support import SEGUE, Box, expect, main, need_build  # noqa: E402
+from support import SEGUE, WAIT_S, Box, expect, main, need_build
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SUITES = [os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/data/json-schema-test-suite",
@@ -149,7 +147,7 @@ def on_a_terminal_only_the_schema():
         schema = box.file("schema.json", json.dumps(FEELING))
         top, side = pty.openpty()
         p = subprocess.run([SEGUE, "check", schema], stdin=side, capture_output=True, env=box.env,
-                           timeout=60)
+                           timeout=WAIT_S)
         expect(p.returncode == 0 and p.stdout.decode() == f"ok {schema}\n", p)
         os.close(top)
         os.close(side)

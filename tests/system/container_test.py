@@ -19,9 +19,10 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sandbox_test import run_deeds  # noqa: E402
-from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import SEGUE, WAIT_S, Box, expect, main, need_build, needs, of_type, others_can_run, records, skip, verified  # noqa: E402
 
 NOBODY = 65534
+PATH = "/usr/bin:/bin"
 ENGINE = os.environ.get("SEGUE_ENGINE", "podman")
 SOCKET = "/var/run/docker.sock"
 IMAGE = f"localhost/segue-test-{os.getpid()}"
@@ -55,7 +56,7 @@ def make_image(user, env):
         for name in ("bin", "etc", "tmp"):
             os.mkdir(f"{root}/{name}")
         for name in PROGRAMS:
-            path = os.path.realpath(shutil.which(name, path="/usr/bin:/bin"))
+            path = os.path.realpath(shutil.which(name, path=PATH))
             shutil.copy(path, f"{root}/bin/{name}")
             for lib in re.findall(r"/\S+", subprocess.run(["ldd", path], capture_output=True, text=True).stdout.replace(path + ":", "")):
                 os.makedirs(root + os.path.dirname(lib), exist_ok=True)
@@ -90,8 +91,6 @@ class Ship(Box):
 
     def stock(self):
         """Why no container can run here; None: they can."""
-        if shutil.which(ENGINE, path="/usr/bin:/bin") is None:
-            return f"{ENGINE} is not installed"
         made = make_image(self.user, self.env)
         if made.returncode != 0:
             return made.stderr.decode()
@@ -102,14 +101,14 @@ class Ship(Box):
         return None if tried.returncode == 0 else tried.stderr.decode()
 
     def engine(self, *words):
-        return subprocess.run([*before(self.user), ENGINE, *words], env=self.env, capture_output=True, timeout=60)
+        return subprocess.run([*before(self.user), ENGINE, *words], env=self.env, capture_output=True, timeout=WAIT_S)
 
     def run(self, command, keys=f"image: {IMAGE}", **config):
         self.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": ENGINE}, **config}))
         flow = self.file("w.yaml", FLOW % (json.dumps(command), keys))
         self.own()
         done = subprocess.run([*before(self.user), SEGUE, "run", flow, "--task", "t", "--logs", self.logs, "--cwd", self.cwd], cwd=self.cwd,
-                              env=self.env, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+                              env=self.env, capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL)
         return done, records(self.log_paths()[-1]) if self.log_paths() else []
 
     def left(self):
@@ -128,12 +127,17 @@ class Ship(Box):
 
 def for_users(case):
     """The case with a box of each user for whom containers run here."""
-    for user in (0, NOBODY) if os.geteuid() == 0 else (0,):
+    needs(ENGINE, path=PATH)
+    users, refused = (0, NOBODY) if os.geteuid() == 0 and others_can_run() else (0,), []
+    for user in users:
         with Ship(user) as box:
             if box.why is None:
                 case(box)
             else:
-                print(f"skipped as {'an ordinary user' if user else 'this user'}: {box.why.strip().splitlines()[-1][:200]}")
+                refused.append(f"{ENGINE} runs nothing as {'an ordinary user' if user else 'this user'}")
+                print(f"skipped: {refused[-1]}: {box.why.strip().splitlines()[-1][:200]}")
+    if len(refused) == len(users):
+        skip(f"{ENGINE} runs nothing here")
 
 
 def sees_its_workspace_and_no_more():
@@ -174,10 +178,11 @@ def a_hostile_program_is_held():
     if os.geteuid() != 0:
         print("skipped: the neighbours are for root to make")
         return
+    needs(ENGINE, path=PATH)
     with Ship(0) as ship:
         if ship.why is not None:
-            print("skipped:", ship.why.strip().splitlines()[-1][:200])
-            return
+            print(f"skipped: {ship.why.strip().splitlines()[-1][:200]}")
+            skip(f"{ENGINE} runs nothing here")
         for network in ("open", "none"):
             # python is the machine's: what `read` names is there, too
             deeds, _ = run_deeds(0, f"sandbox: container\n    image: {IMAGE}\n    network: {network}", before=before(0),
@@ -274,7 +279,7 @@ def what_short_programs_say_is_heard():
         box.own()
         runs = [subprocess.Popen([*before(box.user), SEGUE, "run", flow, "--task", "t", "-q", "--logs", f"{box.logs}-{n}", "--cwd", box.cwd],
                                  cwd=box.cwd, env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for n in range(4)]
-        expect([p.wait(120) for p in runs] == [0] * 4, [p.returncode for p in runs])
+        expect([p.wait(WAIT_S) for p in runs] == [0] * 4, [p.returncode for p in runs])
         for n in range(4):
             (name,) = [name for name in os.listdir(f"{box.logs}-{n}") if name.endswith(".ndjson")]
             told = [end["text"] for end in of_type(records(f"{box.logs}-{n}/{name}"), "call_end")]
@@ -294,7 +299,7 @@ def an_agent_keeps_its_state():
                         "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
         box.own()
         done = subprocess.run([*before(box.user), SEGUE, "run", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
-                              env=box.env, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+                              env=box.env, capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL)
         expect(done.returncode == 0, done.stdout, done.stderr)
         expect(os.path.exists(box.home + "/.inside/kept"), os.listdir(box.home))
     for_users(case)
@@ -317,11 +322,8 @@ def what_cannot_be_is_said():
 
 def the_engine_says_why():
     """docker is here but its daemon is not: its manual's address is no reason."""
-    docker = next((p for p in ("/usr/bin/docker", "/usr/local/bin/docker") if os.path.exists(p)), None)
+    needs("docker", path=PATH + ":/usr/local/bin")
     with Box() as box:
-        if docker is None:
-            print("skipped: docker is not installed")
-            return
         os.makedirs(box.dir + "/home/config/segue")
         box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": "docker"}}))
         box.segue("run", box.file("w.yaml", FLOW % ('["true"]', "image: x")), "--task", "t", "--logs", box.logs,
@@ -340,7 +342,7 @@ def doctor_asks_the_engine():
             os.makedirs(box.dir + "/home/config/segue")
             for level, state in (("guard", "note"), ("container", "problem")):
                 box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": engine, "level": level, "image": "x"}}))
-                found = {f["what"]: f for f in json.loads(box.segue("doctor", "--json", env=env, timeout=60).stdout)["findings"]}
+                found = {f["what"]: f for f in json.loads(box.segue("doctor", "--json", env=env).stdout)["findings"]}
                 told = found["containers"]
                 expect(told["state"] == state and told["text"].startswith(engine + ": ") and "nowhere" in told["text"], level, told)
                 quick = {f["what"]: f for f in json.loads(box.segue("doctor", "--json", "--quick", env=env).stdout)["findings"]}

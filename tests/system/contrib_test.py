@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from support import BUILD, SEGUE, Box, expect, main, need_build
+from support import BUILD, SEGUE, WAIT_S, Box, expect, main, need_build, needs, skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AGENT = r"""#!/usr/bin/env python3
@@ -33,7 +33,7 @@ print(json.dumps(answer))
 def run(box, script, **more):
     """What a shell makes of it, as in a step of a job."""
     return subprocess.run(["bash", "-e", "-c", script], cwd=box.cwd, env={**box.env, **more}, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=WAIT_S)
 
 
 def good(box, script, **more):
@@ -109,9 +109,7 @@ def the_job_for_ci_runs():
 
 
 def systemd_takes_the_units():
-    if shutil.which("systemd-analyze") is None:
-        print("      skipped: there is no systemd-analyze")
-        return
+    needs("systemd-analyze")
     with Box() as box:
         prefix = box.dir + "/usr"
         done = subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], capture_output=True, check=False)
@@ -126,8 +124,7 @@ def systemd_takes_the_units():
                               env={**box.env, "XDG_RUNTIME_DIR": box.dir})
         said = done.stderr.decode()
         if "Failed to" in said and "segue" not in said:
-            print("      skipped: systemd-analyze does not work here")
-            return
+            skip("systemd-analyze does not work here")
         expect(done.returncode == 0 and "segue" not in said, said)
 
 

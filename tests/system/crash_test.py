@@ -7,12 +7,9 @@ fail. After each: resume to the end; the verdicts of an undisturbed run, nothing
 most one repeated attempt a call, `segue verify` says ok. Needs a build with SEGUE_FAULTS=ON.
 """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import Box, Failed, WANTED, every_way, expect, main, need_build, records, sound, verified  # noqa: E402
+from support import Box, Failed, WANTED, every_way, expect, main, need_build, records, sound, verified
 
 AT_ONCE = 4
 MOST = 1000  # points; more would mean that the count never ends

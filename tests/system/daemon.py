@@ -12,17 +12,10 @@ import subprocess
 import threading
 import time
 
-import on_store
-from support import SEGUE, WAIT_S, Box, expect, memory_kib
+from support import SEGUE, WAIT_S, Box, expect, let_go, memory_kib, on_store  # which says where its libraries are
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LONG = os.environ.get("SEGUE_LONG") == "1"
-
-# A sanitizer keeps what was freed for a while: no statement about memory holds then.
-with open(SEGUE if os.path.exists(SEGUE) else os.devnull, "rb") as f:
-    BINARY = f.read()
-    SANITIZED = b"__asan_init" in BINARY or b"__tsan_init" in BINARY
-    del BINARY
 
 with open(ROOT + "/schemas/api.json", encoding="utf-8") as f:
     API = json.load(f)
@@ -53,12 +46,7 @@ class DaemonBox(Box):
 
     def __exit__(self, *exc):
         if self.process is not None and self.process.poll() is None:
-            self.process.terminate()  # killed, it could not say what it ran, nor what it leaked
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            let_go(self.process)
         super().__exit__(*exc)
 
     # ---- the process ----
@@ -119,8 +107,16 @@ class DaemonBox(Box):
         connection = self.connection()
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         headers = dict(headers or ({"Content-Type": "application/json"} if data else {}))
-        connection.request(method, path, data, headers)
-        answer = connection.getresponse()
+        kept = connection.sock is not None
+        try:
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+        except (BrokenPipeError, http.client.RemoteDisconnected):
+            if not kept:
+                raise
+            connection.close()  # idle for longer than the daemon keeps one, as happens on a busy machine
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
         raw = answer.read()
         kind = answer.getheader("Content-Type")
         value = json.loads(raw) if raw and "json" in (kind or "") else None
@@ -149,7 +145,7 @@ class DaemonBox(Box):
         until = time.monotonic() + WAIT_S
         while not truth():
             expect(time.monotonic() < until, *what)
-            time.sleep(0.01)  # a look at a time; the deadline is above
+            time.sleep(0.02)  # a look at a time; the deadline is above
 
     def wait_status(self, sid, *statuses):
         seen = []

@@ -8,10 +8,8 @@ import os
 import sys
 import time
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from daemon import DaemonBox
+from support import Box, expect, main, need_build, of_type, records, verified
 
 REPLY = {"text": "did it", "times": 0, "usage": {"input": 300, "output": 100}, "cost": 0.25}
 

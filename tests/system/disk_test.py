@@ -12,13 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import (BUILD, SEGUE, Box, WANTED, end_of, every_way, expect, main,  # noqa: E402
-                     need_build, of_type, read_until, records, sound, verdicts, verified)
+from support import (WAIT_S, Box, WANTED, at_once, end_of, every_way, expect, main,
+                     need_build, needs_others, of_type, read_until, records, sound, verified)
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 TURNS = 12
@@ -118,7 +115,7 @@ def an_answer_is_taken_only_where_it_is_kept():
                 return listed["status"], listed.get("movement")
 
             def until(wanted):
-                deadline = time.monotonic() + 30
+                deadline = time.monotonic() + WAIT_S
                 while status() != wanted and time.monotonic() < deadline:
                     time.sleep(0.02)
                 expect(status() == wanted, status(), wanted)
@@ -133,7 +130,7 @@ def an_answer_is_taken_only_where_it_is_kept():
                 expect(done.returncode == 1 and b"No space left" in done.stderr, refused[0], done.returncode, done.stderr[:300])
                 expect(not os.path.exists(box.cwd + "/made"), "it went on")
                 box.make_space()
-                deadline = time.monotonic() + 30
+                deadline = time.monotonic() + WAIT_S
                 done = box.segue(*taken, "--logs", box.logs)
                 while b"try again" in done.stderr and time.monotonic() < deadline:  # its log is opened again soon
                     done = box.segue(*taken, "--logs", box.logs)
@@ -180,7 +177,7 @@ def space_returns(text=" ".join(hashlib.sha256(b"%d" % i).hexdigest() for i in r
         begin = time.monotonic()
         expect(wait_line(process.stderr, b"space again", lines), "it did not go on:", lines)
         took = time.monotonic() - begin
-        expect(took < 10, "going on took", took, "s")
+        at_once(begin, 10, "going on")
         status, out, err = end_of(process)
         expect(status == 0 and b"COMPLETE" in out, status, out, err)
         expect(len(records(path)) > before, "nothing was written after")
@@ -216,7 +213,7 @@ def space_does_not_return():
         words = turns_of(box, "an answer " * 300)
         box.fill(40 * 1024)
         begin = time.monotonic()
-        done = box.segue("run", *words, timeout=90)
+        done = box.segue("run", *words)
         took = time.monotonic() - begin
         expect(done.returncode == 1, "status", done.returncode)
         expect(b"No space left" in done.stderr and b"segue resume" in done.stderr, done.stderr)
@@ -259,7 +256,7 @@ def full_from_the_start():
         begin = time.monotonic()
         done = box.segue("run", *words)
         expect(done.returncode == 1 and b"No space left" in done.stderr, done)
-        expect(time.monotonic() - begin < 10, "it waited although nothing had begun")
+        at_once(begin, 10, "it waited although nothing had begun")
         box.make_space()
         expect(box.segue("run", *words).returncode == 0, "with space")
 
@@ -270,6 +267,7 @@ def an_unwritable_folder():
         words = every_way(box)
         os.makedirs(box.logs)
         if os.geteuid() == 0:
+            needs_others()
             prefix = NOBODY
             for name, dirs, files in os.walk(box.dir):
                 os.chown(name, 65534, 65534)
@@ -277,9 +275,6 @@ def an_unwritable_folder():
                     os.chown(f"{name}/{file}", 65534, 65534)
             os.chown(box.logs, 0, 0)
             os.chmod(box.logs, 0o755)
-            probe = subprocess.run([*prefix, SEGUE, "version"], capture_output=True, check=False)
-            if probe.returncode != 0:
-                return f"skipped: another user cannot run {SEGUE}"
         else:
             os.chmod(box.logs, 0o500)
         done = box.segue("run", *words, prefix=prefix)
@@ -382,7 +377,7 @@ CASES = [space_returns, space_returns_for_a_blob, a_signal_while_it_waits, full_
          an_answer_is_taken_only_where_it_is_kept, a_limit_on_file_sizes, removed_while_it_grows]
 
 
-def at_once(cases):
+def with_the_long_one(cases):
     """The long case waits for most of its time: the others run beside it."""
     found = {}
     beside = threading.Thread(target=lambda: found.update(status=main([space_does_not_return])))
@@ -394,4 +389,4 @@ def at_once(cases):
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(at_once(CASES))
+    sys.exit(with_the_long_one(CASES))

@@ -9,13 +9,10 @@ import signal
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-from threading import Timer  # noqa: E402
-
-from support import Box, end_of, expect, main, need_build, of_type, records, sound, verified  # noqa: E402
+from support import WAIT_S, Box, end_of, expect, main, need_build, of_type, records, sound, verified
 
 FLOW = """
 name: fallback
@@ -160,12 +157,12 @@ def a_wait_for_a_provider_can_be_left():
                                           "retry_after_ms": 3600000}}]
         config(box, "providers: {script: {concurrency: 1}}\n")
         process = box.start(*batch(box, replies, 3))
-        until = time.monotonic() + 60
+        until = time.monotonic() + WAIT_S
         while not [p for p in box.log_paths() if b'"reason":"cooldown"' in open(p, "rb").read()]:
             expect(time.monotonic() < until and process.poll() is None, "nobody waits for the cooldown")
             time.sleep(0.01)  # a look at a time; the deadline is above
         process.send_signal(signal.SIGINT)
-        status, _, err = end_of(process, timeout=30)
+        status, _, err = end_of(process)
         expect(status == 130, status, err)
         for path in box.log_paths():
             log = records(path)
@@ -187,7 +184,7 @@ def a_wait_is_told_after_a_resume_too():
             limit.cancel()
             expect(line.startswith(b"  waiting 3") and b" s: rate_limit" in line, more[0], line)
             process.send_signal(signal.SIGINT)
-            expect(end_of(process, timeout=30)[0] == 130, more[0])
+            expect(end_of(process)[0] == 130, more[0])
         log = records(box.log_paths()[0])
         expect(len(of_type(log, "call_start")) == 1, "it was asked before its time")
 

@@ -9,9 +9,7 @@ import os
 import shutil
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified
 
 DATA = os.path.dirname(os.path.abspath(__file__)) + "/../data/workflows/february"
 JUDGE = "_loop_judge_reviewers_fix"

@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import (Box, end_of, expect, main, need_build, of_type, read_until, records,  # noqa: E402
+from daemon import DaemonBox
+from support import (Box, end_of, expect, main, need_build, of_type, read_until, records,
                      verified)
 
 EDITS = """

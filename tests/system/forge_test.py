@@ -8,11 +8,9 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
-from worktree_test import git, repository, run, words  # noqa: E402
+from daemon import DaemonBox
+from support import Box, expect, main, need_build, of_type, records
+from worktree_test import git, repository, run, words
 
 FAKE = """#!/usr/bin/python3
 import json, os, sys

@@ -8,13 +8,11 @@ $SEGUE_SHARED, then in ../shared beside the sources, and skipped when it is not 
 """
 import sys
 
-sys.dont_write_bytecode = True
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
-import json  # noqa: E402
-import os  # noqa: E402
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import Box, expect, main, need_build  # noqa: E402
+from support import Box, expect, main, need_build
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
@@ -83,4 +81,4 @@ def the_public_corpus():
 
 if __name__ == "__main__":
     need_build()
-    main([the_own_corpus, the_public_corpus])
+    sys.exit(main([the_own_corpus, the_public_corpus]))

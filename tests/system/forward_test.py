@@ -13,7 +13,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import BUILD, expect, main  # noqa: E402
+from support import BUILD, WAIT_S, expect, main  # noqa: E402
 
 SHIM = os.path.join(BUILD, "segue-shim")
 ECHO = """
@@ -73,7 +73,7 @@ class Outside:
 
 def run(outside, code, *words, bypass="", **more):
     return subprocess.run([SHIM, "forward", outside.path if outside else "/x", bypass, sys.executable, "-c", ECHO + code, *words],
-                          capture_output=True, timeout=60, check=False, **more)
+                          capture_output=True, timeout=WAIT_S, check=False, **more)
 
 
 def both_ways():
@@ -142,7 +142,7 @@ while True:
 """], stdout=subprocess.PIPE) as p:
             expect(p.stdout.readline() == b"ready\n")
             p.send_signal(signal.SIGTERM)  # goes on to the program
-            expect(p.wait(30) == 5, p.returncode)
+            expect(p.wait(WAIT_S) == 5, p.returncode)
 
 
 def variables():
@@ -161,7 +161,7 @@ def what_cannot_begin_says_so():
         for words, status in (([], 2), ([outside.path], 2), ([outside.path, ""], 2), (["way", "", "true"], 2),
                               (["/" + "f" * 5000 + "/way", "", "true"], 2),
                               (["/nonexistent/way", "", "true"], 127), ([outside.path, "", "/nonexistent"], 127)):
-            done = subprocess.run([SHIM, "forward", *words], capture_output=True, timeout=60, check=False)
+            done = subprocess.run([SHIM, "forward", *words], capture_output=True, timeout=WAIT_S, check=False)
             expect(done.returncode == status and (status == 2 or b"segue-shim: " in done.stderr), words, done)
 
 

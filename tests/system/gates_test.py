@@ -7,9 +7,7 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records, verified, verdicts  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified, verdicts
 
 FLOW = """
 name: gated
@@ -122,7 +120,7 @@ def what_is_protected_stops_the_session():
         path, said = run(box, PROTECTED, [touches], status=1)
         stop = records(path)[-1]
         expect(stop["reason"] == "protected" and stop["message"] ==
-               '"build" changed what is protected: tests/run.sh (+1 -0), deep/x.lock (+1 -0); '
+               '"build" changed what is protected: tests/run.sh +1 -0, deep/x.lock +1 -0; '
                "put it back, or resume to let it be", stop)
         expect(not os.path.exists(box.cwd + "/ran"), "the next movement ran")
         done = box.segue("resume", path)

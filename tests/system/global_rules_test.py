@@ -6,9 +6,7 @@ usage: global_rules_test.py BUILD_DIR [CASE...]
 import json
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified
 
 FLOW = """
 name: global

@@ -9,12 +9,9 @@ import os
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import (BUILD, THREAD_SANITIZED, Box, Failed, expect, main, need_build, of_type, preload, records,  # noqa: E402
+from support import (BUILD, THREAD_SANITIZED, Box, Failed, chance, expect, main, need_build, of_type, preload, records,
                      verified)
 
 AT_ONCE = 4
@@ -244,7 +241,7 @@ def exits_at_every_point():
 def killed_at_any_moment():
     """SIGKILL while its children run, as often as it comes; each open call is repeated, no other. It comes later
     after a run that did nothing: on a busy machine a start alone takes long."""
-    seed = int(os.environ.get("SEGUE_SEED", random.randrange(1 << 30)))
+    seed = chance()
     rng, kills = random.Random(seed), 0
     slow = [{**reply, "delay_ms": 20} for reply in TWO_ROUNDS]
     for _ in range(KILLED):

@@ -7,9 +7,7 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified
 
 ONE = """
 name: one

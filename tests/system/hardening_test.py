@@ -10,9 +10,7 @@ import re
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import BUILD, SEGUE, expect, main, need_build  # noqa: E402
+from support import BUILD, SEGUE, expect, main, need_build, needs, skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -48,12 +46,9 @@ def no_path_of_the_builder():
 
 if __name__ == "__main__":
     need_build()
-    if not os.access("/usr/bin/readelf", os.X_OK):
-        print("skipped: no readelf")
-        sys.exit(77)
+    needs("readelf")
     with open(SEGUE, "rb") as binary:
         bytes_of_it = binary.read()
     if b"__asan_init" in bytes_of_it or b"__tsan_init" in bytes_of_it or b"__gcov_" in bytes_of_it:
-        print("skipped: a build for tests of other things")
-        sys.exit(77)
+        skip("a build for tests of other things")
     sys.exit(main([segue_is_hardened, jumps_are_marked, no_path_of_the_builder]))

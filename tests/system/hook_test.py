@@ -10,7 +10,7 @@ import threading
 from http.server import ThreadingHTTPServer
 
 import mcp_test
-from support import Box, expect, main, need_build, of_type, records, verified
+from support import WAIT_S, Box, expect, main, need_build, of_type, records, skip, verified
 
 RULES = ("--rule", "done", "--rule", "not done")
 
@@ -126,8 +126,7 @@ def install_shows_and_asks():
 def claude_runs_it():
     claude = os.environ.get("SEGUE_REAL_CLIENTS_DIR", "") + "/claude/node_modules/.bin/claude"
     if os.environ.get("SEGUE_REAL_CLIENTS") != "1" or not os.path.exists(claude):
-        print("      skipped: SEGUE_REAL_CLIENTS is not 1, or SEGUE_REAL_CLIENTS_DIR has no claude")
-        return
+        skip("SEGUE_REAL_CLIENTS is not 1, or SEGUE_REAL_CLIENTS_DIR has no claude")
     with Box() as box:
         judge(box, """echo '{"reason": "it is there", "step": 1}'\n""")
         gate = f"test -e {box.dir}/asked || {{ touch {box.dir}/asked; echo the gate says no; exit 1; }}"
@@ -137,7 +136,7 @@ def claude_runs_it():
         env = {**box.env, "PATH": os.path.dirname(shutil.which("node")) + ":" + box.env["PATH"],
                "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{api.server_port}", "ANTHROPIC_API_KEY": "x",
                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-        done = subprocess.run([claude, "-p", "do it"], capture_output=True, env=env, cwd=box.cwd, timeout=300,
+        done = subprocess.run([claude, "-p", "do it"], capture_output=True, env=env, cwd=box.cwd, timeout=WAIT_S,
                               stdin=subprocess.DEVNULL, check=False)
         api.shutdown()
         logs = [records(path) for path in box.log_paths()]

@@ -12,9 +12,7 @@ import shutil
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import (SEGUE, WAIT_S, Box, every_way, expect, main, need_build, of_type,  # noqa: E402
+from support import (SEGUE, WAIT_S, Box, every_way, expect, main, need_build, of_type,
                      records, verified)
 
 # What must never come out raw: controls other than newline, C1, bidi controls, ill-formed UTF-8.
@@ -104,7 +102,7 @@ movements:
             for command in ("run", "lint"):
                 try:
                     done = box.segue(command, path, *(["--logs", box.logs] if command == "run"
-                                                      else []), timeout=20)
+                                                      else []), timeout=WAIT_S)
                     expect(done.returncode == 2, "status", done.returncode, done.stderr)
                     for text in texts:
                         expect(text.encode() in done.stderr + done.stdout, repr(text), "not in",

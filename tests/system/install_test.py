@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from support import BUILD, WAIT_S, Box, expect, main, need_build
+from support import BUILD, WAIT_S, Box, expect, main, need_build, needs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKFLOW = """name: tiny
@@ -79,9 +79,7 @@ def each_command_has_a_page_without_a_warning():
         told = box.segue("manual", "segue-workflow.5").stdout.decode()
         expect("max_movements" in told and "structured_output" in told, told)
         expect(box.segue("manual", "nothing").returncode == 2, "a page that is not there")
-        if shutil.which("man") is None or shutil.which("groff") is None:
-            print("      skipped: there is no man, whose warnings would count")
-            return
+        needs("man", "groff")  # whose warnings would count
         done = box.segue("manual", "--all", box.dir + "/pages")
         expect(done.returncode == 0, done.stderr)
         for path in below(box.dir + "/pages"):
@@ -168,7 +166,7 @@ def real_shells_complete():
         session = os.path.basename(box.log_paths()[0])[:-len(".ndjson")]
         for name, (shell, setup) in SHELLS.items():
             if shutil.which(name) is None:
-                print(f"      skipped: there is no {name}")
+                print(f"skipped: {name} is not installed")
                 continue
             for keys, until in (("segue completion z\t\n", b"#compdef segue"), ("segue lint ti\t\n", b"2 movements"),
                                 ("segue prompt tiny gi\t\n", b'movement "give"'),

@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
-from worktree_test import git, repository, worktrees  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified
+from worktree_test import configure, git, repository, worktrees
 
 FLOW = """
 name: parts
@@ -147,6 +145,78 @@ def a_verdict_does_not_keep_a_branch_out():
         expect(texts.count("merged: segue/") == 3, "whatever its verdict, its work is committed", texts)
 
 
+STRAY = "cat > $SEGUE_CALL.txt; n=$(cat $SEGUE_CALL.txt); "
+
+
+def children_that_left_their_branches():
+    """Their work is not taken for merged: integrate names child, branch and where its worktree stands,
+    ends with an exit that is no conflict's, and merges once that is mended."""
+    for deed, place, template in (
+            ("git checkout -q -b mine/$n; git add -A; git commit -qm mine", "mine/one", ""),
+            ("git checkout -q -b mine/$n", "mine/one", "branch: work/{workflow}\n"),
+            ("git checkout -q --detach; git add -A; git commit -qm x; echo $n >> $SEGUE_CALL.txt", "a detached HEAD", ""),
+            ("git add -A; git commit -qm x; git branch -m mine/$n", "mine/one", "")):
+        with Box() as box:
+            repository(box)
+            flow = box.file("parts.yaml", template + FLOW.replace("cat > $SEGUE_CALL.txt", STRAY + deed).replace(
+                "concurrency: 3", "concurrency: 1")) # git lets one at a time rename a branch
+            done = box.segue("run", flow, "--cwd", box.cwd, "--logs", box.logs, "--json")
+            log = [json.loads(line) for line in done.stdout.splitlines()]
+            text = "".join(r.get("text", "") + r.get("stderr", "") for r in of_type(log, "call_end"))
+            made = [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]
+            child = next(m for m in made if m["branch"].endswith("-2"))
+            at = git(box, "rev-parse", "HEAD", at=child["path"])
+            expect(done.returncode == 3 and log[-1]["type"] == "session_end", deed, done)
+            expect(of_type(log, "call_end")[-1]["exit"] == 2, deed, log[-8:])
+            said = f"{child['branch']} " + ("is gone" if "-m mine/" in deed else "lacks commits")
+            expect(said in json.dumps(log) and f"stands on {place} ({at[:10]})" in json.dumps(log), deed, text)
+            expect("merged: " not in text, deed, text)
+            for item in made[1:]:
+                git(box, "branch", "-f", item["branch"], git(box, "rev-parse", "HEAD", at=item["path"]))
+            branches = [m["branch"] for m in made[1:]]
+            words = ["fork", log[0]["session"], "--from", "join", "--logs", box.logs, "--json"]
+            if template: # a fork cannot have that name
+                words = ["integrate", "--cwd", made[0]["path"], *branches]
+            done = box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]} if template else None)
+            expect(done.returncode == 0 and done.stdout.count(b"merged: ") >= 3, deed, done)
+
+
+def copies_stay_out_of_merges():
+    """With names that git ignores, and that it does not: in children, in a conflict that is resolved, and
+    in the session's own commits. What the resolving movement makes anew is committed."""
+    flow = FLOW.replace("cat > $SEGUE_CALL.txt", "cat > $SEGUE_CALL.txt; cat $SEGUE_CALL.txt >> a; "
+                        "echo changed | tee -a .env > plain; git add -A").replace(
+        "concurrency: 3", "concurrency: 1").replace("when(true), next: ABORT}]\n", """when(true), next: resolve}]
+  - name: resolve
+    command: [sh, -c, "sed -i '/^[<=>]/d' a; echo x > made"]
+    rules: [{condition: when(true), next: join}]
+""", 1)
+    for commits in ("end", "movement"):
+        with Box() as box:
+            repository(box)
+            for name, text in ((".gitignore", ".env\nmodules\n"), (".env", "secret\n"), ("plain", "secret\n")):
+                with open(f"{box.cwd}/{name}", "w") as f:
+                    f.write(text)
+            os.mkdir(box.cwd + "/modules")
+            git(box, "add", ".gitignore")
+            git(box, "commit", "-qm", "ignore")
+            configure(box, "workspace: {copy: [.env, plain], link: [modules]}\n")
+            done = box.segue("run", box.file("parts.yaml", flow), "--cwd", box.cwd, "--logs", box.logs,
+                             "--commit", commits, "--json")
+            expect(done.returncode == 0, done.stdout, done.stderr)
+            log = [json.loads(line) for line in done.stdout.splitlines()]
+            for made in [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]:
+                names = git(box, "log", "--format=", "-m", "--name-only", "main.." + made["branch"]).split()
+                expect(not {".env", "plain", "modules"} & set(names) and "a" in names, commits, names)
+            own = "segue/" + log[0]["session"]
+            expect(git(box, "show", own + ":a") == "one\none\ntwo\nthree", git(box, "show", own + ":a"))
+            expect("made" in git(box, "ls-tree", "--name-only", own).split(), commits, "a new file")
+            done = box.segue("merge", "last", "--logs", box.logs)
+            expect(b"is in main" in done.stdout, done)
+            done = box.segue("discard", "last", "--yes", "--logs", box.logs)
+            expect(done.returncode == 0 and worktrees(box) == {}, done)
+
+
 def a_fork_knows_the_branches():
     """Begun anew at the movement that merges, and by merge --resolve before it."""
     flow = FLOW.replace("when(true), next: ABORT}]\n", """when(true), next: resolve}]
@@ -183,4 +253,6 @@ def a_fork_knows_the_branches():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([diffs_of_items, killed_at_many_records, one_that_was_cut_off_in_a_merge,
-                   a_verdict_does_not_keep_a_branch_out, a_fork_knows_the_branches]))
+                   a_verdict_does_not_keep_a_branch_out,
+                   children_that_left_their_branches, copies_stay_out_of_merges,
+                   a_fork_knows_the_branches]))

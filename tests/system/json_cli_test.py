@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from daemon import ROOT, DaemonBox  # noqa: E402
-from support import Box, expect, main, need_build  # noqa: E402
+from daemon import ROOT, DaemonBox
+from support import Box, expect, main, need_build
 
 GOOD = "name: x\nmovements:\n  - name: plan\n    command: [echo, done]\n    rules:\n" \
        "      - {condition: when(exit == 0), next: COMPLETE}\n"
@@ -119,7 +117,7 @@ def cancel():
 
 
 def by_name():
-    """The project's before the user's before segue's own; a file of that name first of all."""
+    """The project's before the user's before segue's own; a file of that name is none of them."""
     with Box() as box:
         flow = GOOD.replace("echo, done", "echo, {0}")
         done = box.segue("run", "tidy-up", "--logs", box.logs)
@@ -134,10 +132,50 @@ def by_name():
         expect(box.segue("lint", "tidy-up").returncode == 0, "lint finds it too")
         box.file("work/tidy-up", flow.replace("{0}", "the-file"))
         done = box.segue("run", "tidy-up", "--logs", box.logs)
+        expect("the-projects" in done.stdout.decode(), "a name is never a file", done)
+        done = box.segue("run", "./tidy-up", "--logs", box.logs)
         expect("the-file" in done.stdout.decode(), done)
         expect(box.segue("lint", "demo").returncode == 0, "segue's own")
 
 
+def a_name_is_never_a_file_of_the_folder():
+    """Whoever wrote the folder could otherwise put a file there in place of segue's workflow."""
+    evil = GOOD.replace("echo, done", "touch, GOT")
+    with Box() as box:
+        for name in ("quick", "review", "mine"):
+            box.file("work/" + name, evil)
+        for words in (["run", "quick", "-i", "check=true", "-t", "x"], ["plan", "quick", "-i", "check=true", "-t", "x"],
+                      ["lint", "quick"], ["facets", "review"], ["prompt", "quick"], ["graph", "quick"]):
+            done = box.segue(*words, *(["--logs", box.logs] if words[0] == "run" else []))
+            expect(b"GOT" not in done.stdout and not os.path.exists(box.cwd + "/GOT"), words, done)
+        expect(b"instructions/implement.md" in box.segue("lint", "quick").stdout, box.segue("lint", "quick"))
+        for command in ("run", "plan", "lint", "facets", "submit", "prompt", "graph"):
+            done = box.segue(command, "mine", *(["work"] if command == "prompt" else []))
+            expect(done.returncode == 2 and b"there is no workflow named mine: segue help run says where they are; a file is ./mine"
+                   in done.stderr, command, done)
+        expect(b"ok  ./mine" in box.segue("lint", "./mine").stdout, "a path is one")
+
+
+def what_a_project_hides_is_said():
+    with Box() as box:
+        own, project = box.dir + "/home/config/segue/workflows", box.cwd + "/.segue/workflows"
+        os.makedirs(own)
+        os.makedirs(project)
+        silent = box.segue("lint", "quick").stderr
+        expect(b"hides" not in silent, silent)
+        box.file("home/config/segue/workflows/quick.yaml", GOOD)
+        for words, what in ((f"quick is {own}/quick.yaml here, which hides segue's own: ", "/workflows/quick.yaml\n"),
+                            (f"quick is {project}/quick.yaml here, which hides yours: ", f"{own}/quick.yaml\n")):
+            for command in ("run", "plan", "lint", "submit"):
+                said = box.segue(command, "quick", *([] if command == "lint" else ["-t", "x"])).stderr.decode()
+                expect(said.count(" hides ") == 1 and f"{'segue' if command == 'submit' else f'segue {command}: warning'}: {words}" in said, command, said)
+                expect([line for line in said.splitlines(True) if words in line and line.endswith(what)], what, said)
+            expect(words in box.segue("lint", "--json", "quick").stdout.decode(), "a program is told, too")
+            box.file("work/.segue/workflows/quick.yaml", GOOD)
+        expect(b"hides" not in box.segue("lint", project + "/quick.yaml").stderr, "a path hides nothing")
+
+
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([lint, lint_for_others, prompt, schemas, errors_of_run, cancel, by_name]))
+    sys.exit(main([lint, lint_for_others, prompt, schemas, errors_of_run, cancel, by_name,
+                   a_name_is_never_a_file_of_the_folder, what_a_project_hides_is_said]))

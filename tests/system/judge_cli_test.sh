@@ -29,6 +29,7 @@ check() {
     !*) grep -qE -e "${pattern#!}" out err && why="$why; it printed ${pattern#!}" ;;
     *) grep -qE -e "$pattern" out err || why="$why; no $pattern" ;;
   esac
+  [ -z "${SEGUE_TEST_FAIL:-}" ] || { why="made wrong"; SEGUE_TEST_FAIL=; }
   grep -q -e Sanitizer -e 'runtime error' err && why="$why; sanitizer"
   if [ -n "$why" ]; then
     failed=1

@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+from daemon import DaemonBox
+from support import Box, expect, main, need_build, of_type, records
 
 KEY = "kx-Zz0+9/aB_c-dE1234567890fghijklmnopqrstuvwxyzABCDEFGHIJKLMN"
 FORM = "sk-ant-api03-AbCd1234EfGh5678IjKl"  # nobody's, but a vendor's form

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGKILL at 100 random moments, and before and after each append, sync, spawn and entry of the
+"""SIGKILL at random moments (25; 100 with ./dev test --all), and before and after each append, sync, spawn and entry of the
 ledger; in half of them segue's shims are killed with it. Then `segue resume`, which may be killed
 again.
 
@@ -15,16 +15,13 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
+from support import (Box, Failed, WANTED, all_gone, chance, every_way, expect, main, need_build,
+                     processes_of, records, sample, sound, verified)
 
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import (Box, Failed, WANTED, all_gone, every_way, expect, main, need_build,  # noqa: E402
-                     processes_of, records, sound, verified)
-
-SEED = int(os.environ.get("SEGUE_SEED") or random.SystemRandom().randrange(1 << 32))
-KILLS = int(os.environ.get("SEGUE_KILLS") or 100)
+SEED = chance()
+KILLS = int(os.environ.get("SEGUE_KILLS") or (100 if sample.ALL else 25))
 AT_ONCE = 6
 DELAY_MS = 15
 MOST_KILLS = 4  # of one session

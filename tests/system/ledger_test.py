@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import copied_logs  # noqa: E402
 from audit_logs import session_id  # noqa: E402
 from daemon import DaemonBox, simple  # noqa: E402
-from support import Box, expect, main, need_build, records  # noqa: E402
+from support import Box, expect, main, need_build, needs, records  # noqa: E402
 
 ONE = """
 name: one
@@ -221,8 +221,7 @@ def a_changed_ledger():
 
 
 def signed_heads():
-    if shutil.which("ssh-keygen") is None:
-        return "skipped: no ssh-keygen"
+    needs("ssh-keygen")
     with Box() as box:
         run(box)
         kept = box.file("kept", box.segue("heads", "-l", box.logs).stdout)

@@ -14,15 +14,12 @@ import subprocess
 import sys
 import tempfile
 
+from support import needs, skip
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VERSION = "3.22.1"
 SAMPLE_S = 300
 TOKEN_MS_MAX = 2000  # the slowest token; a stack explosion takes far more
-
-
-def skip(why):
-    print("skipped:", why)
-    sys.exit(77)
 
 
 def llama_folder(scratch):
@@ -31,8 +28,7 @@ def llama_folder(scratch):
         return folder
     if os.environ.get("SEGUE_LONG") != "1":
         skip("SEGUE_REAL_LLAMA or SEGUE_LONG=1 is not set")
-    if not shutil.which("npm"):
-        skip("there is no npm")
+    needs("npm")
     with open(os.path.join(scratch, "package.json"), "w") as out:
         out.write('{"private": true}\n')
     done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts",
@@ -66,8 +62,7 @@ def main():
     maker = shared + "/tools/make_tiny_gguf.py"
     scratch = tempfile.mkdtemp(prefix="segue-llama-")
     try:
-        if not shutil.which("node"):
-            skip("there is no node")
+        needs("node")
         folder = llama_folder(scratch)
         if not os.path.exists(maker):
             skip("there is no " + maker)

@@ -6,12 +6,9 @@ usage: loops_test.py BUILD_DIR [CASE...]
 """
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import Box, Failed, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, Failed, expect, main, need_build, of_type, records, verified
 
 AT_ONCE = 4
 MOST = 1000

@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import Box, expect, main, need_build  # noqa: E402
+from daemon import DaemonBox
+from support import Box, expect, main, need_build
 
 CHECK = "name: tidy\nmovements:\n  - name: check\n    command: [echo, done]\n    rules:\n" \
         "      - {condition: when(exit == 0), next: COMPLETE}\n"

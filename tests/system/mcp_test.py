@@ -10,7 +10,7 @@ import sys
 import threading
 
 from daemon import DaemonBox
-from support import SEGUE, Box, expect, main, need_build, records
+from support import SEGUE, WAIT_S, Box, expect, main, need_build, records, skip
 
 WORKFLOW = """name: tiny
 movements:
@@ -255,8 +255,7 @@ def claude_drives_a_workflow():
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", "")
     claude = folder + "/claude/node_modules/.bin/claude"
     if os.environ.get("SEGUE_REAL_CLIENTS") != "1" or not os.path.exists(claude):
-        print("      skipped: SEGUE_REAL_CLIENTS is not 1, or SEGUE_REAL_CLIENTS_DIR has no claude")
-        return
+        skip("SEGUE_REAL_CLIENTS is not 1, or SEGUE_REAL_CLIENTS_DIR has no claude")
     with DaemonBox() as box:
         box.serve()
         api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
@@ -269,7 +268,7 @@ def claude_drives_a_workflow():
                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
         done = subprocess.run([claude, "-p", "drive it", "--mcp-config", config, "--strict-mcp-config", "--allowedTools",
                                "mcp__segue__submit", "mcp__segue__watch"],
-                              capture_output=True, env=env, cwd=box.cwd, timeout=300, stdin=subprocess.DEVNULL, check=False)
+                              capture_output=True, env=env, cwd=box.cwd, timeout=WAIT_S, stdin=subprocess.DEVNULL, check=False)
         api.shutdown()
         expect(b"The workflow ended: COMPLETE" in done.stdout, done.stdout, done.stderr, Api.seen)
 

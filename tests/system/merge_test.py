@@ -6,12 +6,12 @@ usage: merge_test.py BUILD_DIR [CASE...]
 """
 import json
 import os
+import shutil
+import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, records, verified  # noqa: E402
-from worktree_test import configure, git, repository, run, worktrees  # noqa: E402
+from support import Box, expect, main, need_build, records, verified
+from worktree_test import configure, git, repository, run, worktrees
 
 
 def write(box, name, text):
@@ -261,6 +261,142 @@ def integrates_nothing_of_this():
         expect(done.returncode == 2, done)
 
 
+MINE = "git checkout -q -b mine"
+ONE = "echo one > w1; git add -A; git commit -qm one"
+TWO = "echo two > w2; git add -A; git commit -qm two"
+# What an agent does in its worktree, where that then stands, and the files that are to come into main.
+STRAYS = [
+    (f"{MINE}; {ONE}", "mine", ["w1"]),
+    (f"{MINE}; echo one > w1", "mine", ["w1"]),
+    (f"{ONE}; {MINE}; {TWO}", "mine", ["w1", "w2"]),
+    (f"git checkout -q --detach; {ONE}; {TWO}", "a detached HEAD", ["w1", "w2"]),
+    (f"{ONE}; git checkout -q --detach; echo two > w2", "a detached HEAD", ["w1", "w2"]),
+    (f"{ONE}; git branch -m other/name", "other/name", ["w1"]),
+    ("git branch -m other/name; echo one > w1", "other/name", ["w1"]),
+    (f"{MINE}; {ONE}; git branch -D $(git branch --list --format='%(refname:short)' 'segue/*')", "mine", ["w1"]),
+]
+
+
+def strays_are_not_merged():
+    """merge and pr name where the work is, and the command that brings it to the branch; what they
+    say afterwards is so."""
+    for command, place, files in STRAYS:
+        with Box() as box:
+            repository(box)
+            done = run(box, command)
+            session = records(box.begun()[-1])[0]["session"]
+            own, path = "segue/" + session, box.env["XDG_STATE_HOME"] + "/segue/worktrees/" + session
+            at = git(box, "rev-parse", "HEAD", at=path)
+            expect(f" {at[:10]} on {place}\n" in done.stdout.decode(), command, done.stdout)
+            before = git(box, "rev-parse", "main")
+            for words in (["merge", "last"], ["merge", "last", "--squash"], ["pr", "last"], ["merge", "last", "--json"]):
+                done = asked(box, *words, status=2)
+                said = (done.stdout + done.stderr).decode()
+                expect(own in said and f"stands on {place} ({at[:10]})" in said and "merged" not in said,
+                       command, words, done)
+            expect(git(box, "rev-parse", "main") == before, "nothing is merged")
+            said = asked(box, "merge", "last", status=2).stderr.decode()
+            subprocess.run(said[said.index("git -C "):], shell=True, env=box.env, check=True, capture_output=True)
+            expect(b" is in main" in asked(box, "merge", "last").stdout, command)
+            for name in files:
+                expect(os.path.exists(f"{box.cwd}/{name}"), command, name)
+            expect(b" is already merged" in asked(box, "merge", "last").stdout, command)
+            git(box, "merge-base", "--is-ancestor", at, "main")
+            verified(box, *box.begun())
+
+
+def no_strays():
+    """What merges as it is: HEAD is behind, or at what the target has; or the folder is gone."""
+    for command in (f"{ONE}; git checkout -q --detach HEAD~1", f"{ONE}; git checkout -q -b mine",
+                    f"{ONE}; git checkout -q --detach main; git reset -q"):
+        with Box() as box:
+            begun(box, command)
+            asked(box, "merge", "last")
+            expect(os.path.exists(box.cwd + "/w1"), command)
+    with Box() as box:
+        begun(box, f"git checkout -q -b mine; {ONE}")
+        path = box.env["XDG_STATE_HOME"] + "/segue/worktrees/" + records(box.begun()[-1])[0]["session"]
+        shutil.rmtree(path)
+        expect(b"stands on mine" in asked(box, "merge", "last", status=2).stderr, "its folder is gone")
+        git(box, "merge", "-q", "mine")
+        expect(b"is already merged" in asked(box, "merge", "last").stdout, "by hand")
+        git(box, "worktree", "prune")
+        git(box, "branch", "-D", "mine")
+        expect(b"is already merged" in asked(box, "merge", "last").stdout, "nothing is known of it")
+
+
+def two_that_have_grown_apart():
+    with Box() as box:
+        own = begun(box, f"{ONE}; git checkout -q -b mine main; {TWO}")
+        said = asked(box, "merge", "last", status=2).stderr.decode()
+        expect("stands on mine" in said, said)
+        done = subprocess.run(said[said.index("git -C "):], shell=True, env=box.env, capture_output=True)
+        expect(done.returncode != 0 and b"non-fast-forward" in done.stderr, "neither's commits are lost", done)
+        git(box, "merge", "-q", own, at=list(worktrees(box))[0])
+        subprocess.run(said[said.index("git -C "):said.index(" push ")] + " push . mine:" + own, shell=True,
+                       env=box.env, check=True, capture_output=True)
+        asked(box, "merge", "last")
+        expect(os.path.exists(box.cwd + "/w1") and os.path.exists(box.cwd + "/w2"), "both")
+
+
+def commits_that_only_head_holds():
+    """discard and rm, of one or many, keep them, and say how; with --force they are named."""
+    stray = f"{ONE}; git checkout -q --detach; {TWO}"
+    for command, words, gone in (
+            (stray, ["discard", "last", "--yes"], False), (stray, ["discard", "last", "--yes"], True),
+            (f"git checkout -q --detach; {ONE}; {TWO}", ["rm", "last"], False), (stray, ["rm", "last"], True),
+            (f"{ONE}; git checkout -q --detach; echo two > w2", ["rm", "--older-than", "0s"], False)):
+        with Box() as box:
+            begun(box, command)
+            log, path = box.begun()[0], list_of(box)[0]
+            at = git(box, "rev-parse", "HEAD", at=path)
+            if gone:
+                shutil.rmtree(path)
+            done = asked(box, *words, status=2)
+            said = done.stderr.decode()
+            expect(f"up to {at}" in said and "keeps them" in said, words, done)
+            expect(os.path.exists(log) and len(list_of(box)) == 1, words, "nothing was removed")
+            if gone:
+                keep = said[said.index("git -C "):said.index(" keeps")].replace("NAME", "kept")
+                subprocess.run(keep, shell=True, env=box.env, check=True)
+            done = asked(box, *words, *([] if gone else ["--force"]))
+            expect((f"up to {at}" in done.stderr.decode()) == (not gone), words, done)
+            expect(list_of(box) == [], "the worktree is gone")
+            expect(git(box, "cat-file", "-t", at) == "commit", "until git's gc")
+            if gone:
+                expect(git(box, "rev-parse", "kept") == at, "kept")
+
+
+def list_of(box):
+    return [line[9:] for line in git(box, "worktree", "list", "--porcelain").splitlines()[1:]
+            if line.startswith("worktree ")]
+
+
+def what_a_branch_holds_may_go():
+    with Box() as box:
+        begun(box, f"{MINE}; {ONE}")
+        done = asked(box, "discard", "last", "--yes")
+        expect(b"this branch stays, on which its worktree stands: mine" in done.stderr, done)
+        expect(git(box, "branch", "--format=%(refname:short)").split() == ["main", "mine"], "branches")
+        expect(git(box, "ls-tree", "--name-only", "mine").split() == ["a", "w1"], "mine")
+    with Box() as box: # another worktree's folder is away for a while: its HEAD is not forgotten
+        begun(box, f"git checkout -q --detach; {ONE}")
+        first = list_of(box)[0]
+        at = git(box, "rev-parse", "HEAD", at=first)
+        os.rename(first, first + ".away")
+        run(box, name="second.yaml")
+        shutil.rmtree(next(path for path in list_of(box) if path != first))
+        asked(box, "discard", "last", "--yes")
+        os.rename(first + ".away", first)
+        expect(git(box, "rev-parse", "HEAD", at=first) == at, "its HEAD")
+    with Box() as box: # untracked files count, whatever git's status is set to
+        begun(box)
+        git(box, "config", "status.showUntrackedFiles", "no")
+        with open(list_of(box)[0] + "/new", "w") as f:
+            f.write("x")
+        expect(b"uncommitted" in asked(box, "discard", "last", "--yes", status=2).stderr, "new files")
+
+
 def discards():
     with Box() as box:
         branch = begun(box)
@@ -368,4 +504,5 @@ if __name__ == "__main__":
     sys.exit(main([diffs, merges, conflict_of_contents, conflict_with_a_removal,
                    conflict_of_two_new_files, resolves,
                    a_resolution_that_changes_nothing_is_a_merge_too, a_fork_goes_on_from_the_branch, integrates, integrates_conflicts_of_other_kinds,
-                   integrates_nothing_of_this, discards, lists, removes, blobs_go_with_the_last_log]))
+                   integrates_nothing_of_this, strays_are_not_merged, no_strays, two_that_have_grown_apart,
+                   commits_that_only_head_holds, what_a_branch_holds_may_go, discards, lists, removes, blobs_go_with_the_last_log]))

@@ -8,16 +8,13 @@ import http.server
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox, simple  # noqa: E402
-from support import WAIT_S, Box, expect, main, need_build, records, verified  # noqa: E402
+from daemon import DaemonBox, simple
+from support import WAIT_S, Box, expect, main, need_build, needs, records, verified
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ASKS = """
@@ -311,10 +308,6 @@ def served(act):
     return server.got
 
 
-def has(*programs):
-    return all(shutil.which(p, path="/usr/bin:/bin") for p in programs)
-
-
 def mail():
     with Box() as box:
         os.mkdir(box.dir + "/bin")
@@ -331,8 +324,7 @@ def mail():
 
 
 def ntfy():
-    if not has("jq", "curl"):
-        return "skipped: no jq or curl"
+    needs("jq", "curl", path="/usr/bin:/bin")
     with Box() as box:
         def act(address):
             config(box, recipe("ntfy.sh").replace("https://ntfy.sh", address))
@@ -345,8 +337,7 @@ def ntfy():
 
 
 def slack():
-    if not has("jq", "curl"):
-        return "skipped: no jq or curl"
+    needs("jq", "curl", path="/usr/bin:/bin")
     with Box() as box:
         def act(address):
             config(box, recipe("SLACK_WEBHOOK]\n  command:"))

@@ -6,21 +6,17 @@ files is copied out of the database, byte for byte, whenever it asks for their p
 """
 import os
 import re
-import subprocess
 import urllib.parse
 
 SERVER = os.environ.get("SEGUE_TEST_SERVER")
-BIN = os.environ.get("SEGUE_TEST_PROGRAMS", "")
+if SERVER:
+    import postgres  # support.py, which imports this, says where it is
 count = 0
 boxes = {}  # by their folder of logs
 
 
 def sql(database, text):
-    done = subprocess.run([BIN + "/psql", "-h", SERVER, "-U", "postgres", "-d", database, "-AtqX", "-v", "ON_ERROR_STOP=1",
-                           "-c", text], capture_output=True, check=False)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr.decode(errors="replace"))
-    return done.stdout.decode().splitlines()
+    return postgres.query(SERVER, text, database).splitlines()
 
 
 def join(box):
@@ -71,5 +67,6 @@ def copy_pieces(box, path, query):
 def copy_logs(box):
     """Writes the store's lines and blobs as the files that a folder would hold."""
     os.makedirs(box.logs + "/blobs", exist_ok=True)
-    copy_pieces(box, "{}.ndjson", "SELECT session, encode(line || '\\x0a', 'hex') FROM segue.line ORDER BY session, seq")
-    copy_pieces(box, "blobs/{}", "SELECT encode(sha256, 'hex'), encode(data, 'hex') FROM segue.blob_part ORDER BY sha256, part")
+    with postgres.one_connection():
+        copy_pieces(box, "{}.ndjson", "SELECT session, encode(line || '\\x0a', 'hex') FROM segue.line ORDER BY session, seq")
+        copy_pieces(box, "blobs/{}", "SELECT encode(sha256, 'hex'), encode(data, 'hex') FROM segue.blob_part ORDER BY sha256, part")

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Commands of the documentation run as they are printed, in a page's order, and print what it shows:
-line by line, without times, sizes and ids, which differ from one run to the next.
+line by line and nothing between, but for times, ids and costs, which differ from one run to the next.
 
-usage: pages_test.py BUILD_DIR
+usage: pages_test.py BUILD_DIR [CASE...]
+
+With SEGUE_UPDATE=1 it writes into the pages what the commands print now: look at the diff. What a page leaves
+out (a line "...", a line that ends in " ...") stays left out.
 """
+import difflib
 import os
 import re
 import shutil
@@ -11,13 +15,13 @@ import signal
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import BUILD, Box, expect, main, need_build  # noqa: E402
+from support import BUILD, WAIT_S, Box, expect, main, need_build
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Where the page goes on with alternatives, of which each would need a session of its own.
-LAST = re.compile("^## (?:Take it further yourself|自分の手で先へ進める)$", re.M)
+LAST = re.compile("^## (?:Decide yourself|自分の手で先へ進める)$", re.M)
+# It stands on a page in place of lines.
+LEFT_OUT = re.compile(r"\s*(?:\.\.\.|\(the whole question stands here\))$")
 SHELL = ("mkdir ", "cat >", "PATH=")
 
 
@@ -30,26 +34,116 @@ def blocks(path):
 
 
 def plain(line):
-    """What is the same in each run; None: the page leaves something out here."""
-    if "..." in line and "segue" not in line and "Sure!" not in line or line.strip().startswith("(the "):
-        return None
-    line = re.sub(r"\S*[0-9a-f]{8}-?[0-9a-f-]*\S*(\.ndjson)?", "ID", line)
-    line = re.sub(r"\d+ attempts?, \d+ ms|\d+ calls?, \d+ ms|\b[\d.]+ (ms|s)\b|[\d.]+ (bytes|KiB)|in \d+ parts", "N", line)
-    line = re.sub(r"(call|turn|record) \d+|\d+ records", "N", line)
-    return re.sub(r"\s+", " ", line).strip()
+    """What is the same in each run."""
+    line = re.sub(r"\S*\b01[0-9a-f]{6}\S*", "ID", line)
+    line = re.sub(r"\b(?:[0-9a-f]{64}|[0-9a-f]{16})\b", "RANDOM", line)
+    line = re.sub(r" *(?<![\w.])[\d.]+ (?:ms|s|min)\b", " TIME", line)
+    line = re.sub(r"\$\d+\.\d+", "COST", line)
+    return re.sub(r"(ID|TIME|COST) +", r"\1 ", line).rstrip()
 
 
-def holds(command, shown, printed):
-    lines = [plain(line) or "" for line in printed.splitlines()]
-    at = 0
-    for line in shown:
-        wanted = plain(line)
-        if not wanted:
-            continue
-        # A line may be cut to what matters: its time, or the rest of a long one, is left out.
-        found = next((i for i in range(at, len(lines)) if lines[i].startswith(wanted)), None)
-        expect(found is not None, "the tour shows, and it does not print so:", line, "of", command, "in", printed)
-        at = found + 1
+class Shown:
+    """What a page shows of a command's output: runs of lines that follow each other, and what is left out between."""
+
+    def __init__(self, lines, printed):
+        while lines and not lines[-1].strip():
+            lines = lines[:-1]
+        self.printed = printed.rstrip("\n").split("\n")
+        self.real = [plain(line) for line in self.printed]
+        self.runs, self.between = [[]], []
+        for line in lines:
+            if LEFT_OUT.match(line):
+                self.runs.append([])
+                self.between.append(line)
+            else:
+                self.runs[-1].append(line)
+
+    def is_at(self, run, at):
+        real = self.real[at:at + len(run)]
+        return len(real) == len(run) and all(
+            r.startswith(plain(line[:-4])) if line.endswith(" ...") else r == plain(line) for line, r in zip(run, real))
+
+    def places(self):
+        """Where each run begins in what was printed; None: one is not there."""
+        found, at, end = [], 0, len(self.real)
+        for n, run in enumerate(self.runs):
+            first, last = n == 0, n == len(self.runs) - 1
+            tried = [0] if first and run else [end - len(run)] if last and run else range(at, end + 1)
+            here = next((i for i in tried if i >= at and self.is_at(run, i) and (not first or not last or i + len(run) == end)), None)
+            if here is None:
+                return None
+            found.append(here)
+            at = here + len(run)
+        return found
+
+    def written_anew(self):
+        """The lines that a page should show: as before where they hold, and as much left out."""
+        old = [line for run in self.runs for line in run]
+        known = []
+        for line in old:
+            cut = [r for r in self.real if line.endswith(" ...") and r.startswith(plain(line[:-4]))]
+            known.append(cut[0] if cut else plain(line))
+        at = {}
+        for m in difflib.SequenceMatcher(None, known, self.real, autojunk=False).get_matching_blocks():
+            at.update({m.a + i: m.b + i for i in range(m.size)})
+        lines, begin, end = [], 0, 0
+        for n, run in enumerate(self.runs):
+            if n:
+                lines.append(self.between[n - 1])
+            places = [(i, at[begin + i]) for i in range(len(run)) if begin + i in at]
+            expect(places or not run or len(self.runs) == 1, "nothing like it is printed any more: write it by hand:", run, self.printed)
+            if run:
+                first = 0 if n == 0 else max(end, places[0][1] - places[0][0])
+                end = len(self.real) if n == len(self.runs) - 1 else places[-1][1] + len(run) - places[-1][0]
+                kept = {there: run[i] for i, there in places}
+                lines += [kept.get(i, shortened(self.printed[i])) for i in range(first, end)]
+            begin += len(run)
+        return lines
+
+
+def shortened(line):
+    line = re.sub(r"\S*/(01[0-9a-f]{6})-[0-9a-f-]{27}\.ndjson", r"~/.local/state/segue/logs/\1....ndjson", line)
+    return re.sub(r"\b(01[0-9a-f]{6})-[0-9a-f-]{27}", r"\1-...", line).rstrip()
+
+
+def holds(page, command, lines, printed):
+    shown = Shown(lines, printed)
+    if not lines or shown.places() is not None:
+        return
+    if os.environ.get("SEGUE_UPDATE") == "1":
+        return rewrite(page, command, lines, shown.written_anew())
+    expect(False, f"{os.path.relpath(page, ROOT)} shows what this does not print: {command}\n" + "\n".join(difflib.unified_diff(
+        lines, printed.split("\n"), "shown", "printed", n=2, lineterm="")) + "\n(SEGUE_UPDATE=1 writes the page anew)")
+
+
+def rewrite(page, command, old, new):
+    def block(lines):
+        return "".join(f"    {line}".rstrip() + "\n" for line in [*("$ " + command).split("\n"), *lines])
+    while old and not old[-1].strip():
+        old = old[:-1]
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    expect(block(old) in text, page, "cannot be written anew at", command)
+    with open(page, "w", encoding="utf-8") as f:
+        f.write(text.replace(block(old), block(new), 1))
+
+
+def what_is_left_out_and_what_is_not():
+    """The comparison itself: a stale number, a line that is missing, one that is new; and a page written anew."""
+    printed = "turn 1  3.4 s\n\nasked: 9 bytes\n| one and two\n| three\nend 01a1fc08-93d0-7c52-8000-000000000000\n"
+    for lines, holds_so in ((["turn 1  12 ms", "", "asked: 9 bytes", "| one ...", "...", "end 01a1fc08-..."], True),
+                            (["...", "| three", "end 01a1fc08-..."], True), (["turn 1  3.4 s", "", "..."], True), (["..."], True),
+                            (["turn 2  3.4 s", "..."], False), (["turn 1  3.4 s", "asked: 9 bytes", "..."], False),
+                            (["...", "asked: 8 bytes", "..."], False), (["...", "| three"], False), (["turn 1  3.4 s"], False),
+                            (["...", "| three", "...", "asked: 9 bytes", "..."], False)):
+        expect((Shown(lines, printed).places() is not None) == holds_so, lines)
+    for lines, wanted in ((["turn 1  12 ms", "", "asked: 8 bytes", "| one ...", "...", "end 01a1fc08-...", ""],
+                           ["turn 1  12 ms", "", "asked: 9 bytes", "| one ...", "...", "end 01a1fc08-..."]),
+                          (["...", "| one and two", "end 01a1fc08-..."], ["...", "| one and two", "| three", "end 01a1fc08-..."]),
+                          (["nothing of it"], printed.replace("01a1fc08-93d0-7c52-8000-000000000000", "01a1fc08-...").splitlines()),
+                          (["turn 1  12 ms", "asked: 9 bytes", "| ten", "..."], ["turn 1  12 ms", "", "asked: 9 bytes", "| one and two", "..."])):
+        anew = Shown(lines, printed).written_anew()
+        expect(anew == wanted and Shown(anew, printed).places() is not None, anew)
 
 
 class Shell:
@@ -61,7 +155,7 @@ class Shell:
     def run(self, script):
         script = f"{script}\necho \"$PWD\" >'{self.box.dir}/pwd'\n"
         done = subprocess.run(["bash", "-c", script], cwd=self.cwd, env=self.box.env, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=WAIT_S)
         with open(self.box.dir + "/pwd", encoding="utf-8") as f:
             self.cwd = f.read().strip()
         return done.stdout
@@ -96,7 +190,7 @@ def it_prints_what_it_shows(page, least):
         os.symlink(BUILD, box.cwd + "/build/release")
         shell, count = Shell(box), 0
         shell.run("PATH=\"$PWD/build/release:$PATH\"\ncp -R workflows/demo/project build/project\nsegue run workflows/demo.yaml "
-                  "--scenario workflows/demo/scenario.yaml --cwd build/project --logs logs --task 'The queue loses items.'")
+                  "--scenario workflows/demo/scenario.yaml --cwd build/project --logs logs --task 'The queue loses items when it is full. It must refuse what it cannot hold.'")
         for block in blocks(page):
             if block.startswith("PATH="):
                 box.env["PATH"] = f"{box.cwd}/build/release:{box.env['PATH']}"
@@ -106,7 +200,7 @@ def it_prints_what_it_shows(page, least):
             for command, shown in commands_of(block):
                 stopped = any(line.startswith("STOPPED") for line in shown)
                 printed = shell.interrupted(command, "  1 ") if stopped else shell.run(command)
-                holds(command, shown, printed)
+                holds(page, command, shown, printed)
                 count += 1
         expect(count >= least, page, "has", count, "commands")
         return f"{count} commands"
@@ -129,7 +223,7 @@ def json_tools():
         shell, count = Shell(box), 0
         for block in blocks(ROOT + "/docs/json-tools.md"):
             for command, shown in commands_of(block):
-                holds(command, shown, shell.run(command))
+                holds(ROOT + "/docs/json-tools.md", command, shown, shell.run(command))
                 count += 1
         expect(count >= 10, "the page has", count, "commands")
         return f"{count} commands"
@@ -238,7 +332,7 @@ def audit():
                     command = command.replace(printed, real)
                 said = shell.run(f"set -e\n{command}\necho done").splitlines()
                 expect(said and said[-1] == "done", command, said)
-                holds(command, shown, "\n".join(said))
+                holds(ROOT + "/docs/audit.md", command, shown, "\n".join(said[:-1]))
                 count += 1
         expect(count >= 18, "the page has", count, "commands")
         for name in ("days.csv", "run.html", "morning.html", "out.xml"):
@@ -297,4 +391,4 @@ def workspaces():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([the_tour, the_judgment_of_readme, json_tools, the_japanese_tour, every_option_that_a_page_names_is_there, audit, workspaces]))
+    sys.exit(main([what_is_left_out_and_what_is_not, the_tour, the_judgment_of_readme, json_tools, the_japanese_tour, every_option_that_a_page_names_is_there, audit, workspaces]))

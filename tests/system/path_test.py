@@ -8,9 +8,7 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records
 
 PATHS = (":/usr/bin:/bin", "/usr/bin:/bin:", "/usr/bin::/bin", ".:/usr/bin:/bin", "tools:/usr/bin:/bin")
 

@@ -13,11 +13,9 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-
-from daemon import SANITIZED, DaemonBox  # noqa: E402
-from support import Box as PlainBox  # noqa: E402
-from support import (SEGUE, WAIT_S, expect, main, need_build, of_type, records,  # noqa: E402
+from daemon import DaemonBox
+from support import SANITIZED, Box as PlainBox
+from support import (SEGUE, WAIT_S, expect, main, need_build, of_type, records,
                      verdicts, verified)
 
 ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
@@ -177,12 +175,12 @@ def a_choice_without_a_daemon():
         expect("segue answer" in told(box, "approve", log, status=2), "no approval")
         told(box, "answer", log, "--choice", "1", "--name", "Alice")
         again = told(box, "answer", log, "sqlite", status=1)
-        expect(f"answered already, by Alice (uid {ME['uid']})" in again and "postgres" in again, again)
+        expect(f"answered already, by one who says Alice (uid {ME['uid']})" in again and "postgres" in again, again)
         expect(inbox(box) == [], "it still waits")
         told(box, "resume", log)
         done = records(log)
         answer = of_type(done, "answer")
-        expect(len(answer) == 1 and answer[0]["by"] == {**ME, "name": "Alice"} and
+        expect(len(answer) == 1 and answer[0]["by"] == {**ME, "name": "Alice", "user": ME["name"]} and
                answer[0]["text"] == "postgres" and answer[0]["choice"] == 1, answer)
         expect([v[1:] for v in verdicts(done)] == [("which", 1, "human"), ("show", 1, "when")],
                verdicts(done))
@@ -386,7 +384,7 @@ def judges_who_do_not_agree_ask():
         expect([(s["stage"], s["outcome"]) for s in judgment["stages"][1:]] == [
             ("structured_output", "matched"), ("structured_output", "matched"),
             ("structured_output", "ambiguous"), ("human", "matched")], judgment["stages"])
-        expect(judgment["stages"][-1]["by"] == {**ME, "name": "Eve"}, judgment["stages"][-1])
+        expect(judgment["stages"][-1]["by"] == {**ME, "name": "Eve", "user": ME["name"]}, judgment["stages"][-1])
         expect(len(of_type(done, "call_start")) == 3, "another call")
         verified(box, log)
         box.segue("show", log, "--judgment", "1")
@@ -651,7 +649,7 @@ def two_questions_of_a_killed_daemon():
         expect(len(of_type(records(box.log(sid)), "call_start")) == calls, "a call between")
         status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
                                {"text": "R2", "movement": "right"})
-        expect(status == 409 and "by bob" in said["detail"], status, said)
+        expect(status == 409 and "by one who says bob" in said["detail"], status, said)
         status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "L"})
         expect(status == 202, status, said)
         box.wait_status(sid, "complete")
@@ -750,22 +748,25 @@ def a_thousand_that_wait():
     with DaemonBox() as box:
         box.serve("--max-sessions", "8")
         workflow = box.file("w.yaml", WHICH)
-        for _ in range(20):  # what is loaded once
-            box.submit(workflow, task="x")
-        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 20, "they do not wait")
-        box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 0, "they still run")
-        fds, rss = box.fds(), box.rss_kib()
-        count = 1000
-        for _ in range(count):
-            box.submit(workflow, task="x")
-        box.until(lambda: box.get("/v1/health")["sessions"] ==
-                  {**box.get("/v1/health")["sessions"], "running": 0, "queued": 0}, "they still run")
-        grown = box.rss_kib() - rss
+        def wait(count):
+            for _ in range(count):
+                box.submit(workflow, task="x")
+            box.until(lambda: box.get("/v1/health")["sessions"] ==
+                      {**box.get("/v1/health")["sessions"], "running": 0, "queued": 0}, "they still run")
+
+        # What is there once comes at any time: each thread of the pool has a heap of its own, the index of logs keeps
+        # pages. What each session costs comes with each thousand.
+        wait(300)
+        fds, count, grown = box.fds(), 1000, []
+        while not grown or not SANITIZED and min(grown) > count // 2 and len(grown) < 3:
+            rss = box.rss_kib()
+            wait(count)
+            grown.append(box.rss_kib() - rss)
         box.until(lambda: box.fds() <= fds, "descriptors:", fds, box.fds())
         best = min(timed(box) for _ in range(5))
-        expect(len(box.get("/v1/inbox")["inbox"]) == count + 20, "some are missing")
+        expect(len(box.get("/v1/inbox")["inbox"]) == count * len(grown) + 300, "some are missing")
         if not SANITIZED:
-            expect(grown <= count, "KiB for", count, ":", grown)
+            expect(min(grown) <= count // 2, "KiB for", count, ":", grown)
         return f"{grown} KiB, inbox {best * 1000:.0f} ms"
 
 

@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from support import Failed, at_once, expect
+
 BUILD = os.path.abspath(sys.argv[1])
 DRIVER = BUILD + "/helpers/process_driver"
 FAKE = BUILD + "/helpers/fake_agent"
@@ -53,7 +55,7 @@ def end_of(driver):
 def check(summary, count, why):
     want = {"ended": count, why: count, "survivors": 0, "adopted": 0, "unexpected": 0, "loop": 0}
     for key, value in want.items():
-        assert summary[key] == value, f"{key}: {summary[key]}, expected {value}: {summary}"
+        expect(summary[key] == value, f"{key}: {summary[key]}, expected {value}: {summary}")
 
 
 def leaves_tree(directory):
@@ -103,10 +105,10 @@ def main():
             try:
                 case(directory)
                 survivors = named_after(directory)
-                assert not survivors, f"survivors: {survivors}"
+                expect(not survivors, f"survivors: {survivors}")
                 print(f"ok    {case.__name__}: {COUNT} trees, 0 survivors, "
                       f"{time.monotonic() - begin:.1f} s", flush=True)
-            except AssertionError as error:
+            except (AssertionError, Failed) as error:
                 failed = True
                 print(f"FAIL  {case.__name__}: {error}", flush=True)
                 for pid, _ in named_after(directory):

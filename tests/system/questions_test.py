@@ -9,10 +9,8 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from daemon import Connection, DaemonBox  # noqa: E402
-from support import WAIT_S, expect, main, need_build, of_type, records, verified  # noqa: E402
+from daemon import Connection, DaemonBox
+from support import WAIT_S, expect, main, need_build, of_type, records, verified
 
 GOOD = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
 RULES = ["approved", "needs fix"]

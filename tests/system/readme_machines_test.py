@@ -9,10 +9,8 @@ import subprocess
 import sys
 
 import readme_test
-from support import BUILD, Box, expect, main, need_build
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
+from support import BUILD, WAIT_S, Box, expect, main, need_build, needs
+import postgres
 
 PAGES = ("README.md", "README.ja.md")
 
@@ -45,7 +43,7 @@ class Machine:
     def close(self):
         self.shell.stdin.write("kill $(jobs -p) 2>/dev/null; wait\n")
         self.shell.stdin.close()
-        self.shell.wait(30)
+        self.shell.wait(WAIT_S)
 
 
 def with_tls(server, box):
@@ -109,8 +107,6 @@ def every_page_shows_the_same():
 
 if __name__ == "__main__":
     need_build()
-    why = postgres.missing() or (None if shutil.which("openssl") else "there is no openssl")
-    if why:
-        print("skipped:", why)
-        sys.exit(77)
+    postgres.need()
+    needs("openssl", "make")
     sys.exit(main([the_block_runs_as_printed, every_page_shows_the_same]))

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from support import BUILD, Box, expect, main, need_build
+from support import BUILD, Box, expect, main, need_build, needs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AGENT = r"""#!/usr/bin/env python3
@@ -65,6 +65,7 @@ def claude(box):
 
 
 def its_five_commands_work():
+    needs("make")
     the_commands_of("README.md")
     the_commands_of("README.ja.md")
 

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import BUILD, Box, expect, of_type, read_until, records  # noqa: E402
+from support import BUILD, Box, expect, needs, of_type, read_until, records, skip  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
@@ -62,11 +62,6 @@ movements:
       - {condition: it is not done, next: ABORT}
     judge: {stages: [structured_output]}
 """
-
-
-def skip(why):
-    print("skipped:", why)
-    sys.exit(77)
 
 
 def run(argv, log):
@@ -597,8 +592,7 @@ def main():
         skip("SEGUE_REAL_CLIENTS is not 1")
     if not os.path.exists(SHARED + "/tools/mockd.js"):
         skip("there is no fake API")
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        skip("there is no npm")
+    needs("npm", "node")
     scratch = tempfile.mkdtemp(prefix="segue-clients-")
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", scratch)
     wanted = sys.argv[2:]

@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import real_clients_test as clients  # noqa: E402
-from support import Box, expect, of_type  # noqa: E402
+from support import Box, expect, needs, of_type, skip  # noqa: E402
 
 clients.SANDBOX["level"] = "off"  # what the clients themselves hold is looked at here
 TABLE = clients.ROOT + "/tests/system/real-permissions.md"
@@ -225,11 +225,10 @@ def read_table():
 
 def main():
     if os.environ.get("SEGUE_REAL_CLIENTS") != "1":
-        clients.skip("SEGUE_REAL_CLIENTS is not 1")
+        skip("SEGUE_REAL_CLIENTS is not 1")
     if not os.path.exists(clients.SHARED + "/tools/mockflow.js"):
-        clients.skip("there is no model")
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        clients.skip("there is no npm")
+        skip("there is no model")
+    needs("npm", "node")
     scratch = tempfile.mkdtemp(prefix="segue-clients-")
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", scratch)
     columns = [w for w in sys.argv[2:] if w in clients.COLUMNS] or clients.COLUMNS

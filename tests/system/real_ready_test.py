@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import real_clients_test as clients  # noqa: E402
 import real_permissions_test as permissions  # noqa: E402
 from ready_test import WRONG, check_says, git, repository, turns  # noqa: E402
-from support import Box, expect, of_type  # noqa: E402
+from support import Box, expect, needs, of_type, skip  # noqa: E402
 
 COLUMNS = ("claude", "codex", "claude native", "codex native")
 DOING = r"""
@@ -77,11 +77,10 @@ def one(column, folder, scratch):
 
 def main():
     if os.environ.get("SEGUE_REAL_CLIENTS") != "1":
-        clients.skip("SEGUE_REAL_CLIENTS is not 1")
+        skip("SEGUE_REAL_CLIENTS is not 1")
     if not os.path.exists(clients.SHARED + "/tools/mockflow.js"):
-        clients.skip("there is no model")
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        clients.skip("there is no npm")
+        skip("there is no model")
+    needs("npm", "node")
     scratch, failures = tempfile.mkdtemp(prefix="segue-clients-"), 0
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", scratch)
     clients.install(folder)

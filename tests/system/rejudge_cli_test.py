@@ -8,9 +8,8 @@ import shutil
 import signal
 import sys
 
-from daemon import SANITIZED
 from fake_api import FakeApi, dialect_of, stream
-from support import WAIT_S, Box, expect, main, need_build, of_type, prompt_text, records
+from support import SANITIZED, WAIT_S, Box, expect, main, need_build, of_type, prompt_text, records
 
 need_build()
 SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/session-log.json"

@@ -11,7 +11,7 @@ import threading
 import browser
 from audit_logs import Log, START_MS, ZERO, session_id, write
 from copied_logs import copied
-from support import WAIT_S, Box, expect, main, of_type, records
+from support import WAIT_S, Box, expect, main, needs, of_type, records
 
 WORKFLOW = """
 name: two <i>steps</i>
@@ -301,8 +301,7 @@ def into_what_is_no_file():
 
 def in_a_browser():
     """From file://: no request but its own, nothing on the console, nothing that axe finds, in light and dark."""
-    if not browser.CAN:
-        return "skipped: no chromium and chromedriver"
+    needs(*browser.PROGRAMS)
     with Box() as box, browser.Browser() as b:
         axe = browser.axe_script(box.dir)
         for text in HOSTILE[:6]:

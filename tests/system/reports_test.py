@@ -9,12 +9,9 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import WAIT_S, Box, Failed, expect, main, need_build, of_type, prompt_text, records, verified  # noqa: E402
+from support import WAIT_S, Box, Failed, expect, main, need_build, of_type, prompt_text, records, verified
 
 AT_ONCE = 4
 MOST = 1000

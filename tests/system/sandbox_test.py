@@ -19,7 +19,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import DaemonBox  # noqa: E402
-from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import SEGUE, WAIT_S, Box, expect, main, need_build, needs, of_type, others_can_run, records, skip, verified  # noqa: E402
 
 DEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sandbox_deeds.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -196,7 +196,7 @@ def run_deeds(user, keys="", permission="edit", before=(), earlier=0, **sandbox)
                      f"mount --bind {box.home}/.ssh/keys {box.dir}/part && exec \"$@\"", "sh"]
         done = subprocess.run([*before, *mount, *box.as_user(), SEGUE, "run", box.file("w.yaml", WORKFLOW % (permission, keys)),
                                "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd, env=box.env,
-                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL, pass_fds=[secret])
+                              capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL, pass_fds=[secret])
         os.close(secret)
         box.process.send_signal(signal.SIGCONT)  # one that was traced stands still
         expect(done.returncode == 0, done.stdout, done.stderr)
@@ -249,7 +249,7 @@ CONTROLS = {"read a key", "read a listed secret", "write beside the workspace", 
 
 
 def users():
-    return (0, NOBODY) if os.geteuid() == 0 else (0,)
+    return (0, NOBODY) if os.geteuid() == 0 and others_can_run() else (0,)
 
 
 def nothing_is_held_with_off():
@@ -285,10 +285,14 @@ def bwrap_works():
                                                     capture_output=True).returncode == 0
 
 
-def bwrap_holds_it_too():
+def needs_bwrap():
+    needs("bwrap")
     if not bwrap_works():
-        print("skipped: bubblewrap is not here, or may not make namespaces")
-        return
+        skip("bubblewrap may make no namespaces here")
+
+
+def bwrap_holds_it_too():
+    needs_bwrap()
     for user in users():
         for level in ("guard", "strict"):
             for network in ("open", "none"):
@@ -298,8 +302,7 @@ def bwrap_holds_it_too():
 def bwrap_keeps_where_git_looks():
     """In a worktree and in a submodule .git is a file; whoever changes it, or what it leads to,
     chooses the hooks of the next commit there."""
-    if not bwrap_works():
-        return
+    needs_bwrap()
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
         box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": "bwrap"}}))
@@ -333,8 +336,7 @@ def bwrap_keeps_where_git_looks():
 
 
 def bwrap_leaves_nothing_in_the_home_folder():
-    if not bwrap_works():
-        return
+    needs_bwrap()
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
         box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": "bwrap"}}))
@@ -495,6 +497,7 @@ def what_was_denied_is_shown():
 
 
 def builds_run_under_guard():
+    needs("make")
     with Box() as box:
         done, rustup = [], os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))
         os.makedirs(box.dir + "/home/config/segue")
@@ -521,18 +524,16 @@ def builds_run_under_guard():
             log = records(box.log_paths()[-1])
             expect(of_type(log, "session_end")[-1]["outcome"] == "complete", program, out.stdout, of_type(log, "call_end"))
             done.append(program)
-        expect("make" in done, done)
+        expect(done, "nothing was built")
 
 
 if __name__ == "__main__":
     need_build()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     if LANDLOCK < 1:
-        print("skipped: this kernel has no Landlock")
-        sys.exit(77)
+        skip("this kernel has no Landlock")
     if LANDLOCK < 6:
-        print(f"skipped: its Landlock (version {LANDLOCK}) holds neither signals nor abstract sockets")
-        sys.exit(77)
+        skip(f"its Landlock (version {LANDLOCK}) holds neither signals nor abstract sockets")
     sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, a_shim_that_stood_by_holds_the_same, no_network_is_none, bwrap_holds_it_too,
                    bwrap_keeps_where_git_looks, bwrap_leaves_nothing_in_the_home_folder,
                    readonly_writes_no_workspace, a_command_writes_unless_it_is_told, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,

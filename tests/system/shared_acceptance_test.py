@@ -12,10 +12,8 @@ import threading
 
 from shared_daemon_test import MOVEMENTS, STOPS, Fleet
 import shared_daemon_test
-from support import expect, main, need_build
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
+from support import expect, main, need_build, skip
+import postgres
 
 SERVER = None
 SESSIONS = 50
@@ -73,11 +71,11 @@ def all_end(fleet, count):
 
 def workers_die_and_hang(fleet):
     first, second = fleet.serve("-n", "5"), fleet.serve("-n", "5")
-    ids, flow = [], fleet.workflow(0.5)
+    ids, flow = [], fleet.workflow(0.5, held=True)
     shells = [threading.Thread(target=lambda: ids.extend(fleet.submit(flow, SESSIONS // 5))) for _ in range(5)]
     for shell in shells:
         shell.start()
-    fleet.until(lambda: fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE "
+    fleet.works(lambda: fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE "
                                   "state = 'held' AND seq > 8") == "2", "both work")
     first.kill()
     second.send_signal(signal.SIGSTOP)
@@ -119,8 +117,8 @@ def asked_from_the_shell(fleet):
 
 def the_server_crashes(fleet):
     before = fleet.count("state = 'ended'")
-    ids = fleet.submit(fleet.workflow(2), 10)
-    fleet.until(lambda: fleet.count("state = 'held'") >= 6, "they run")
+    ids = fleet.submit(fleet.workflow(2, held=True), 10)
+    fleet.works(lambda: fleet.count("state = 'held'") >= 6)
     SERVER.stop("immediate")
     SERVER.start()
     all_end(fleet, before + 10)
@@ -180,8 +178,7 @@ def at_the_server():
 
 def behind_a_pooler():
     if not postgres.Pooler.there():
-        print("skipped: there is no pgbouncer")
-        return
+        skip("pgbouncer is not installed")
     with postgres.Pooler(SERVER, user="secretive", password=PASSWORD) as pooler:
         accept(pooler.url(SERVER.database()), pooler.url(SERVER.database()))
 

@@ -7,11 +7,9 @@ import os
 import signal
 import sys
 
-from daemon import LONG, SANITIZED
-from support import Box, end_of, every_way, expect, main, need_build, read_until, records
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
+from daemon import LONG
+from support import SANITIZED, Box, end_of, every_way, expect, main, need_build, read_until, records
+import postgres
 
 SERVER = None
 ID = "01990000-0000-7000-8000-0000000000%02x"
@@ -34,7 +32,7 @@ class CopyBox(Box):
 
 
 def chained(*bodies):
-    """Lines of a log, as store/line.h has them."""
+    """Lines of a log, as store/record_line.h has them."""
     last, out = "0" * 64, []
     for body in bodies:
         text = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()[:-1]

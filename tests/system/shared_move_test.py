@@ -8,13 +8,11 @@ import signal
 import sys
 
 from shared_copy_test import ID, made_up
-from support import Box, end_of, every_way, expect, main, need_build, read_until, records
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
+from support import Box, end_of, every_way, expect, main, need_build, read_until, records, sample
+import postgres
 
 SERVER = None
-MOST = 60  # points that a move of a short session may have
+POINTS = sample.draw("points of a move", range(1, 60), 4)  # no move of a short session has more
 
 
 class MoveBox(Box):
@@ -97,8 +95,8 @@ def hung(box, words, n):
 
 
 def each_point(box, how, prepare, after, is_run=True):
-    """One such end at each point, each of a move that begins anew. Returns how many there were."""
-    for n in range(1, MOST):
+    """One such end at each point, each of a move that begins anew. Returns how many there are at most."""
+    for n in POINTS:
         words, place = prepare()
         others = [place] if place.startswith("postgres:") else []
         if not how(box, words, n):
@@ -245,7 +243,7 @@ class EndedBox(MoveBox):
 def copies(how, least, words_for):
     """An ended session is copied; words_for(box) gives the words, and the place that it goes to."""
     with EndedBox() as box:
-        for n in range(1, MOST):
+        for n in POINTS:
             words, place = words_for(box)
             others = [place] if place.startswith("postgres:") else []
             if not how(box, words, n):

@@ -17,7 +17,7 @@ max_movements: 3
 provider: script
 movements:
   - name: a
-    command: [sh, -c, 'echo begin >> %(notes)s; sleep %(delay)s; echo end >> %(notes)s']
+    command: [sh, -c, 'echo begin >> %(notes)s; until [ -e %(go)s ]; do sleep 0.05; done; sleep 0.1; echo end >> %(notes)s']
     rules: [{condition: when(exit == 0), next: COMPLETE}]
 """
 SCRIPTED = """
@@ -32,12 +32,14 @@ movements:
 """
 
 
-def busy(fleet, delay):
-    return fleet.file("busy.yaml", BUSY % {"notes": fleet.dir + "/notes", "delay": delay})
+def busy(fleet):
+    """Its call lasts until somebody makes the file `go`."""
+    return fleet.file("busy.yaml", BUSY % {"notes": fleet.dir + "/notes", "go": fleet.dir + "/go"})
 
 
 def most_at_once(fleet):
-    with open(fleet.dir + "/notes", encoding="utf-8") as f:
+    with open(fleet.dir + "/notes", "a+", encoding="utf-8") as f:
+        f.seek(0)
         most = now = 0
         for line in f:
             now += 1 if line == "begin\n" else -1
@@ -63,12 +65,13 @@ def waiting(fleet):
 def so_many_at_once():
     with Fleet("30s") as fleet:
         expect(limit(fleet, "command", "2") == {"provider": "command", "limit": 2}, "limit")
-        ids = fleet.submit(busy(fleet, 0.5), 8)
+        ids = fleet.submit(busy(fleet), 8)
         for _ in range(2):
             fleet.serve("-n", "4")
         fleet.until(lambda: provider_row(fleet, "command")["taken"] == 2, "places are taken")
         fleet.until(lambda: waiting(fleet), "others wait")
         waits = waiting(fleet)
+        fleet.file("go", "")
         fleet.all_complete(ids)
         expect(most_at_once(fleet) == 2, "at once:", most_at_once(fleet))
         expect(provider_row(fleet, "command") == {"name": "command", "limit": 2, "taken": 0, "cools_s": 0},
@@ -82,12 +85,13 @@ def a_limit_goes():
     """Who waits for a place goes on at once when there is no limit any more."""
     with Fleet("30s") as fleet:
         limit(fleet, "command", "1")
-        ids = fleet.submit(busy(fleet, 3), 3)
+        ids = fleet.submit(busy(fleet), 3)
         fleet.serve("-n", "4")
         fleet.until(lambda: provider_row(fleet, "command")["taken"] == 1, "a place is taken")
         expect(limit(fleet, "command", "none")["limit"] is None, "no limit")
+        fleet.until(lambda: most_at_once(fleet) > 1, "it waits for a place that it does not need", told=fleet.standing)
+        fleet.file("go", "")
         fleet.all_complete(ids)
-        expect(most_at_once(fleet) > 1, "it waited for a place that it did not need")
         expect(provider_row(fleet, "command") is None, "it has still a row")
 
 
@@ -95,10 +99,11 @@ def a_dead_worker_has_no_place():
     with Fleet("1s") as fleet:
         limit(fleet, "command", "1")
         first = fleet.serve("-n", "1")
-        ids = fleet.submit(busy(fleet, 2))
+        ids = fleet.submit(busy(fleet))
         fleet.until(lambda: provider_row(fleet, "command")["taken"] == 1, "the place is taken")
         first.send_signal(signal.SIGKILL)
         first.wait()
+        fleet.file("go", "")
         fleet.serve("-n", "1")
         fleet.all_complete(ids)
         expect(provider_row(fleet, "command")["taken"] == 0, "the dead one's place")
@@ -108,7 +113,8 @@ def one_that_could_not_be_given_back():
     """The store did not answer: the worker lives on, and gives the place back once it does."""
     with Fleet("5m") as fleet:
         limit(fleet, "command", "1")
-        ids = fleet.submit(busy(fleet, 0.1), 2)
+        fleet.file("go", "")
+        ids = fleet.submit(busy(fleet), 2)
         fleet.env["SEGUE_FAULT"] = "fail:seat:1-2"
         fleet.serve("-n", "2")
         del fleet.env["SEGUE_FAULT"]
@@ -120,9 +126,10 @@ def two_names_of_one_account():
     with Fleet("30s") as fleet:
         fleet.config("providers: {command: {pool: account}, script: {pool: account}}\n")
         limit(fleet, "account", "1")
-        ids = fleet.submit(busy(fleet, 0.5), 3)
+        ids = fleet.submit(busy(fleet), 3)
         fleet.serve("-n", "4")
         fleet.until(lambda: provider_row(fleet, "account")["taken"] == 1, "the place is taken")
+        fleet.file("go", "")
         fleet.all_complete(ids)
         expect(most_at_once(fleet) == 1, "at once:", most_at_once(fleet))
 
@@ -161,7 +168,8 @@ def wrong_words():
             done = fleet.segue("store", "limit", *words)
             expect(done.returncode == 2 and says in done.stderr, words, done)
         fleet.config("providers: {command: {pool: 'a b'}}\n")
-        done = fleet.segue("run", busy(fleet, 0), "--task", "t")
+        fleet.file("go", "")
+        done = fleet.segue("run", busy(fleet), "--task", "t")
         expect(done.returncode == 2 and b"providers.command.pool" in done.stderr, done)
 
 

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """A store whose server has a standby: what can be read there, and a fail-over in the middle of work."""
 import json
-import os
 import sys
 
 import shared_daemon_test
 from shared_daemon_test import MOVEMENTS, STOPS, Fleet
 from support import end_of, expect, main, need_build
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
+import postgres
 
 
 def with_standby(test):

@@ -10,9 +10,7 @@ import time
 
 from support import (WAIT_S, WANTED, Box, end_of, every_way, expect, main, need_build, of_type, read_until,
                      records, sound, verdicts)
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
+import postgres
 
 SERVER = None
 
@@ -386,7 +384,7 @@ def what_a_dead_worker_left_at_the_server():
                 psql.stdin.flush()
             idle, busy = [psql.stdout.readline().decode().strip() for psql in left]
             there = f"SELECT pid FROM pg_stat_activity WHERE application_name = 'segue {worker}' ORDER BY state"
-            end = time.monotonic() + 30
+            end = time.monotonic() + WAIT_S
             while set(box.sql(there).splitlines()) != {idle} and time.monotonic() < end:
                 box.sql("SELECT segue.sweep()")
                 expect(idle in box.sql(there).splitlines(), "the idle one was ended")

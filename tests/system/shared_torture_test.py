@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Three workers, many sessions, and whatever can happen to them, at random; then the whole history is checked.
 
-usage: shared_torture_test.py BUILD_DIR        SEGUE_TORTURE_S: for so many seconds (60); SEGUE_SEED repeats a run
+usage: shared_torture_test.py BUILD_DIR        SEGUE_TORTURE_S: for so many seconds (15; 60 with ./dev test --all); SEGUE_SEED repeats a run
 
 Workers are killed, stopped and gone on with, their shims killed, connections ended, the server crashed. Each program
 leaves a tick each 50 ms, so that two trees of one session at once would be seen."""
@@ -15,15 +15,13 @@ import sys
 import threading
 import time
 
-from support import expect, main, need_build
+from support import chance, expect, main, need_build, sample
 import shared_daemon_test
+import postgres
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
-import postgres  # noqa: E402
-
-SECONDS = float(os.environ.get("SEGUE_TORTURE_S", "60"))
-SEED = int(os.environ.get("SEGUE_SEED", "0")) or random.randrange(1, 2 ** 31)
-SESSIONS, TICKS, LEASE_S = 200, 12, 2
+SECONDS = float(os.environ.get("SEGUE_TORTURE_S") or (60 if sample.ALL else 15))
+SEED = chance()
+SESSIONS, TICKS, LEASE_S = 200 if SECONDS >= 60 else 60, 12, 2
 WORKFLOW = """
 name: ticks
 max_movements: 5
@@ -148,7 +146,7 @@ def resumed(box, sid):
     """A session that took three workers with it waits for a person."""
     row = json.loads(box.segue("show", sid, "--json").stdout.splitlines()[-1])
     expect(row["type"] == "session_stop" and row["reason"] == "poison", sid, row)
-    done = box.segue("resume", sid, timeout=120)
+    done = box.segue("resume", sid)
     expect(done.returncode == 0, sid, done)
 
 
@@ -206,7 +204,7 @@ def whatever_happens():
         ids = sorted(set(ids) | set(box.sql("SELECT id FROM segue.session").split()))
         expect(len(box.fences) >= len(ids) and not box.fell, "fences fell", box.fell)
         expect(box.late == 0, box.late, "were held without a lease for long")
-        done = box.segue("verify", box.store, "--json", timeout=300)
+        done = box.segue("verify", box.store, "--json")
         expect(done.returncode == 0, done.stdout[-2000:], done.stderr)
         expect(json.loads(done.stdout.splitlines()[-1])["states"]["complete"] == len(ids), done.stdout[-300:])
         repeats = check_history(box, ids)

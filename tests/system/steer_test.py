@@ -13,10 +13,8 @@ import signal
 import sys
 import threading
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import Box, expect, main, need_build, of_type, records, verified, verdicts  # noqa: E402
+from daemon import DaemonBox
+from support import Box, expect, main, need_build, of_type, records, verified, verdicts
 
 ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
 

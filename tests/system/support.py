@@ -16,15 +16,26 @@ import tempfile
 import time
 import traceback
 
-import on_store
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
+import on_store  # noqa: E402
+import sample  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 SEGUE = BUILD + "/segue"
-WAIT_S = 60  # an upper bound for a loaded machine, not a wait
+WAIT_S = 300  # for what never comes; whatever comes ends a wait, however busy the machine is
 
 
-with open(SEGUE if os.path.exists(SEGUE) else os.devnull, "rb") as binary:
-    THREAD_SANITIZED = b"__tsan_init" in binary.read()
+def sanitizers():
+    """With which segue was built: none is ""."""
+    try:
+        with open(BUILD + "/CMakeCache.txt", encoding="utf-8") as f:
+            return next((line.strip().split("=")[1] for line in f if line.startswith("SEGUE_SANITIZE:")), "")
+    except OSError:
+        return ""
+
+
+THREAD_SANITIZED = sanitizers() == "thread"
+SANITIZED = sanitizers() != ""  # it keeps what was freed for a while: no statement about memory holds then
 
 
 def preload(library, beside=None):
@@ -41,9 +52,74 @@ class Failed(Exception):
     pass
 
 
+# The first check of a test is made wrong, so that a test of the tests sees whether it can fail. What the
+# test starts is right.
+made_wrong = os.environ.pop("SEGUE_TEST_FAIL", None) is not None
+
+
+class Skipped(SystemExit):
+    """A case that cannot be played here; outside of a case the whole test."""
+
+
+def skip(why):
+    """tests/skipped.py gathers these lines from the log of a run."""
+    print("skipped:", why)
+    raise Skipped(77)
+
+
+PACKAGES = {"bwrap": "bubblewrap", "chromedriver": "chromium-driver", "readelf": "binutils", "ssh-keygen": "openssh-client",
+            "systemd-analyze": "systemd", "man": "man-db", "postgres": "PostgreSQL"}
+
+
+def needs(*programs, path=None):
+    """Programs that are only there where somebody installed them."""
+    for name in programs:
+        if shutil.which(name, path=path) is None:
+            skip(f"{PACKAGES.get(name, name)} is not installed")
+
+
+def chance():
+    """The seed of a test's random numbers: the commit's, or SEGUE_SEED, which repeats a sequence."""
+    return int(os.environ.get("SEGUE_SEED") or sample.seed())
+
+
 def expect(truth, *what):
+    global made_wrong
+    if made_wrong:
+        made_wrong, what = False, ("made wrong by SEGUE_TEST_FAIL:", *what)
+        raise Failed(" ".join(str(w) for w in what))
     if not truth:
         raise Failed(" ".join(str(w) for w in what))
+
+
+def slack():
+    """How many times as long something may take here as on a machine that does nothing else."""
+    with open("/proc/loadavg", encoding="ascii") as f:
+        minute, _, _, now, _ = f.read().split()
+    return max(1.0, max(float(minute), int(now.split("/")[0])) / (os.cpu_count() or 1))
+
+
+def at_once(begin, seconds, *what):
+    """It took less than so many seconds: what it must not wait for lasts longer."""
+    took, most = time.monotonic() - begin, seconds * slack()
+    expect(took < most, *what, f"(it took {took:.1f} s, may take {most:.1f})")
+
+
+def let_go(*daemons):
+    """Ends them, and waits for none of their calls: asked twice. Killed, they could not say what they leaked."""
+    for seconds in (1, 10):
+        for daemon in daemons:
+            if daemon.poll() is None:
+                daemon.terminate()
+        until = time.monotonic() + seconds
+        for daemon in daemons:
+            try:
+                daemon.wait(max(0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass
+    for daemon in daemons:
+        daemon.kill()
+        daemon.wait()
 
 
 def temp_folder():
@@ -54,6 +130,24 @@ def temp_folder():
             return "/tmp"
         at = os.path.dirname(at)
     return None
+
+
+def others_can_run():
+    """Whether other users reach what was built; not in root's home. To run it tells less: the first program
+    that setpriv starts still has root's rights, and only those that it starts have none."""
+    folders, at = [], os.path.realpath(BUILD)
+    while at not in folders:
+        folders.append(at)
+        at = os.path.dirname(at)
+    if all(os.stat(f).st_mode & 0o001 for f in folders):
+        return True
+    print("skipped: another user cannot run the program that was built")
+    return False
+
+
+def needs_others():
+    if not others_can_run():
+        raise Skipped(77)
 
 
 class Box:
@@ -417,24 +511,34 @@ def every_way(box, delay_ms=0):
 def main(cases):
     """Runs the named cases, or all; prints a line each."""
     wanted = sys.argv[2:]
-    failed = 0
+    failed, one_is_enough = 0, made_wrong
+    played = skipped = 0
     sys.stdout.reconfigure(line_buffering=True)
     for case in cases:
         name = case.__name__
         if wanted and name not in wanted:
             continue
         begin = time.monotonic()
+        played += 1
         try:
             said = case()
+            skipped += bool(said and said.startswith("skipped:"))
             print(f"ok    {name}{': ' + said if said else ''}  ({time.monotonic() - begin:.1f} s)")
-        except (Failed, AssertionError, subprocess.TimeoutExpired, OSError, ValueError,
+        except Skipped:
+            skipped += 1
+            print(f"skip  {name}  ({time.monotonic() - begin:.1f} s)")
+        except (Failed, AssertionError, subprocess.TimeoutExpired, OSError, RuntimeError, ValueError,
                 LookupError) as error:
             failed += 1
             print(f"FAIL  {name}: {error}")
             if not isinstance(error, Failed):
                 traceback.print_exc(file=sys.stdout)
             print(f"      repeat with: {sys.argv[0]} {sys.argv[1]} {name}")
-    return 1 if failed else 0
+            if one_is_enough:
+                break
+    if failed:
+        return 1
+    return 77 if played and skipped == played else 0
 
 
 def need_build():

@@ -11,10 +11,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import BUILD, SEGUE, THREAD_SANITIZED, Box, expect, main, need_build, preload, records  # noqa: E402
+from daemon import DaemonBox
+from support import BUILD, SEGUE, THREAD_SANITIZED, Box, expect, main, need_build, preload, records
 
 LIBRARY = BUILD + "/helpers/sync_order.so"
 LONG_TEXT = "a text that is too long for a line of the log\n" * 1600  # over 64 KiB

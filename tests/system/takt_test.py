@@ -10,12 +10,9 @@ import json
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True
-
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, main, need_build, of_type, records, verified
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 CASES = DATA + "/judge/takt-40.ndjson"
@@ -112,6 +109,7 @@ def runs(name, wanted, notes):
         verified(box, box.begun()[0])
         turns = [(r["movement"], r["rule"]) for r in of_type(log, "judgment")]
         expect(sorted(turns) == sorted(wanted), turns)
+        return log
 
 
 def plan_and_review_at_once():
@@ -133,7 +131,21 @@ def two_reviewers_and_a_fix():
          ["piece_config is ignored", "allowed_tools is ignored", "is read as"])
 
 
+def two_that_write_run_one_after_the_other():
+    log = runs("both-write", [("write", 1), ("write.api", 1), ("write.docs", 1)],
+               ["max_iterations is read as max_movements", "2 children of write may change the same files: they run one after the other"])
+    workflow = of_type(log, "session_start")[0]["workflow"]
+    expect(workflow["max_movements"] == 6 and workflow["movements"][0]["concurrency"] == 1, workflow)
+    calls = [(r["type"], r["call"]) for r in log if r["type"] in ("call_start", "call_end")]
+    expect(all(calls[i][0] == "call_start" and calls[i + 1] == ("call_end", calls[i][1]) for i in range(0, len(calls), 2)), calls)
+    with Box() as box:  # in segue's own words it stays an error
+        own = open(f"{DATA}/takt/workflows/both-write.yaml").read().replace("max_iterations", "max_movements").replace(
+            "        permission_mode: edit\n", "").replace("../facets/personas/coder.md", "A coder.")
+        said = box.segue("lint", box.file("own.yaml", own))
+        expect(said.returncode == 2 and b"may change the same files at once" in said.stderr, said.stderr)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([forty_judged_cases, plan_and_review_at_once, three_vote,
-                   two_reviewers_and_a_fix]))
+                   two_reviewers_and_a_fix, two_that_write_run_one_after_the_other]))

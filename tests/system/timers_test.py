@@ -8,10 +8,8 @@ import os
 import sys
 import time
 
-sys.dont_write_bytecode = True
-
-from daemon import DaemonBox  # noqa: E402
-from support import expect, main, need_build, of_type, records, verified  # noqa: E402
+from daemon import DaemonBox
+from support import expect, main, need_build, of_type, records, verified
 
 WAITS = """
 name: waits

@@ -14,7 +14,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import Box, expect, main, need_build, needs, of_type, records, skip, verified  # noqa: E402
 
 DEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "way_out_deeds.py")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # in no home
@@ -31,6 +31,12 @@ movements:
 def bwrap_works():
     return shutil.which("bwrap") and subprocess.run(["bwrap", "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "true"],
                                                     capture_output=True).returncode == 0
+
+
+def needs_bwrap():
+    needs("bwrap")
+    if not bwrap_works():
+        skip("bubblewrap may make no namespaces here")
 
 
 def answer(c, how):
@@ -80,9 +86,7 @@ def stage(box, **sandbox):
 
 
 def reaches_its_hosts_and_no_others():
-    if not bwrap_works():
-        print("skipped: bubblewrap is not here, or may not make namespaces")
-        return
+    needs_bwrap()
     for level in ("guard", "strict"):
         with Box() as box:
             at, orders = stage(box)
@@ -127,8 +131,7 @@ def what_cannot_be_held_is_said_before():
 
 
 def a_backend_has_its_own_hosts():
-    if not bwrap_works():
-        return
+    needs_bwrap()
     with Box() as box:
         at, _ = stage(box, hosts=[])
         os.makedirs(box.dir + "/home/bin")
@@ -155,8 +158,7 @@ def a_backend_has_its_own_hosts():
 
 
 def goes_through_the_proxy_behind_it():
-    if not bwrap_works():
-        return
+    needs_bwrap()
     with Box() as box:
         stage(box, hosts=["api.example"])
         asked, behind = [], socket.create_server(("127.0.0.1", 0))

@@ -4,7 +4,7 @@ import sys
 
 import browser
 from screens import Screens
-from support import expect, main
+from support import expect, main, needs, skip
 from web_gate_test import WebBox
 from web_pages_test import READY, enter
 
@@ -19,7 +19,7 @@ def access():
     with WebBox() as box:
         axe = browser.axe_script(box.dir)
         if axe is None:
-            return "skipped: no axe.min.js (SEGUE_AXE), and npm does not bring it"
+            skip("no axe.min.js (SEGUE_AXE), and npm does not bring it")
         screens = Screens(box)
         with browser.Browser() as b:
             root = enter(b, box.code())
@@ -36,7 +36,5 @@ def access():
 
 
 if __name__ == "__main__":
-    if not browser.CAN:
-        print("no chromium and chromedriver: skipped")
-        sys.exit(77)
+    needs(*browser.PROGRAMS)
     sys.exit(main([access]))

@@ -55,7 +55,7 @@ def wilson(share, n):
 
 def tables_and_data():
     with WebBox() as box:
-        write(box.logs, 120, 12, seed=3)
+        write(box.logs, 120, 12, seed=3, shares=True)
         box.serve()
         window = box.window()
         for words, query in (((), ""), (("--method", "ai_judge"), "?q=method:ai_judge"),
@@ -110,7 +110,7 @@ def listed(window, path):
 
 def numbers_lead_to_judgments():
     with WebBox() as box:
-        write(box.logs, 24, 12, seed=5)
+        write(box.logs, 24, 12, seed=5, shares=True)
         box.serve()
         window = box.window()
         seen, longest = set(), 0
@@ -171,14 +171,16 @@ def agreement():
             done = box.segue("label", os.path.basename(path)[:36], "look", str(j["rule"] if i else 3 - j["rule"]), "--by", "<b>ann",
                              "--logs", box.logs)
             expect(done.returncode == 0, done)
+            expect(box.segue("label", os.path.basename(path)[:36], "look", "1", "--as", "bob", "--logs", box.logs).returncode == 0)
         text = page(window)[1]
         said = [json.loads(line) for line in box.segue("agree", box.logs, "--json").stdout.splitlines()]
         shown = rows(text, "Agreement")
         expect(len(said) == len(shown) >= 1 and "<b>ann" not in text, said, shown)
+        expect({p["kappa"] is None for p in said} == {True, False}, said)
         for pair, row in zip(said, shown):
             expect(row[1:4] == [pair["first"], pair["second"], str(pair["turns"])], row, pair)
             expect(row[4].split()[0] == f"{pair['agreement'][0]:.2f}", row, pair)
-            expect(row[5] == "-" if pair["kappa"] is None else row[5].split()[0] == f"{pair['kappa'][0]:.2f}", row, pair)
+            expect(row[5] == "undefined: one rater never varied" if pair["kappa"] is None else row[5].split()[0] == f"{pair['kappa'][0]:.2f}", row, pair)
             expect("too few" in row[7], row)
         box.end()
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from support import Box, expect, main, records
+from support import WAIT_S, Box, expect, main, needs, records
 from web_gate_test import WebBox
 from web_odd_test import chained
 from web_pages_test import alone, browser, enter, text
@@ -148,8 +148,7 @@ def without_a_daemon():
         expect(shown.returncode == 0 and b"\n+<b>new</b>\n" in shown.stdout and b"unknown" not in shown.stdout, shown.stdout[:500])
         told = json.loads(box.segue("diff", sid, "--json", "--logs", box.logs).stdout)
         expect([f["path"] for f in told["files"]] == ["one", "two"] and told["from"] == "HEAD", told["files"])
-        if not browser.CAN:
-            return "the page: skipped, no chromium and chromedriver"
+        needs(*browser.PROGRAMS)
         process, url = alone(box)
         with browser.Browser() as b:
             root = enter(b, url)
@@ -157,7 +156,7 @@ def without_a_daemon():
             expect("+<b>new</b>" in text(b) and "Shown: 64.0 KiB of" in text(b), text(b)[-2000:])
             expect(b.run("return document.querySelectorAll('ins').length") > 1)
         process.terminate()
-        expect(process.wait(20) == 0, process.stderr.read())
+        expect(process.wait(WAIT_S) == 0, process.stderr.read())
     return None
 
 

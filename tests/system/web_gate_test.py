@@ -15,7 +15,7 @@ import urllib.parse
 
 import browser
 from daemon import DaemonBox, simple
-from support import expect, main, of_type, records
+from support import WAIT_S, expect, main, needs, of_type, records, skip
 
 FETCH = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
 NAVIGATE = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
@@ -59,7 +59,7 @@ class Window:
         all_headers |= headers or {}
         for name in drop:
             all_headers.pop(name, None)
-        connection = http.client.HTTPConnection(*(self.address or (self.host,)), timeout=20)
+        connection = http.client.HTTPConnection(*(self.address or (self.host,)), timeout=WAIT_S)
         connection.putrequest(method, path if absolute else self.path + path, skip_host=True,
                               skip_accept_encoding=True)
         data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
@@ -124,7 +124,7 @@ def proxy():
                             (("--http", "127.0.0.1:0", "--http-origin", "http://a.example"), b"https://HOST"),
                             (("--http", "127.0.0.1:0", "--http-origin", "https://a.example/x"), b"https://HOST"),
                             (("--http", "127.0.0.1:0", "--http-origin", "https://"), b"https://HOST")):
-            done = box.segue("serve", *words, timeout=20)
+            done = box.segue("serve", *words)
             expect(done.returncode == 2 and said in done.stderr, words, done.stderr)
         box.serve("--http", "127.0.0.1:0", "--http-origin", "https://a.example:8443", "--http-peer", "any")
         url = box.code()
@@ -156,7 +156,7 @@ def off_by_default():
     with WebBox() as box:
         for address in ("0.0.0.0:0", "192.168.0.1:80", "localhost:0", "[::]:0", "127.0.0.1", "1:x",
                         "127.0.0.1:70000", "[2001:db8::1]:80"):
-            done = box.segue("serve", "--http", address, timeout=20)
+            done = box.segue("serve", "--http", address)
             why = b"is not a port" if ":70000" in address else b"127.0.0.1:PORT"
             expect(done.returncode == 2 and why in done.stderr, address, done.stderr)
         for address in ("127.0.0.1:0", "[::1]:0", "127.0.0.2:0"):
@@ -165,7 +165,7 @@ def off_by_default():
             expect(box.window().ask("GET", "", NAVIGATE)[0] == 200, address)
             box.end()
         taken = socket.create_server(("127.0.0.1", 0))
-        done = box.segue("serve", "--http", "127.0.0.1:%d" % taken.getsockname()[1], timeout=20)
+        done = box.segue("serve", "--http", "127.0.0.1:%d" % taken.getsockname()[1])
         expect(done.returncode != 0 and b"another program uses the port" in done.stderr, done.stderr)
         offered = done.stderr.decode().rsplit("such as ", 1)[1].strip()
         box.serve("--http", offered)
@@ -174,7 +174,7 @@ def off_by_default():
         taken.close()
         for words, why in ((("--http", "127.0.0.1:99999"), b"99999 is not a port"), (("--revoke", "--logs", box.logs), b"--revoke is for a daemon"),
                            (("--logs", box.dir + "/nowhere"), b"there is no log folder"), (("--revoke",), b"daemon")):
-            done = box.segue("web", *words, timeout=20)
+            done = box.segue("web", *words)
             expect(done.returncode == 2 and why in done.stderr, words, done)
 
 
@@ -290,8 +290,7 @@ def read_only():
 def other_users():
     """A program of another user does not get a word, whatever it knows."""
     if os.geteuid() != 0:
-        print("  only root can be another user: skipped")
-        return
+        skip("needs root")
     with WebBox() as box:
         box.serve()
         window = box.window()
@@ -300,7 +299,7 @@ def other_users():
                   "sys.exit(0 if s.recv(100)==b'' else 9)"
                   % (host, port, f"GET {window.path} HTTP/1.1\r\nHost: {window.host}\r\n\r\n".encode()))
         done = subprocess.run(["/usr/bin/python3", "-c", script], user=65534, group=65534,
-                              capture_output=True, timeout=20)
+                              capture_output=True, timeout=WAIT_S)
         expect(done.returncode == 0 or b"ConnectionReset" in done.stderr, done.returncode, done.stderr)
         box.wait_said("another user connected to the window's port")
         expect(window.ask("GET", "audit")[0] == 200)
@@ -319,7 +318,7 @@ def with_headers(window, bytes_of, cookies):
         left -= left // n
     fields += "\r\n"
     expect(len(fields) == bytes_of, len(fields))
-    with socket.create_connection((host, port), timeout=20) as s:
+    with socket.create_connection((host, port), timeout=WAIT_S) as s:
         s.sendall(f"GET {window.path} HTTP/1.1\r\n{fields}\r\n".encode())
         told = b""
         try:
@@ -364,7 +363,7 @@ def many_pages():
         for n in range(100):
             window = windows[n % 16]
             expect(window.ask("GET", "inbox")[0] == 200)
-            connection = http.client.HTTPConnection(window.host, timeout=20)
+            connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
             connection.request("GET", window.path + "events", headers={"Cookie": window.cookie, **FETCH})
             expect(connection.getresponse().status == 200)
             streams.append(connection)
@@ -372,7 +371,7 @@ def many_pages():
             connection.close()
         idle = []
         for _ in range(70):  # that stay open behind their answer
-            connection = http.client.HTTPConnection(windows[0].host, timeout=20)
+            connection = http.client.HTTPConnection(windows[0].host, timeout=WAIT_S)
             connection.request("GET", windows[0].path + "inbox", headers={"Cookie": windows[0].cookie, **FETCH})
             answer = connection.getresponse()
             expect(answer.status == 200 and answer.read())
@@ -396,9 +395,7 @@ class Evil(http.server.BaseHTTPRequestHandler):
 
 def other_origin():
     """A page of another port on this machine: it reads nothing, changes nothing, gets no cookie."""
-    if not browser.CAN:
-        print("  no chromium and chromedriver: skipped")
-        return
+    needs(*browser.PROGRAMS)
     with WebBox() as box, browser.Browser() as b:
         box.serve()
         workflow, scenario = simple(box, 20000)
@@ -439,9 +436,7 @@ def other_origin():
 
 def rebound():
     """A name from elsewhere that now means this machine: a browser that is let in gets and changes nothing by it."""
-    if not browser.CAN:
-        print("  no chromium and chromedriver: skipped")
-        return
+    needs(*browser.PROGRAMS)
     with WebBox() as box, browser.Browser(more=["--host-resolver-rules=MAP evil.test 127.0.0.1"]) as b:
         box.serve()
         sid = box.submit(*simple(box, 20000))
@@ -529,7 +524,7 @@ def no_browser():
             for script, how in (("exit 3", b"ended with status 3"), ("kill -9 $$", b"was ended by signal 9")):
                 opener = box.file("browser", f"#!/bin/sh\n{script}\n")
                 os.chmod(opener, 0o700)
-                done = box.segue("web", *words, env={"BROWSER": opener}, timeout=20)
+                done = box.segue("web", *words, env={"BROWSER": opener})
                 expect(done.returncode != 0 and how in done.stderr and b"segue web --no-open" in done.stderr, words, done.stderr)
                 expect(files(box) == [], words, files(box))
             opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec cat {box.dir}/held\n")
@@ -537,7 +532,7 @@ def no_browser():
             box.until(lambda: os.path.exists(box.dir + "/begun"), "no browser")
             expect(len(files(box)) == 1, words, files(box))
             process.send_signal(signal.SIGINT)
-            status = process.wait(20)
+            status = process.wait(WAIT_S)
             expect(status == (0 if words else -signal.SIGINT), words, status)
             expect(files(box) == [], words, files(box))
             os.unlink(box.dir + "/begun")
@@ -568,7 +563,7 @@ def ended_while_it_opens():
                 with contextlib.suppress(BlockingIOError):
                     while os.read(full, 65536):
                         pass
-                status = process.wait(20)
+                status = process.wait(WAIT_S)
                 expect(status == (0 if words else -number), words, number, status)
                 left = [n for n in os.listdir(box.dir + "/run") + os.listdir(box.dir + "/tmp") if n.endswith(".html")]
                 expect(left == [], words, number, left)
@@ -582,7 +577,7 @@ def ended_while_it_opens():
         window.enter()
         expect(window.ask("GET", "", NAVIGATE)[0] == 200)
         process.send_signal(signal.SIGTERM)
-        expect(process.wait(20) == 0, "nohup")
+        expect(process.wait(WAIT_S) == 0, "nohup")
         box.end()
 
 

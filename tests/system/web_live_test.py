@@ -10,7 +10,7 @@ import time
 
 import browser
 from daemon import simple
-from support import expect, main, of_type, records
+from support import WAIT_S, expect, main, needs, of_type, records
 from web_gate_test import FETCH, WebBox
 from web_pages_test import READY, clean, enter, text
 
@@ -31,7 +31,7 @@ def words():
     with WebBox() as box:
         box.serve()
         scenario = box.file("s.json", json.dumps({"replies": [
-            {"chunks": pieces, "tools": ["Bash <i>"], "delay_ms": 12000,
+            {"chunks": pieces, "tools": ["Bash <i>"], "delay_ms": 600000,
              "usage": {"input": 1200, "output": 34}}]}))
         sid = box.submit(box.file("live.yaml", FLOW), scenario, task="to be heard")
         box.wait_status(sid, "running")
@@ -50,12 +50,11 @@ def words():
             again = b.wait(SAID)
             expect(again.startswith(first), first, again)
             whole = "I <b>looked\u27e8U+202E\u27e9. All\u8a66<script>alert(1)</script> is fine."
-            b.wait("return document.querySelector('pre.live[id$=text]')?.textContent.includes(arguments[0])"
-                   " || document.getElementById('main').innerText.includes('complete')", "is fine.")
-            shown = b.run(SAID) or whole
-            expect(shown.startswith(whole) or whole.startswith(shown), shown)
+            b.wait("return document.querySelector('pre.live[id$=text]')?.textContent.includes(arguments[0])", "is fine.")
+            expect(b.run(SAID).startswith(whole), b.run(SAID))
             expect(b.run("return document.querySelectorAll('pre b, pre i, main script').length") == 0)
-            b.wait("return document.getElementById('main').innerText.includes('complete')")
+            box.ask("POST", f"/v1/sessions/{sid}/cancel", {})
+            b.wait("return document.getElementById('main').innerText.includes('cancelled')")
             expect(b.run("return !document.querySelector('pre.live')"), "the call is still there")
             clean(b)
         box.end()
@@ -101,7 +100,7 @@ def often():
         window = box.window()
         replies = [{"text": "more\n[WORK:2]", "times": 2999}, {"text": "done\n[WORK:1]"}]
         sid = box.submit(box.file("loop.yaml", LOOP), box.file("loop.json", json.dumps({"replies": replies})))
-        connection = http.client.HTTPConnection(window.host, timeout=20)
+        connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
         connection.request("GET", f"{window.path}s/{sid}/events", headers={"Cookie": window.cookie, **FETCH})
         answer, told, page, begin = connection.getresponse(), 0, b"", time.monotonic()
         while b"<dd><bdi>complete<" not in page:
@@ -175,7 +174,5 @@ def killed():
 
 
 if __name__ == "__main__":
-    if not browser.CAN:
-        print("no chromium and chromedriver: skipped")
-        sys.exit(77)
+    needs(*browser.PROGRAMS)
     sys.exit(main([words, tabs, often, ages, its_log_is_gone, killed]))

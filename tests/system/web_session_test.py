@@ -8,7 +8,7 @@ import sys
 
 import browser
 from day_budget_test import config, midday
-from support import Box, expect, main, of_type, records
+from support import Box, expect, main, needs, of_type, records
 from web_gate_test import WebBox, Window
 from web_pages_test import READY, alone, clean, enter, text
 
@@ -241,7 +241,5 @@ def what_would_stop_it():
 
 
 if __name__ == "__main__":
-    if not browser.CAN:
-        print("no chromium and chromedriver: skipped")
-        sys.exit(77)
+    needs(*browser.PROGRAMS)
     sys.exit(main([failures, cut_texts, ambiguous, what_would_stop_it]))

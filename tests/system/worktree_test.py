@@ -10,9 +10,7 @@ import os
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
-from support import (Box, end_of, expect, main, need_build, of_type, read_until, records,  # noqa: E402
+from support import (Box, end_of, expect, main, need_build, of_type, read_until, records,
                      verified)
 
 FLOW = """
@@ -183,6 +181,90 @@ workspace:
         expect(os.path.islink(made["path"] + "/deps"), "a link")
         run(box, flags=["-W", "here"], flow=FLOW.replace("workspace: worktree\n", ""))
         expect(len(worktrees(box)) == 1, "a flag goes before")
+
+
+LEFT_OUT = {".env": ".gitignore", "node_modules": ".gitignore", "vendor": "vendor/", "plain.txt": None,
+            "excluded": "info/exclude", "everywhere": "global", "part/a b/*[x]?.env": "part/.gitignore",
+            "part/*.cfg": None, ":(top)odd": None, ":(exclude)x": ".gitignore", "!no": None, "#1": ".gitignore",
+            "deps": "deps/*", "build/cache": "build/", "-n": None, "\u00e9": ".gitignore"}
+LINKED = ("node_modules", "vendor")
+
+
+def with_names(box):
+    """A repository in which names are copied and linked that git ignores in every way, or does not."""
+    repository(box)
+    os.makedirs(box.cwd + "/part/a b")
+    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/git", exist_ok=True)
+    ignores = {".gitignore": box.cwd + "/.gitignore", "part/.gitignore": box.cwd + "/part/.gitignore",
+               "info/exclude": box.cwd + "/.git/info/exclude", "global": box.env["XDG_CONFIG_HOME"] + "/git/ignore"}
+    texts = {path: "" for path in ignores.values()}
+    for name, how in LEFT_OUT.items():
+        quoted = "".join("\\" + c if c in "*[]?!#" else c for c in name.removeprefix("part/"))
+        if how in ignores:
+            texts[ignores[how]] += quoted + "\n"
+        elif how:
+            texts[ignores[".gitignore"]] += how + "\n"
+    for path, text in texts.items():
+        with open(path, "w") as f:
+            f.write(text)
+    os.mkdir(box.cwd + "/build")
+    for path in ("part/a b/kept", "build/kept"):
+        with open(f"{box.cwd}/{path}", "w") as f:
+            f.write("x\n")
+    git(box, "add", "-A")
+    git(box, "add", "-f", "build/kept")
+    git(box, "commit", "-qm", "second")
+    for name in LEFT_OUT:
+        folder = name in LINKED or name == "deps"
+        if folder:
+            os.mkdir(f"{box.cwd}/{name}")
+        with open(f"{box.cwd}/{name}{'/in' if folder else ''}", "w") as f:
+            f.write("secret\n")
+    copied = [name for name in LEFT_OUT if name not in LINKED]
+    configure(box, "workspace: {mode: worktree, copy: %s, link: %s}\n" % (
+        json.dumps([*copied, "none", "deps/"]), json.dumps(["node_modules/", "vendor", "build/none"])))
+
+
+def names_that_git_ignores_or_does_not():
+    """They are there for the agent, who may change them and stage them, and are never committed."""
+    sees = "test -f .env -a -f part/a*/*env -a -L node_modules -a -L vendor -a -f deps/in -a -f build/cache -a -f -n"
+    edits = "for f in .e* p*.txt excluded everywhere part/*.cfg deps/in build/cache '#1'; do echo changed >> $f; done"
+    for commits in ("end", "movement"):
+        with Box() as box:
+            with_names(box)
+            flow = FLOW.replace("next: COMPLETE", "next: again").replace("  - name: fix", """  - name: again
+    command: [sh, -c, "rm vendor; mkdir vendor; echo real > vendor/real; echo again >> a"]
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: no, next: ABORT}]
+  - name: fix""").replace("judge:", "initial_movement: fix\njudge:")
+            command = f"{sees} && {edits}; git add -A; git add -f .env excluded deps; echo more > new"
+            process = box.start("run", *words(box, command.replace("echo more", "sleep 60; echo more"), flow=flow,
+                                              flags=["--commit", commits]), "--json")
+            expect(read_until(process, lambda r: r["type"] == "call_start" and r["turn"] == 2), "no test")
+            process.kill()
+            process.wait()
+            done = box.segue("resume", box.begun()[0], env={"PATH": fast_sleep(box) + ":" + os.environ["PATH"]})
+            expect(done.returncode == 0, commits, done.stdout, done.stderr)
+            session = records(box.begun()[0])[0]["session"]
+            files = git(box, "diff", "--name-only", "main", "segue/" + session)
+            expect(files.split("\n") == ["a", "new"], commits, files)
+            path = list(worktrees(box))[0]
+            with open(path + "/.env") as f:
+                expect("changed" in f.read(), "the copy is the agent's")
+            with open(box.cwd + "/.env") as f:
+                expect(f.read() == "secret\n", "the user's own")
+            expect(git(box, "diff", "--cached", "--name-only", at=path) == "", "staged")
+            for words_after in (["merge", "last"], ["discard", "last", "--yes"]):
+                done = box.segue(*words_after, "--logs", box.logs)
+                expect(done.returncode == 0, commits, words_after, done.stdout, done.stderr)
+            with open(box.cwd + "/node_modules/in") as f:
+                expect(f.read() == "secret\n", "what a link leads to")
+
+
+def fast_sleep(box):
+    os.makedirs(box.dir + "/fast", exist_ok=True)
+    if not os.path.exists(box.dir + "/fast/sleep"):
+        os.symlink("/bin/true", box.dir + "/fast/sleep")
+    return box.dir + "/fast"
 
 
 def without_an_author():
@@ -392,7 +474,8 @@ def ends_at_every_point():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([the_main_tree_stays_as_it_is, two_at_once, commits_after_each_movement,
-                   in_the_folder_itself, settings_of_the_user, without_an_author,
+                   in_the_folder_itself, settings_of_the_user,
+                   names_that_git_ignores_or_does_not, without_an_author,
                    nothing_of_the_repository_runs, repositories_of_all_kinds, submodules,
                    hostile_names, mistakes_are_told, without_git, one_that_is_gone_is_told,
                    ends_at_every_point]))

@@ -1,14 +1,180 @@
 /* segue answer, approve, reject: answers what a session is waiting for. */
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "cli/cli.h"
-#include "cli/find.h"
-#include "cli/replying.h"
+#include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/session_post.h"
-#include "store/brief.h"
+#include "host/backends.h"
+#include "host/parse_answer.h"
+#include "host/resume_options.h"
+#include "host/single_session.h"
+#include "store/summary.h"
 
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* --- answering --- */
+
+/* Gives an answer from the command line to the daemon that keeps the session or, without one,
+ * writes it to the session's log. */
+
+/* All three have these options. */
+#define REPLYING_OPTIONS                                                                           \
+  {"name", 0, "NAME", "who is answering, shown as says NAME (default: your user name)", false},    \
+      {"question", 0, "N", "answer only if this is the question: its record (from inbox --json)",  \
+       false},                                                                                     \
+      {"resume", 'r', NULL, "continue it here if no daemon does", false},                          \
+      {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},            \
+      {"logs", 'l', "DIR", "the session's log folder", false},                                     \
+      {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false}, {     \
+    "socket", 'S', "PATH", "the daemon's control socket", false                                    \
+  }
+
+/* --- on the log itself --- */
+
+static void replying_on_record(void *ctx, const struct record *record, struct str line) {
+  (void)line;
+  if (record->type == RECORD_ANSWER)
+    single_session_finished(ctx);
+}
+
+static void replying_on_finished(void *ctx, struct session *s) {
+  (void)s;
+  single_session_finished(ctx);
+}
+
+static void replying_on_trouble(void *ctx, const char *message) {
+  (void)ctx;
+  log_warn("%s", message);
+}
+
+static const struct watcher watcher = {
+    .record = replying_on_record, .trouble = replying_on_trouble, .finished = replying_on_finished};
+
+/* Opens the log, writes the answer and lets go of it. */
+static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer,
+                         const struct provider_registry *registry, struct err *err) {
+  struct store store;
+  struct single_session solo;
+  uint64_t question;
+  store_of(ref, &store);
+  if (!single_session_init(&solo, store.where, registry, err))
+    return false;
+  struct session *s = host_open(&solo.host, ref, &watcher, &solo, err);
+  solo.session = s;
+  bool ok = s != NULL && host_reply(s, answer, &question, err);
+  if (!ok && err->code == ERR_INVALID) /* like the daemon's 409 */
+    err->code = ERR_IO;
+  if (ok)
+    (void)single_session_run(&solo, NULL, NULL);
+  const struct err *broken = ok ? session_broken(s) : NULL;
+  if (broken != NULL) {
+    *err = *broken;
+    ok = false;
+  }
+  single_session_deinit(&solo);
+  return ok;
+}
+
+static bool reply_here(const struct store_ref *ref, const char *action, const json_t *body,
+                       struct err *err) {
+  struct config user = {0};
+  struct parsed_answer said = {0};
+  struct provider_registry *registry = NULL;
+  enum answer_says says = SAYS_TEXT;
+  if (strcmp(action, "answer") != 0)
+    says = strcmp(action, "approve") == 0 ? SAYS_APPROVE : SAYS_REJECT;
+  bool ok = parsed_answer_parse(&said, body, says, err) && config_load(&user, err) &&
+            (registry = backends_new(&user, err)) != NULL &&
+            reply_in_log(ref, &said.core, registry, err);
+  registry_free(registry);
+  config_deinit(&user);
+  parsed_answer_deinit(&said);
+  return ok;
+}
+
+/* --- to the daemon --- */
+
+/* Sends the reply to the daemon. Returns false with ERR_NOT_FOUND if there is none or it does not
+ * know the session. */
+static bool reply_there(const struct cli_args *args, const char *id, const char *action,
+                        const json_t *body, json_t **session, struct err *err) {
+  struct client_reply reply = {0};
+  bool ok = session_post(cli_value(args, "socket"), id, action, body, &reply, err);
+  *session = ok ? json_incref(reply.value) : NULL;
+  client_reply_deinit(&reply);
+  return ok;
+}
+
+/* --- both --- */
+
+/* Tells what came of the reply, or resumes the session if --resume is given. `there` is the session
+ * as the daemon gave it, or NULL. */
+static int replying_tell(const struct cli_args *args, const char *action,
+                         const struct store_ref *ref, const json_t *there) {
+  static const char *const done[] = {"answered", "approved", "rejected"};
+  const char *word = done[0];
+  struct summary b = {0};
+  struct err ignored;
+  bool known = there == NULL && summary_read(&b, ref, &ignored);
+  bool waits_for_daemon = there != NULL || (known && b.submitted);
+  int status = STATUS_COMPLETE;
+  if (strcmp(action, "answer") != 0)
+    word = strcmp(action, "approve") == 0 ? done[1] : done[2];
+  if (cli_flag(args, "resume") && there == NULL) {
+    char *words[] = {(char *)"resume", (char *)ref->name, (char *)"--json", NULL};
+    status = cmd_resume.run(cli_flag(args, "json") ? 3 : 2, words);
+  } else if (cli_flag(args, "json")) {
+    json_t *session = json_incref((json_t *)there);
+    if (there == NULL)
+      session = summary_json(&b, b.session, ref->name, summary_status(&b), b.message, 0);
+    json_io_put(session);
+  } else {
+    const char *id = json_string_value(json_object_get(there, "id"));
+    printf("%s  ", word);
+    cli_put_safe(stdout, id ? id : b.session);
+    putchar('\n');
+    if (!waits_for_daemon) {
+      char log_id[STORE_ID_BYTES];
+      cli_put_line(stdout, "  continue with: segue resume ",
+                   resolve_id_word_for(ref->name, log_id));
+    } else if (there == NULL) {
+      printf("  it continues when its daemon runs\n");
+    }
+  }
+  summary_deinit(&b);
+  return status;
+}
+
+/* Sends an answer. action: answer, approve or reject; body: as in its request. Prints the result
+ * and returns the exit status. */
+static int replying_run(const struct cli_args *args, const char *action, const json_t *body) {
+  const char *socket = cli_value(args, "socket");
+  char id[STORE_ID_BYTES] = "";
+  struct store_ref ref;
+  struct err err = {0}, none = {0};
+  json_t *session = NULL;
+  cli_errors_as_json(cli_flag(args, "json"));
+  bool found = resume_options_by_person(action, args->words[0], &err) &&
+               resolve_id_session(args->words[0], cli_value(args, "logs"), socket, &ref, &err);
+  if (found)
+    store_ref_id(&ref, id);
+  bool there = found && id[0] && reply_there(args, id, action, body, &session, &none);
+  bool asks_here = found && !there && (id[0] == '\0' || none.code == ERR_NOT_FOUND) && !socket;
+  if (found && !there && !asks_here)
+    err = none;
+  bool ok = there || (asks_here && reply_here(&ref, action, body, &err));
+  int status = ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
+  json_decref(session);
+  return status;
+}
+
+/* --- the command --- */
 
 static const struct cli_option answer_options[] = {
     {"choice", 'c', "N", "answer with the N-th choice instead of TEXT", false},
@@ -77,61 +243,40 @@ static bool answer_body(const struct cli_args *args, json_t *body, struct err *e
   return true;
 }
 
-static int answer_run(int argc, char **argv) {
+static int said_run(const struct cli_command *command, int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
+  bool answers = command == &cmd_answer;
   int status;
-  if (!cli_parse(&cmd_answer, argc, argv, 1, 3, &args, &status))
-    return status;
-  json_t *body = json_object();
-  bool ok = answer_body(&args, body, &err);
-  status = ok ? replying_run(&args, "answer", body) : cli_fail("answer", &err);
-  json_decref(body);
-  return status;
-}
-
-static int verdict_run(const struct cli_command *command, int argc, char **argv) {
-  struct cli_args args;
-  struct err err = {0};
-  int status;
-  if (!cli_parse(command, argc, argv, 1, 2, &args, &status))
+  if (!cli_parse(command, argc, argv, 1, answers ? 3 : 2, &args, &status))
     return status;
   json_t *body = json_object();
   const char *movement = args.word_count > 1 ? args.words[1] : NULL;
-  bool ok = answer_common(&args, movement, body, &err) && body_text(&args, body, "reason", &err);
+  bool ok = answers && answer_body(&args, body, &err);
+  if (!answers)
+    ok = answer_common(&args, movement, body, &err) && body_text(&args, body, "reason", &err);
   status = ok ? replying_run(&args, command->name, body) : cli_fail(command->name, &err);
   json_decref(body);
   return status;
 }
 
+static int answer_run(int argc, char **argv) {
+  return said_run(&cmd_answer, argc, argv);
+}
+
 /* Returns true if the session stopped because a movement changed a protected file. That is not a
  * question: resuming it accepts the change. */
 static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
-  struct brief b;
+  struct summary b;
   struct err ignored;
-  if (!find_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), ref,
-                    &ignored) ||
-      !brief_read(&b, ref, &ignored))
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), ref,
+                          &ignored) ||
+      !summary_read(&b, ref, &ignored))
     return false;
-  bool is = brief_is_stopped(&b) && strcmp(b.stop_reason, "protected") == 0;
+  bool is = summary_is_stopped(&b) && strcmp(b.stop_reason, "protected") == 0;
   *submitted = b.submitted;
-  brief_deinit(&b);
+  summary_deinit(&b);
   return is;
-}
-
-static int approve_protected(const struct cli_args *args, struct store_ref *ref, bool submitted) {
-  const char *socket = cli_value(args, "socket");
-  char *words[8] = {(char *)"resume", ref->name};
-  int n = 2;
-  if (submitted && !cli_flag(args, "resume"))
-    words[n++] = (char *)"--daemon";
-  if (submitted && !cli_flag(args, "resume") && socket != NULL) {
-    words[n++] = (char *)"--socket";
-    words[n++] = (char *)socket;
-  }
-  if (cli_flag(args, "json"))
-    words[n++] = (char *)"--json";
-  return cmd_resume.run(n, words);
 }
 
 static int approve_run(int argc, char **argv) {
@@ -141,13 +286,25 @@ static int approve_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_approve, argc, argv, 1, 2, &args, &status))
     return status;
-  if (args.word_count == 1 && stopped_protected(&args, &ref, &submitted))
-    return approve_protected(&args, &ref, submitted);
-  return verdict_run(&cmd_approve, argc, argv);
+  if (args.word_count == 1 && stopped_protected(&args, &ref, &submitted)) {
+    const char *socket = cli_value(&args, "socket");
+    char *words[8] = {(char *)"resume", ref.name};
+    int n = 2;
+    if (submitted && !cli_flag(&args, "resume"))
+      words[n++] = (char *)"--daemon";
+    if (submitted && !cli_flag(&args, "resume") && socket != NULL) {
+      words[n++] = (char *)"--socket";
+      words[n++] = (char *)socket;
+    }
+    if (cli_flag(&args, "json"))
+      words[n++] = (char *)"--json";
+    return cmd_resume.run(n, words);
+  }
+  return said_run(&cmd_approve, argc, argv);
 }
 
 static int reject_run(int argc, char **argv) {
-  return verdict_run(&cmd_reject, argc, argv);
+  return said_run(&cmd_reject, argc, argv);
 }
 
 const struct cli_command cmd_answer = {
@@ -158,7 +315,8 @@ const struct cli_command cmd_answer = {
             "answer where several are open. segue inbox lists them. The answer, with who gave it "
             "and when, is in the session's log before this command returns. A daemon then "
             "continues the session; without one, run segue resume, or pass --resume here. If two "
-            "people answer, the second is told who came first.\n"
+            "people answer, the second is told who came first. A program that a session runs is "
+            "refused.\n"
             "Exit: 0 answered, 1 already answered, or nothing is asked or can be answered, 2 the "
             "answer does not fit the question, or there is no such session.",
     .options = answer_options,

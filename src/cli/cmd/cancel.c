@@ -1,13 +1,13 @@
 /* segue cancel: ends sessions of the daemon, or of a shared store, for good. */
 #include "base/limits.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
 #include "host/backends.h"
 #include "os/clock.h"
-#include "store/brief.h"
+#include "store/summary.h"
 #include "store/worker.h"
 
 #include <stdio.h>
@@ -48,18 +48,23 @@ static int cancel_here(const struct store_ref *ref, struct err *err) {
 }
 
 static bool is_cancelled(const struct store_ref *ref) {
-  struct brief b;
+  struct summary b;
   struct err ignored;
-  if (!brief_read(&b, ref, &ignored))
+  if (!summary_read(&b, ref, &ignored))
     return false;
-  bool over = brief_is_over(&b);
-  brief_deinit(&b);
+  bool over = summary_is_over(&b);
+  summary_deinit(&b);
   return over;
 }
 
-/* Waits for the session's owner to write the end; if the owner dies it is up to us. Returns false
- * if it did not happen in time. */
-static bool cancel_wait(const struct store_ref *ref, struct err *err) {
+static bool cancel_shared(const struct store_ref *ref, struct err *err) {
+  char state[16];
+  if (!worker_ask(ref, "cancel", state, err))
+    return false;
+  if (strcmp(state, "ended") == 0 || strcmp(state, "gone") == 0)
+    return err_set(err, ERR_INVALID, "it has ended");
+  /* Waits for the session's owner to write the end; if the owner dies it is up to us. Returns false
+   * if it did not happen in time. */
   uint64_t until = clock_mono_ms() + LIMIT_STORE_ANSWER_MS;
   while (!is_cancelled(ref)) {
     if (!store_is_owned(ref) && !is_cancelled(ref))
@@ -71,20 +76,11 @@ static bool cancel_wait(const struct store_ref *ref, struct err *err) {
   return true;
 }
 
-static bool cancel_shared(const struct store_ref *ref, struct err *err) {
-  char state[16];
-  if (!worker_ask(ref, "cancel", state, err))
-    return false;
-  if (strcmp(state, "ended") == 0 || strcmp(state, "gone") == 0)
-    return err_set(err, ERR_INVALID, "it has ended");
-  return cancel_wait(ref, err);
-}
-
 static int cancel_in_store(const struct cli_args *args, const char *word) {
   char id[STORE_ID_BYTES];
   struct store_ref ref;
   struct err err = {0};
-  if (!find_session(word, cli_store(args), NULL, &ref, &err))
+  if (!resolve_id_session(word, cli_store(args), NULL, &ref, &err))
     return cli_fail("cancel", &err);
   store_ref_id(&ref, id);
   if (!cancel_shared(&ref, &err)) {
@@ -109,9 +105,7 @@ static int cancel(const struct cli_args *args, const char *word) {
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else {
-    printf("cancelled  ");
-    cli_put_safe(stdout, session_post_id(&reply));
-    putchar('\n');
+    cli_put_line(stdout, "cancelled  ", session_post_id(&reply));
   }
   client_reply_deinit(&reply);
   return status;

@@ -21,22 +21,6 @@ struct config_row {
   const char *origin; /* default, a file, a variable; NULL: nobody set one */
 };
 
-/* Copies settings without what may be secret. Headers and queries of a backend may hold keys: their
- * names are enough. */
-static json_t *without_secrets(const json_t *value) {
-  json_t *copy = json_clone(value), *settings, *hidden;
-  const char *name, *key;
-  json_object_foreach(copy, name, settings) {
-    static const char *const secret[] = {"headers", "query"};
-    for (size_t i = 0; i < ARRAY_LEN(secret); i++) {
-      json_object_foreach(json_object_get(settings, secret[i]), key, hidden) {
-        json_object_set_new(json_object_get(settings, secret[i]), key, json_string("(hidden)"));
-      }
-    }
-  }
-  return copy;
-}
-
 static void put_config_row(json_t *list, const struct config_row *s) {
   json_array_append_new(list, json_pack("{ssss*ss*ssss*so?}", "key", s->name, "flag", s->flag,
                                         "variable", s->variable, "what", s->what, "origin",
@@ -53,7 +37,18 @@ static void put_file_keys(json_t *list, const json_t *values, const char *path) 
       s.value = json_io_string(said);
       s.origin = k->variable;
     } else if (value != NULL) {
-      s.value = without_secrets(value);
+      /* Headers and queries of a backend may hold keys: their names are enough. */
+      json_t *copy = json_clone(value), *settings, *hidden;
+      const char *name, *key;
+      json_object_foreach(copy, name, settings) {
+        static const char *const secret[] = {"headers", "query"};
+        for (size_t i = 0; i < ARRAY_LEN(secret); i++) {
+          json_object_foreach(json_object_get(settings, secret[i]), key, hidden) {
+            json_object_set_new(json_object_get(settings, secret[i]), key, json_string("(hidden)"));
+          }
+        }
+      }
+      s.value = copy;
       s.origin = path;
     } else if (k->value != NULL) {
       s.value = json_string(k->value);
@@ -96,20 +91,6 @@ static void put_places(json_t *list) {
   put_config_row(list, &s);
 }
 
-static void print_config_row(const json_t *s) {
-  const json_t *value = json_object_get(s, "value");
-  const char *origin = json_string_value(json_object_get(s, "origin"));
-  bool is_plain = json_is_string(value) || json_is_null(value);
-  char *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
-  const char *shown = text ? text : json_string_value(value);
-  struct buf safe = {0};
-  buf_safe(&safe, str_from(shown ? shown : "-"), false);
-  printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
-         origin ? origin : "not set");
-  buf_deinit(&safe);
-  free(text);
-}
-
 static int config_run(int argc, char **argv) {
   struct cli_args args;
   struct config config;
@@ -135,11 +116,21 @@ static int config_run(int argc, char **argv) {
   size_t i;
   const json_t *s;
   if (cli_flag(&args, "json")) {
-    json_t *object = json_pack("{ss*sO}", "file", path[0] ? path : NULL, "settings", list);
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(json_pack("{ss*sO}", "file", path[0] ? path : NULL, "settings", list));
   } else {
-    json_array_foreach(list, i, s) print_config_row(s);
+    json_array_foreach(list, i, s) {
+      const json_t *value = json_object_get(s, "value");
+      const char *origin = json_string_value(json_object_get(s, "origin"));
+      bool is_plain = json_is_string(value) || json_is_null(value);
+      char *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+      const char *shown = text ? text : json_string_value(value);
+      struct buf safe = {0};
+      buf_safe(&safe, str_from(shown ? shown : "-"), false);
+      printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
+             origin ? origin : "not set");
+      buf_deinit(&safe);
+      free(text);
+    }
   }
   json_decref(values);
   json_decref(list);

@@ -1,18 +1,21 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
-#include "cli/doctor.h"
 #include "base/log.h"
+#include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
-#include "cli/program.h"
 #include "host/backends.h"
-#include "host/day_book.h"
+#include "host/config.h"
+#include "host/daily_usage.h"
 #include "host/overrides.h"
 #include "host/paths.h"
-#include "host/sandbox.h"
+#include "host/sandbox_config.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
+#include "provider/agent/agent.h"
+#include "provider/agent/project_files.h"
+#include "provider/probe.h"
+#include "provider/registry.h"
 
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +23,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"all", 'a', NULL, "show each backend in full, including those that are not installed", false},
-    {"json", 'j', NULL, "print one JSON object", false},
-    {"quick", 'q', NULL, "start no programs, so show no versions", false},
-    {0},
-};
-
 enum { DOCTOR_INDENT = 9, ENGINE_WAIT_S = 10 };
+
+enum finding_kind { FINDING_OK, FINDING_NOTE, FINDING_PROBLEM };
+
+struct doctor_report {
+  json_t *findings;
+  bool json, colours;
+  size_t problems;
+};
 
 /* Prints a text in lines that fit, indented by that many columns. */
 static void doctor_put(struct str text, size_t indent) {
@@ -39,8 +43,10 @@ static void doctor_put(struct str text, size_t indent) {
   buf_deinit(&lines);
 }
 
-void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *what,
-                 const char *text, const char *remedy) {
+/* Adds a finding and prints it, unless everything is printed as JSON. remedy: what to do, or
+ * NULL. */
+static void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *what,
+                        const char *text, const char *remedy) {
   static const char *const names[] = {"ok", "note", "problem"};
   static const enum colour colours[] = {COLOUR_GREEN, COLOUR_DIM, COLOUR_RED};
   r->problems += kind == FINDING_PROBLEM;
@@ -62,6 +68,181 @@ void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *wh
   buf_deinit(&said);
 }
 
+/* --- backends --- */
+
+/* Checks one provider. `asked_for` says that the command named it. `agent` says how to install the
+ * agent whose name a model API has taken here, or is NULL. */
+static void look_at_provider(struct doctor_report *r, const struct provider *provider,
+                             const struct backend_probe *p, bool asked_for, const char *wanted,
+                             const char *agent) {
+  const char *name = provider->capability.name;
+  bool is_wanted = wanted != NULL && strcmp(wanted, name) == 0;
+  char what[160], text[1200], remedy[800];
+  print_into(what, sizeof what, "provider %s", name);
+  if (p->state != PROBE_NO) {
+    print_into(text, sizeof text, "%s%s%s%s%s", p->has_program ? "installed" : p->kind,
+               p->version[0] ? ", version " : "", p->version, p->login[0] ? ", " : "", p->login);
+    doctor_find(r, FINDING_OK, what, text, NULL);
+    return;
+  }
+  print_into(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
+  print_into(remedy, sizeof remedy, "%s%s%s", p->remedy,
+             agent ? "; or install the agent of that name: " : "", agent ? agent : "");
+  doctor_find(
+      r, asked_for || is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE,
+      what, text, remedy);
+}
+
+/* Reports a provider whose calls would be refused in this folder. */
+static void look_at_project(struct doctor_report *r, const struct provider *provider,
+                            const char *wanted) {
+  const struct profile *profile = provider_profile(provider);
+  const char *name = provider->capability.name;
+  enum transport transport;
+  char what[160], here[PATHS_BYTES];
+  struct err err;
+  if (profile == NULL || !agent_transport(profile, provider->settings, &transport, &err) ||
+      getcwd(here, sizeof here) == NULL ||
+      project_files_check(profile, transport, provider->settings, here, &err))
+    return;
+  print_into(what, sizeof what, "provider %s in this folder", name);
+  doctor_find(r, wanted != NULL && strcmp(wanted, name) == 0 ? FINDING_PROBLEM : FINDING_NOTE, what,
+              err.text, NULL);
+}
+
+/* Reports which of readonly, edit and full the provider does not enforce. */
+static void look_at_permissions(struct doctor_report *r, const struct provider *provider) {
+  char what[160];
+  for (int i = 0; i < PERMISSION_COUNT && provider_profile(provider) != NULL; i++) {
+    struct buf gap = {0};
+    if (capability_gap(&provider->capability, (enum permission)i, true, &gap)) {
+      print_into(what, sizeof what, "provider %s, permission %s", provider->capability.name,
+                 permission_name((enum permission)i));
+      doctor_find(r, FINDING_NOTE, what, buf_c(&gap), NULL);
+    }
+    buf_deinit(&gap);
+  }
+}
+
+static const char *agent_besides(const struct provider_registry *registry,
+                                 const struct provider *provider) {
+  const struct profile *profile = backends_profile(registry, provider->capability.name);
+  bool besides = profile != NULL && provider_profile(provider) == NULL;
+  return besides ? json_string_value(json_object_get(profile->keys, "install")) : NULL;
+}
+
+/* Prints one line of names for each kind of absent backend that nobody asked for. */
+static void doctor_put_absent(struct doctor_report *r, const struct provider_registry *registry,
+                              const struct backend_probe *probes, const bool *listed) {
+  static const char *const whats[] = {
+      [ABSENCE_PROGRAM] = "agents that are not installed",
+      [ABSENCE_SETTING] = "agents whose program you have to name",
+      [ABSENCE_KEY] = "model APIs without a key",
+      [ABSENCE_SERVER] = "model servers that do not answer",
+  };
+  bool any = false;
+  for (size_t kind = ABSENCE_PROGRAM; kind < ARRAY_LEN(whats); kind++) {
+    struct buf names = {0};
+    const struct provider *p;
+    for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++)
+      if (listed[i] && probes[i].absence == kind)
+        buf_printf(&names, "%s%s", names.n > 0 ? ", " : "", p->capability.name);
+    if (names.n > 0)
+      doctor_find(r, FINDING_NOTE, whats[kind], buf_c(&names), NULL);
+    any = any || names.n > 0;
+    buf_deinit(&names);
+  }
+  if (any)
+    printf("         -> segue doctor NAME explains how to set one up\n");
+}
+
+/* Takes the backends that the words name, or all without words. Returns false if a word names
+ * none. */
+static bool doctor_take_words(const struct provider_registry *registry, const struct cli_args *args,
+                              bool *taken, size_t count) {
+  struct err err;
+  for (size_t i = 0; i < count; i++)
+    taken[i] = args->word_count == 0;
+  for (size_t w = 0; w < args->word_count; w++) {
+    size_t i = 0;
+    while (i < count && strcmp(registry_at(registry, i)->capability.name, args->words[w]) != 0)
+      i++;
+    if (i == count) {
+      (void)registry_unknown(registry, str_from(args->words[w]), &err);
+      (void)cli_fail(args->command->name, &err);
+      return false;
+    }
+    taken[i] = true;
+  }
+  return true;
+}
+
+static size_t doctor_tell_each(struct doctor_report *r, const struct provider_registry *registry,
+                               const struct config *user, const struct backend_probe *probes,
+                               const bool *taken, const bool *listed, bool named) {
+  const char *wanted = user->provider;
+  const struct provider *p;
+  size_t usable = 0;
+  for (int pass = 0; pass < 2; pass++) /* first what is installed or was named */
+    for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
+      bool first = probes[i].state != PROBE_NO ||
+                   (wanted != NULL && strcmp(wanted, p->capability.name) == 0);
+      if (!taken[i] || listed[i] || first != (pass == 0))
+        continue;
+      look_at_provider(r, p, &probes[i], named, wanted, agent_besides(registry, p));
+      if (probes[i].state != PROBE_NO) {
+        look_at_project(r, p, wanted);
+        look_at_permissions(r, p);
+      }
+      usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
+    }
+  return usable;
+}
+
+/* Reports the backends named in `args`, or all of them. Backends that are here, that the user's
+ * configuration names, or that can be repaired get a section each; the absent ones share a line of
+ * names, unless --all or JSON is wanted. False: there is no such backend, and a message was
+ * printed. */
+static bool doctor_providers(struct doctor_report *r, const struct provider_registry *registry,
+                             const struct config *user, const struct cli_args *args) {
+  size_t count = 0;
+  while (registry_at(registry, count) != NULL)
+    count++;
+  bool *taken = xcalloc(count + 1, sizeof *taken), *listed = xcalloc(count + 1, sizeof *listed);
+  bool ok = doctor_take_words(registry, args, taken, count), named = args->word_count > 0;
+  if (ok) {
+    bool quick = cli_flag(args, "quick"), short_form = !named && !r->json && !cli_flag(args, "all");
+    struct backend_probe *probes = quick ? probe_all(registry, false) : probe_some(registry, taken);
+    for (size_t i = 0; i < count && short_form; i++) {
+      const char *name = registry_at(registry, i)->capability.name;
+      listed[i] = probes[i].absence != ABSENCE_NONE &&
+                  json_object_get(user->providers, name) == NULL &&
+                  (user->provider == NULL || strcmp(user->provider, name) != 0);
+    }
+    size_t usable = doctor_tell_each(r, registry, user, probes, taken, listed, named);
+    doctor_put_absent(r, registry, probes, listed);
+    if (user->provider != NULL && registry_find(registry, str_from(user->provider)) == NULL)
+      doctor_find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that does not exist",
+                  "segue providers lists the backends");
+    if (usable == 0 && !named)
+      doctor_find(r, FINDING_PROBLEM, "providers", "no agent or API can be used here",
+                  "install one of the agents above, or give an API its key");
+    free(probes);
+  }
+  free(taken);
+  free(listed);
+  return ok;
+}
+
+/* --- the command --- */
+
+static const struct cli_option options[] = {
+    {"all", 'a', NULL, "show each backend in full, including those that are not installed", false},
+    {"json", 'j', NULL, "print one JSON object", false},
+    {"quick", 'q', NULL, "start no programs, so show no versions", false},
+    {0},
+};
+
 static void look_at_logs(struct doctor_report *r) {
   char dir[PATHS_BYTES];
   struct err err;
@@ -80,16 +261,6 @@ static void look_at_logs(struct doctor_report *r) {
         "the folder is not writable: change its permissions, or set SEGUE_LOGS to another one");
   else
     doctor_find(r, FINDING_OK, "logs", dir, NULL);
-}
-
-/* Looks for the shim, under which every agent runs, where the process table looks for it. */
-static void look_at_shim(struct doctor_report *r) {
-  char path[PATHS_BYTES];
-  struct err err;
-  if (process_find_shim(path, sizeof path, &err))
-    doctor_find(r, FINDING_OK, "shim", path, NULL);
-  else
-    doctor_find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
 }
 
 static bool is_docker(const char *engine) {
@@ -148,12 +319,11 @@ static void look_at_sandbox(struct doctor_report *r, const struct config *user, 
   const bool off = strcmp(level, "off") == 0;
   char text[400];
   int version = sandbox_held_version();
-  (void)snprintf(text, sizeof text,
-                 "agents run with %s%s%s (Landlock %d: files%s%s%s); limits by %s", level,
-                 by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
-                 version >= 6 ? ", signals, abstract sockets" : "",
-                 version < 3 ? "; a file that must not be written can still be truncated" : "",
-                 json_string_value(json_object_get(sandbox, "limits_by")));
+  print_into(text, sizeof text, "agents run with %s%s%s (Landlock %d: files%s%s%s); limits by %s",
+             level, by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
+             version >= 6 ? ", signals, abstract sockets" : "",
+             version < 3 ? "; a file that must not be written can still be truncated" : "",
+             json_string_value(json_object_get(sandbox, "limits_by")));
   char place[256];
   const char *no = sandbox_bwrap_why_not(place, sizeof place);
   if (no == NULL)
@@ -181,9 +351,9 @@ static void file_problem(struct doctor_report *r, const char *what, const struct
                          const char *remedy) {
   char text[1100];
   if (err->file[0] != '\0')
-    (void)snprintf(text, sizeof text, "%s:%d:%d: %s", err->file, err->line, err->column, err->text);
+    print_into(text, sizeof text, "%s:%d:%d: %s", err->file, err->line, err->column, err->text);
   else
-    (void)snprintf(text, sizeof text, "%s", err->text);
+    print_into(text, sizeof text, "%s", err->text);
   doctor_find(r, FINDING_PROBLEM, what, text, remedy);
 }
 
@@ -192,10 +362,9 @@ static void look_at_configuration(struct doctor_report *r) {
   struct err err;
   if (!paths_config(dir, &err))
     return;
-  (void)snprintf(path, sizeof path, "%s/config.yaml", dir);
+  print_into(path, sizeof path, "%s/config.yaml", dir);
   bool is_there = access(path, F_OK) == 0;
-  (void)snprintf(text, sizeof text, "%s%s", path,
-                 is_there ? "" : " (does not exist; none is needed)");
+  print_into(text, sizeof text, "%s%s", path, is_there ? "" : " (does not exist; none is needed)");
   doctor_find(r, FINDING_OK, "configuration", text, NULL);
 }
 
@@ -204,12 +373,12 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
   static const char *const until =
       "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "
       "them tomorrow";
-  struct day_book book;
+  struct daily_usage book;
   size_t i;
   json_t *one;
-  day_book_init(&book);
-  json_t *day = day_book_json(&book, day_set_of(registry));
-  day_book_deinit(&book);
+  daily_usage_init(&book);
+  json_t *day = daily_usage_json(&book, day_set_of(registry));
+  daily_usage_deinit(&book);
   json_array_foreach(day, i, one) {
     struct buf text = {0};
     bool over = json_number_value(json_object_get(one, "used")) >=
@@ -228,7 +397,7 @@ static void look_at_linger(struct doctor_report *r) {
   char path[PATHS_BYTES];
   if (access("/run/systemd/system", F_OK) != 0 || user == NULL || getuid() == 0)
     return;
-  (void)snprintf(path, sizeof path, "/var/lib/systemd/linger/%.200s", user->pw_name);
+  print_into(path, sizeof path, "/var/lib/systemd/linger/%.200s", user->pw_name);
   if (access(path, F_OK) == 0)
     doctor_find(r, FINDING_OK, "services", "your services run without a login, and after a reboot",
                 NULL);
@@ -237,15 +406,6 @@ static void look_at_linger(struct doctor_report *r) {
                 "your daemons and timers end when you log out, and after a reboot they wait until "
                 "you log in",
                 "loginctl enable-linger");
-}
-
-static void look_at_overrides(struct doctor_report *r) {
-  struct err_list warnings = {0};
-  overrides_check(&warnings);
-  for (size_t i = 0; i < warnings.count; i++)
-    doctor_find(r, FINDING_PROBLEM, "prompts", warnings.items[i].text,
-                "rename the file, or remove it");
-  err_list_deinit(&warnings);
 }
 
 static int doctor_run(int argc, char **argv) {
@@ -259,9 +419,20 @@ static int doctor_run(int argc, char **argv) {
   struct doctor_report r = {
       .findings = json_array(), .json = cli_flag(&args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);
-  look_at_shim(&r);
+  /* Every agent runs under the shim, which is looked for where the process table looks. */
+  char path[PATHS_BYTES];
+  struct err missing;
+  if (process_find_shim(path, sizeof path, &missing))
+    doctor_find(&r, FINDING_OK, "shim", path, NULL);
+  else
+    doctor_find(&r, FINDING_PROBLEM, "shim", missing.text, "install segue again");
   look_at_linger(&r);
-  look_at_overrides(&r);
+  struct err_list warnings = {0};
+  overrides_check(&warnings);
+  for (size_t i = 0; i < warnings.count; i++)
+    doctor_find(&r, FINDING_PROBLEM, "prompts", warnings.items[i].text,
+                "rename the file, or remove it");
+  err_list_deinit(&warnings);
   if (!config_load(&user, &err)) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {

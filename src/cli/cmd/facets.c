@@ -1,9 +1,9 @@
 /* segue facets: lists the facets that workflows can name, and what shadows what. */
+#include "workflow/facets.h"
 #include "base/arena.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/paths.h"
-#include "workflow/facets_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,17 +18,19 @@ static const struct cli_option options[] = {
 static bool beside_workflow(struct facets *f, struct arena *arena, const char *word,
                             const char *cwd, struct err *err) {
   char found[PATHS_BYTES];
-  const char *path = paths_workflow(word, cwd, found) ? found : word;
+  const char *path = paths_workflow(word, cwd, found, err);
+  if (path == NULL)
+    return false;
   const char *slash = strrchr(path, '/');
   FILE *file = fopen(path, "r");
   if (file == NULL)
-    return err_set(err, ERR_USAGE, "there is no file %.300s, and no workflow of that name", word);
+    return err_set(err, ERR_USAGE, "there is no file %.300s", word);
   fclose(file);
   f->folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
   f->above = facets_above(arena, f->folder);
   if (f->above != NULL) {
     char facets[PATHS_BYTES];
-    (void)snprintf(facets, sizeof facets, "%s/facets", f->above);
+    print_into(facets, sizeof facets, "%s/facets", f->above);
     f->above_facets = arena_strdup(arena, facets);
   }
   return true;
@@ -71,7 +73,7 @@ static int facets_run(int argc, char **argv) {
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
   if (paths_config(config, &err))
-    (void)snprintf(user, sizeof user, "%s/facets", config);
+    print_into(user, sizeof user, "%s/facets", config);
   struct facets facets = {.project = project[0] ? project : NULL,
                           .home = home[0] ? home : NULL,
                           .user = user[0] ? user : NULL};

@@ -2,17 +2,15 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
-#include "cli/find.h"
-#include "cli/forge/task.h"
+#include "cli/forge/forge.h"
 #include "cli/forking.h"
-#include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/session_post.h"
-#include "cli/trees/trees.h"
+#include "cli/trees/session_trees.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
@@ -77,13 +75,14 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
   struct trees t = {0};
   struct err why;
   if (word != NULL) {
-    if (!find_session(word, cli_value(args, "logs"), NULL, ref, err) || !trees_read(&t, ref, err))
+    if (!resolve_id_session(word, cli_value(args, "logs"), NULL, ref, err) ||
+        !trees_read(&t, ref, err))
       return false;
     const struct tree_item *own = trees_own(&t, err);
     bool is = own != NULL && strcmp(own->branch, branch) == 0;
     if (own != NULL && !is)
-      (void)err_set(err, ERR_USAGE, "the pull request is of branch %.200s, the session's is %.200s",
-                    branch, own->branch);
+      err_set(err, ERR_USAGE, "the pull request is of branch %.200s, the session's is %.200s",
+              branch, own->branch);
     trees_deinit(&t);
     return is;
   }
@@ -131,7 +130,7 @@ static int fork_here(const struct cli_args *args, json_t *body) {
   if (cli_value(args, "pr") != NULL)
     ok = take_pull_request(args, &w, &ref, &got, &err);
   else
-    ok = find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err);
+    ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err);
   int status = ok ? forking_run(&w) : cli_fail("fork", &err);
   forge_task_deinit(&got);
   return status;
@@ -145,14 +144,13 @@ static int fork_run(int argc, char **argv) {
     return status;
   bool there = cli_flag(&args, "daemon"), pr = cli_value(&args, "pr") != NULL;
   if (pr && there)
-    (void)err_set(&err, ERR_USAGE,
-                  "--pr only works for a fork in this terminal: leave out --daemon");
+    err_set(&err, ERR_USAGE, "--pr only works for a fork in this terminal: leave out --daemon");
   else if (!pr && args.word_count == 0)
-    (void)err_set(&err, ERR_USAGE, "name the session, or give --pr N");
+    err_set(&err, ERR_USAGE, "name the session, or give --pr N");
   if (err.code != ERR_NONE)
     return cli_fail("fork", &err);
   if (!there && cli_value(&args, "socket")) {
-    (void)err_set(&err, ERR_USAGE, "--socket needs --daemon");
+    err_set(&err, ERR_USAGE, "--socket needs --daemon");
     return cli_fail("fork", &err);
   }
   json_t *body = fork_body(&args, &err);

@@ -1,9 +1,9 @@
 /* segue graph: draws a workflow, and what a session took of it. */
 #include "audit/graph.h"
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/setup.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static const struct cli_option options[] = {
 static struct workflow *graph_workflow_of(const json_t *record, struct err *err) {
   json_t *doc = json_object_get(record, "workflow");
   if (!json_is_object(doc)) {
-    (void)err_set(err, ERR_INVALID, "the log has no workflow");
+    err_set(err, ERR_INVALID, "the log has no workflow");
     return NULL;
   }
   return workflow_build(doc, err);
@@ -33,16 +33,16 @@ static struct workflow *graph_workflow_of(const json_t *record, struct err *err)
 static bool graph_session(const struct cli_args *args, struct workflow *workflow,
                           struct graph **graph, struct err *err) {
   struct store_ref ref;
-  struct book book;
+  struct verified_reader book;
   json_t *record;
   bool ok = true;
-  if (!find_session(cli_value(args, "session"), cli_value(args, "logs"), cli_value(args, "socket"),
-                    &ref, err) ||
-      !book_open(&book, &ref, false, err))
+  if (!resolve_id_session(cli_value(args, "session"), cli_value(args, "logs"),
+                          cli_value(args, "socket"), &ref, err) ||
+      !verified_open(&book, &ref, false, err))
     return false;
   if (workflow != NULL)
     *graph = graph_new(workflow);
-  while (ok && (record = book_next(&book)) != NULL) {
+  while (ok && (record = verified_next(&book)) != NULL) {
     if (*graph == NULL) {
       struct workflow *own = graph_workflow_of(record, err);
       ok = own != NULL;
@@ -53,12 +53,12 @@ static bool graph_session(const struct cli_args *args, struct workflow *workflow
       graph_feed(*graph, record);
     json_decref(record);
   }
-  if (ok && book.state == BOOK_DAMAGED)
+  if (ok && book.state == VERIFIED_DAMAGED)
     ok = err_set(err, ERR_INVALID, "the log is damaged at record %llu: %s",
                  (unsigned long long)book.records + 1, book.damage.text);
   if (ok && *graph == NULL)
     ok = err_set(err, ERR_NOT_FOUND, "the log has no records");
-  book_close(&book);
+  verified_close(&book);
   return ok;
 }
 
@@ -66,8 +66,7 @@ static void graph_print(const struct cli_args *args, const struct graph *graph, 
   struct buf out = {0};
   if (cli_flag(args, "json")) {
     json_t *object = graph_json(graph);
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(object);
     return;
   }
   if (mermaid)
@@ -96,9 +95,9 @@ static int graph_run(int argc, char **argv) {
   bool mermaid = format != NULL && strcmp(format, "mermaid") == 0;
   cli_errors_as_json(cli_flag(&args, "json"));
   if (format != NULL && !mermaid && strcmp(format, "ascii") != 0)
-    (void)err_set(&err, ERR_USAGE, "--format %.40s: write ascii or mermaid", format);
+    err_set(&err, ERR_USAGE, "--format %.40s: write ascii or mermaid", format);
   else if (args.word_count == 0 && session == NULL)
-    (void)err_set(&err, ERR_USAGE, "name a workflow file, or a session with --session ID");
+    err_set(&err, ERR_USAGE, "name a workflow file, or a session with --session ID");
   if (err.text[0] != '\0')
     return cli_fail("graph", &err);
   if (!setup_flags(&setup, &args, &status) ||

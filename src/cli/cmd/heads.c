@@ -14,12 +14,6 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* Prints a head. Takes the object. */
-static void print_head(json_t *object) {
-  json_io_print(object, JSON_IO_COMPACT);
-  json_decref(object);
-}
-
 static int heads_run(int argc, char **argv) {
   struct cli_args args;
   struct store store;
@@ -35,8 +29,8 @@ static int heads_run(int argc, char **argv) {
   if (!heads_load(&heads, &store, NULL, &err))
     return cli_fail("heads", &err);
   if (heads.end.damaged) {
-    (void)err_set(&err, ERR_CORRUPT, "the ledger is damaged at entry %llu: segue verify %s",
-                  (unsigned long long)heads.end.entries + 1, where);
+    err_set(&err, ERR_CORRUPT, "the ledger is damaged at entry %llu: segue verify %s",
+            (unsigned long long)heads.end.entries + 1, where);
     heads_deinit(&heads);
     return cli_fail("heads", &err);
   }
@@ -44,10 +38,11 @@ static int heads_run(int argc, char **argv) {
     const struct ledger_entry *entry = &heads.items[i];
     bool last = i + 1 == heads.count || strcmp(entry[1].session, entry->session) != 0;
     if (last && entry->kind != LEDGER_REMOVED)
-      print_head(json_pack("{ss sI ss}", "session", entry->session, "seq", (json_int_t)entry->seq,
-                           "hash", entry->hash));
+      json_io_put(json_pack("{ss sI ss}", "session", entry->session, "seq", (json_int_t)entry->seq,
+                            "hash", entry->hash));
   }
-  print_head(json_pack("{sI ss}", "ledger", (json_int_t)heads.end.entries, "hash", heads.end.hash));
+  json_io_put(
+      json_pack("{sI ss}", "ledger", (json_int_t)heads.end.entries, "hash", heads.end.hash));
   heads_deinit(&heads);
   return STATUS_COMPLETE;
 }

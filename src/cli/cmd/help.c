@@ -1,7 +1,6 @@
 /* segue help: lists the commands, or shows the help of one. */
 #include "cli/cli.h"
 #include "cli/help_key.h"
-#include "cli/manual.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,19 +101,6 @@ static void print_summary(const struct cli_command *command) {
   buf_deinit(&line);
 }
 
-static void print_group(size_t g) {
-  bool is_first = true;
-  for (size_t i = 0; help_groups[g].names[i]; i++) {
-    const struct cli_command *command = cli_find(help_groups[g].names[i]);
-    if (command == NULL)
-      continue;
-    if (is_first)
-      printf("\n%s\n", help_groups[g].title);
-    is_first = false;
-    print_summary(command);
-  }
-}
-
 static void print_wrapped(const char *text) {
   struct buf out = {0};
   cli_wrap_help(&out, text, cli_help_columns());
@@ -125,8 +111,18 @@ static void print_wrapped(const char *text) {
 static void first_page(void) {
   print_wrapped("usage: segue COMMAND [arguments]\nRuns coding agents through workflows, judges "
                 "where to go next, and keeps the proof.");
-  for (size_t g = 0; g < ARRAY_LEN(help_groups); g++)
-    print_group(g);
+  for (size_t g = 0; g < ARRAY_LEN(help_groups); g++) {
+    bool is_first = true;
+    for (size_t i = 0; help_groups[g].names[i]; i++) {
+      const struct cli_command *command = cli_find(help_groups[g].names[i]);
+      if (command == NULL)
+        continue;
+      if (is_first)
+        printf("\n%s\n", help_groups[g].title);
+      is_first = false;
+      print_summary(command);
+    }
+  }
   bool more = false;
   for (size_t i = 0; cli_commands[i]; i++) {
     if (cli_commands[i]->hidden || is_grouped(cli_commands[i]->name))

@@ -1,9 +1,8 @@
 /* segue inbox: lists what is waiting for people. */
 #include "store/inbox.h"
-#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
-#include "cli/trees/trees.h"
+#include "cli/trees/session_trees.h"
 #include "daemon/client.h"
 #include "host/paths.h"
 
@@ -118,25 +117,6 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
   buf_deinit(&diff);
 }
 
-static void inbox_put_diff(const json_t *item) {
-  inbox_put_text(str_from(inbox_word(item, "diff")));
-  if (json_is_true(json_object_get(item, "diff_cut")))
-    printf("    ... and more than can be shown here\n");
-}
-
-/* Shows what the session used so far, where its log says so. */
-static void put_spent(const json_t *item) {
-  const json_t *spent = json_object_get(item, "spent");
-  const json_t *cost = json_object_get(spent, "cost");
-  json_int_t calls = json_integer_value(json_object_get(spent, "calls"));
-  if (spent == NULL || calls == 0)
-    return;
-  printf("    so far: %" JSON_INTEGER_FORMAT " call%s", calls, calls == 1 ? "" : "s");
-  if (json_is_number(cost))
-    printf(", $%.4f", json_number_value(cost));
-  putchar('\n');
-}
-
 static void inbox_put_item(const json_t *item) {
   const char *until = inbox_word(item, "until"), *kind = inbox_word(item, "kind");
   bool approves = strcmp(kind, "approve") == 0;
@@ -158,10 +138,20 @@ static void inbox_put_item(const json_t *item) {
   inbox_put_text(str_from(inbox_word(item, "text")));
   put_runs(item);
   inbox_put_files(json_object_get(item, "files"));
-  inbox_put_diff(item);
+  inbox_put_text(str_from(inbox_word(item, "diff")));
+  if (json_is_true(json_object_get(item, "diff_cut")))
+    printf("    ... and more than can be shown here\n");
   inbox_put_list("choices: ", json_object_get(item, "choices"), true);
   inbox_put_list("then: ", json_object_get(item, "blocks"), false);
-  put_spent(item);
+  const json_t *spent = json_object_get(item, "spent");
+  const json_t *cost = json_object_get(spent, "cost");
+  json_int_t calls = json_integer_value(json_object_get(spent, "calls"));
+  if (spent != NULL && calls != 0) {
+    printf("    so far: %" JSON_INTEGER_FORMAT " call%s", calls, calls == 1 ? "" : "s");
+    if (json_is_number(cost))
+      printf(", $%.4f", json_number_value(cost));
+    putchar('\n');
+  }
   printf("    segue %s ", approves ? "approve|reject" : "answer");
   cli_put_safe(stdout, inbox_word(item, "id"));
   putchar(' ');
@@ -187,7 +177,7 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   if (!paths_logs(logs, where, err))
     return NULL;
   store_at(&store, where);
-  return inbox_list(&store, NULL, NULL, NULL, err);
+  return inbox_list(&store, NULL, NULL, err);
 }
 
 static int inbox_run(int argc, char **argv) {

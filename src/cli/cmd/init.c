@@ -81,9 +81,9 @@ static bool put_starter(struct init *init, const struct resource *r, struct err 
   struct buf text = {0};
   char path[256];
   if (slash == NULL)
-    (void)snprintf(path, sizeof path, "workflows/%s.yaml", init->name);
+    print_into(path, sizeof path, "workflows/%s.yaml", init->name);
   else
-    (void)snprintf(path, sizeof path, "facets/%s", rest);
+    print_into(path, sizeof path, "facets/%s", rest);
   init_fill_in((struct str){r->p, r->n}, init->name, &text);
   bool ok = init_put_file(init, path, buf_view(&text), slash == NULL, err);
   buf_deinit(&text);
@@ -112,7 +112,7 @@ static bool init_write(struct init *init, const char *cwd, struct err *err) {
     BUG("the starter is not compiled in");
   if (!init_make_folders(cwd, err))
     return false;
-  (void)snprintf(path, sizeof path, "%s/.segue", cwd);
+  print_into(path, sizeof path, "%s/.segue", cwd);
   init->folder = fs_open_folder(path);
   if (init->folder < 0)
     return err_set_errno(err, errno, "cannot open %s", path);
@@ -124,21 +124,6 @@ static bool init_write(struct init *init, const char *cwd, struct err *err) {
       ok = put_starter(init, r, err);
   close(init->folder);
   return ok;
-}
-
-static void init_print(const struct init *init) {
-  size_t i;
-  const json_t *path;
-  json_array_foreach(init->written, i, path) {
-    printf("wrote  %s\n", json_string_value(path));
-  }
-  json_array_foreach(init->kept, i, path) {
-    printf("kept   %s\n", json_string_value(path));
-  }
-  printf("\nnext:\n  segue lint %s\n  segue plan %s --input 'check=make test' --task 'Fix the "
-         "first failing test'\n  segue run %s --input 'check=make test' --task 'Fix the first "
-         "failing test'\n",
-         init->name, init->name, init->name);
 }
 
 static int init_run(int argc, char **argv) {
@@ -159,12 +144,21 @@ static int init_run(int argc, char **argv) {
                     init.name);
   ok = ok && init_write(&init, cwd ? cwd : ".", &err);
   if (ok && json) {
-    json_t *all =
-        json_pack("{ss sO sO}", "workflow", init.name, "written", init.written, "kept", init.kept);
-    json_io_print(all, JSON_IO_COMPACT);
-    json_decref(all);
+    json_io_put(
+        json_pack("{ss sO sO}", "workflow", init.name, "written", init.written, "kept", init.kept));
   } else if (ok) {
-    init_print(&init);
+    size_t i;
+    const json_t *path;
+    json_array_foreach(init.written, i, path) {
+      printf("wrote  %s\n", json_string_value(path));
+    }
+    json_array_foreach(init.kept, i, path) {
+      printf("kept   %s\n", json_string_value(path));
+    }
+    printf("\nnext:\n  segue lint %s\n  segue plan %s --input 'check=make test' --task 'Fix the "
+           "first failing test'\n  segue run %s --input 'check=make test' --task 'Fix the first "
+           "failing test'\n",
+           init.name, init.name, init.name);
   }
   json_decref(init.written);
   json_decref(init.kept);

@@ -7,7 +7,7 @@
 #include "cli/setup.h"
 #include "format/json_write.h"
 #include "host/paths.h"
-#include "host/solo.h"
+#include "host/single_session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
 };
 
 struct judging {
-  struct solo *solo;
+  struct single_session *solo;
   json_t *judgment; /* the record */
   json_t *stop;     /* session_stop or session_end */
 };
@@ -44,9 +44,7 @@ static void judge_on_record(void *ctx, const struct record *record, struct str l
 
 /* Prints an error, which may hold a provider's words. */
 static void judge_complain(const char *message) {
-  fputs("segue judge: ", stderr);
-  cli_put_safe(stderr, message);
-  fputc('\n', stderr);
+  cli_put_line(stderr, "segue judge: ", message);
 }
 
 static void judge_on_trouble(void *ctx, const char *message) {
@@ -57,7 +55,7 @@ static void judge_on_trouble(void *ctx, const char *message) {
 static void judge_on_finished(void *ctx, struct session *s) {
   struct judging *j = ctx;
   (void)s;
-  solo_finished(j->solo);
+  single_session_finished(j->solo);
 }
 
 static bool read_stages(const char *list, json_t *judge, struct err *err) {
@@ -88,7 +86,7 @@ static void name_the_rule(struct err *err) {
   struct err raw = *err;
   int index, n = 0;
   if (sscanf(raw.text, "movements[0].rules[%d].condition: %n", &index, &n) == 1 && n > 0)
-    (void)err_set(err, ERR_USAGE, "--rule %d: %s", index + 1, raw.text + n);
+    err_set(err, ERR_USAGE, "--rule %d: %s", index + 1, raw.text + n);
 }
 
 static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
@@ -203,13 +201,13 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
                       struct err *err) {
   static const struct watcher watcher = {
       .record = judge_on_record, .trouble = judge_on_trouble, .finished = judge_on_finished};
-  struct solo solo;
+  struct single_session solo;
   struct judging j = {.solo = &solo};
   char dir[PATHS_BYTES];
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
   if ((logs && !paths_logs(logs, dir, err)) ||
-      !solo_init(&solo, logs ? dir : NULL, setup->registry, err)) {
+      !single_session_init(&solo, logs ? dir : NULL, setup->registry, err)) {
     (void)cli_fail("judge", err);
     return STATUS_FAILED;
   }
@@ -223,7 +221,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
     (void)cli_fail("judge", err);
   } else {
     host_answer(s, text);
-    int signals = solo_run(&solo, NULL, NULL);
+    int signals = single_session_run(&solo, NULL, NULL);
     if (session_broken(s) != NULL) {
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
@@ -247,7 +245,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
         print_judgment(&j, cli_colours(STDOUT_FILENO));
     }
   }
-  solo_deinit(&solo);
+  single_session_deinit(&solo);
   json_decref(j.judgment);
   json_decref(j.stop);
   return status;

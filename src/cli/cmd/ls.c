@@ -1,20 +1,19 @@
 /* segue ls: lists sessions, from a daemon or from the log folder. */
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "host/paths.h"
 #include "os/clock.h"
-#include "store/brief.h"
 #include "store/copy.h"
+#include "store/filter.h"
 #include "store/heads.h"
-#include "store/reader.h"
-#include "store/select.h"
+#include "store/index.h"
 #include "store/shared.h"
+#include "store/summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ struct ls {
   size_t unproven;     /* sessions left unchecked because of that */
   const char *proven;  /* the statuses that need a checked log, or NULL */
   int64_t now_ms;
-  struct select wanted;
+  struct filter wanted;
 };
 
 static const char *ls_word(const json_t *session, const char *key) {
@@ -145,9 +144,9 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   json_int_t position = json_integer_value(json_object_get(s, "position"));
   if (!ls->any)
     ls_print_head(ls);
-  (void)snprintf(id, sizeof id, "%s", ls_word(s, "id"));
-  (void)snprintf(turns, sizeof turns, "%5d", (int)json_integer_value(json_object_get(s, "turns")));
-  (void)snprintf(shown, sizeof shown, position > 0 ? "%s %d" : "%s", status, (int)position);
+  print_into(id, sizeof id, "%s", ls_word(s, "id"));
+  print_into(turns, sizeof turns, "%5d", (int)json_integer_value(json_object_get(s, "turns")));
+  print_into(shown, sizeof shown, position > 0 ? "%s %d" : "%s", status, (int)position);
   ls_cell(&line, id, ID_COLUMNS);
   buf_puts(&line, cli_paint(ls->colours, colour_of(status)));
   ls_cell(&line, shown, STATUS_COLUMNS);
@@ -176,21 +175,21 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
  * shows here too, not only in segue verify. */
 static bool is_tampered(struct ls *ls, const char *log) {
   struct store_ref ref;
-  struct book book;
+  struct verified_reader book;
   struct err err;
   uint64_t bytes;
   json_t *record;
   if (!store_ref_named(log, &ref) || !store_bytes(&ref, &bytes))
     return false;
-  if (bytes > ls->proof_left || !book_open(&book, &ref, false, &err)) {
+  if (bytes > ls->proof_left || !verified_open(&book, &ref, false, &err)) {
     ls->unproven++;
     return false;
   }
   ls->proof_left -= bytes;
-  while ((record = book_next(&book)) != NULL)
+  while ((record = verified_next(&book)) != NULL)
     json_decref(record);
-  bool tampered = book.state == BOOK_DAMAGED;
-  book_close(&book);
+  bool tampered = book.state == VERIFIED_DAMAGED;
+  verified_close(&book);
   return tampered;
 }
 
@@ -200,7 +199,7 @@ static void print_session(struct ls *ls, json_t *s) {
     json_object_set_new(s, "status", json_string("bad"));
     json_object_set_new(s, "message", json_string("its log has been changed: segue verify"));
   }
-  if (ls->proven != NULL && !brief_wanted(ls->proven, ls_word(s, "status")))
+  if (ls->proven != NULL && !summary_wanted(ls->proven, ls_word(s, "status")))
     return;
   if (ls->json)
     json_io_print(s, JSON_IO_COMPACT);
@@ -249,7 +248,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
     json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
       print_session(ls, session);
     }
-    (void)snprintf(before, sizeof before, "%s", ls_word(reply.value, "next"));
+    print_into(before, sizeof before, "%s", ls_word(reply.value, "next"));
     client_reply_deinit(&reply);
     if (before[0] == '\0')
       break;
@@ -289,21 +288,21 @@ static bool is_unplaced(const json_t *s, const json_t *place, const struct store
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
                             const struct index_row *row, struct heads **heads) {
   struct store_ref ref;
-  struct brief b;
+  struct summary b;
   struct err err;
   json_t *s = NULL;
   store_ref(store, id, &ref);
-  if (!brief_read(&b, &ref, &err) && !brief_unread(&b, &ref, heads_once(heads, store)))
+  if (!summary_read(&b, &ref, &err) && !summary_unread(&b, &ref, heads_once(heads, store)))
     return NULL;
   bool unfinished = strcmp(b.status, "running") == 0;
   bool waits = b.submitted && store_is_address(store->where); /* for a worker */
-  const char *status = brief_status(&b);
+  const char *status = summary_status(&b);
   if (unfinished && !store_is_owned(&ref))
     status = waits ? "queued" : "open";
-  if (brief_wanted(ls->wanted.statuses, status) && select_wants_brief(&ls->wanted, &b) &&
-      select_wants_log(&ls->wanted, &ref, row))
-    s = brief_json(&b, id, ref.name, status, b.message, 0);
-  brief_deinit(&b);
+  if (summary_wanted(ls->wanted.statuses, status) && filter_wants_summary(&ls->wanted, &b) &&
+      (row != NULL || filter_wants_log(&ls->wanted, &ref)))
+    s = summary_json(&b, id, ref.name, status, b.message, 0);
+  summary_deinit(&b);
   return s;
 }
 
@@ -332,7 +331,7 @@ static int list_folder(struct ls *ls, const char *logs) {
     return cli_fail("ls", &err);
   store_at(&store, where);
   char shown[STORE_SHOWN_BYTES];
-  (void)snprintf(ls->where, sizeof ls->where, " in %s", store_shown(where, shown));
+  print_into(ls->where, sizeof ls->where, " in %s", store_shown(where, shown));
   if (!store_exists(&store) && logs == NULL)
     return STATUS_COMPLETE; /* nothing ran yet */
   if (!store_list(&store, &ids, &count, &err))
@@ -342,13 +341,15 @@ static int list_folder(struct ls *ls, const char *logs) {
     free(ids);
     return cli_fail("ls", &err);
   }
-  struct index *x = index_open(&store);
+  struct index *x = NULL;
+  if (filter_is_set(&ls->wanted))
+    x = index_open(&store, &ls->wanted, INDEX_NOTHING);
   struct heads *heads = NULL;
-  bool only_open = !brief_wants_ended(ls->wanted.statuses);
+  bool only_open = !summary_wants_ended(ls->wanted.statuses);
   for (size_t i = 0; i < count && ls->rows_left > 0; i++) {
     const char *id = ids[i].id;
-    const struct index_row *row = index_row(x, id);
-    if (row != NULL && select_passes_over(&ls->wanted, x, row))
+    const struct index_row *row = x != NULL ? index_row(x, id) : NULL;
+    if (row != NULL && row->passed_over)
       continue;
     if (row == NULL && only_open && heads_ended(heads_once(&heads, &store), id))
       continue; /* the ledger is asked only if the index does not say */
@@ -388,15 +389,15 @@ static void say_other_folder(const char *where) {
   fputc('\n', stderr);
 }
 
-static bool read_filter(struct select *wanted, const struct cli_args *args, struct err *err) {
+static bool read_filter(struct filter *wanted, const struct cli_args *args, struct err *err) {
   struct err why;
-  *wanted = (struct select){.statuses = cli_value(args, "status"),
+  *wanted = (struct filter){.statuses = cli_value(args, "status"),
                             .workflow = cli_value(args, "workflow"),
                             .method = cli_value(args, "method"),
                             .provider = cli_value(args, "provider")};
-  if (!find_since(cli_value(args, "since"), &wanted->since_ms, err))
+  if (!resolve_id_since(cli_value(args, "since"), &wanted->since_ms, err))
     return false;
-  return select_check(wanted, &why) || err_set(err, why.code, "--%s", why.text);
+  return filter_check(wanted, &why) || err_set(err, why.code, "--%s", why.text);
 }
 
 static int ls_run(int argc, char **argv) {
@@ -409,7 +410,7 @@ static int ls_run(int argc, char **argv) {
   const char *logs = cli_value(&args, "logs"), *number = cli_value(&args, "number");
   const char *socket = cli_value(&args, "socket");
   if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1)) {
-    (void)err_set(&err, ERR_USAGE, "-n must be a number above 0");
+    err_set(&err, ERR_USAGE, "-n must be a number above 0");
     return cli_fail("ls", &err);
   }
   struct ls ls = {.json = cli_flag(&args, "json"),
@@ -420,7 +421,7 @@ static int ls_run(int argc, char **argv) {
                   .now_ms = clock_real_ms()};
   if (!read_filter(&ls.wanted, &args, &err))
     return cli_fail("ls", &err);
-  if (ls.wanted.statuses != NULL && brief_wanted(ls.wanted.statuses, "bad")) {
+  if (ls.wanted.statuses != NULL && summary_wanted(ls.wanted.statuses, "bad")) {
     ls.proven = ls.wanted.statuses; /* neither list nor index knows of a change in a log's middle */
     ls.wanted.statuses = NULL;
     ls.proof_left = LIMIT_LS_BAD_BYTES;
@@ -436,7 +437,7 @@ static int ls_run(int argc, char **argv) {
     fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",
             ls.unproven);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
-    bool filtered = select_is_set(&ls.wanted) || ls.proven != NULL;
+    bool filtered = filter_is_set(&ls.wanted) || ls.proven != NULL;
     fputs(filtered ? "no session matches" : "no sessions", stderr);
     cli_put_safe(stderr, ls.where);
     fputc('\n', stderr);

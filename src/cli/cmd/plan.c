@@ -2,13 +2,12 @@
 #include "host/plan.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
 #include "core/budget.h"
 #include "host/paths.h"
 #include "provider/probe.h"
-#include "view/words.h"
+#include "view/number_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -130,9 +130,9 @@ static bool refuse_group(const struct workflow *wf, const struct movement *m, st
   for (size_t i = 0; i < m->child_count; i++)
     buf_printf(&names, "%s" STR_FMT, i > 0 ? ", " : "",
                STR_ARG(wf->movements[m->first_child + i].name));
-  (void)err_set(err, ERR_USAGE,
-                STR_FMT " does no work of its own: name a child (%s), or --stage for its judge",
-                STR_ARG(m->name), buf_c(&names));
+  err_set(err, ERR_USAGE,
+          STR_FMT " does no work of its own: name a child (%s), or --stage for its judge",
+          STR_ARG(m->name), buf_c(&names));
   buf_deinit(&names);
   return false;
 }
@@ -163,8 +163,8 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
     for (size_t i = 0; i < setup->workflow->movement_count; i++)
       names[i] = setup->workflow->movements[i].name.p;
     const char *near = str_nearest(str_from(args->words[1]), names);
-    (void)err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"%s%s%s", args->words[1],
-                  near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"%s%s%s", args->words[1],
+            near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     free(names);
     return false;
   }
@@ -240,12 +240,9 @@ static int prompt_run(int argc, char **argv) {
     status = cli_fail("prompt", &err);
   } else if (cli_flag(&args, "json")) {
     const char *stage = cli_value(&args, "stage");
-    json_t *object =
-        json_pack("{so ss? so so so*}", "movement", json_io_string(args.words[1]), "stage", stage,
-                  "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
-                  facets_of(&setup, args.words[1]), "votes", json_incref(votes));
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(json_pack("{so ss? so so so*}", "movement", json_io_string(args.words[1]), "stage",
+                          stage, "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
+                          facets_of(&setup, args.words[1]), "votes", json_incref(votes)));
     status = STATUS_COMPLETE;
   } else {
     struct buf safe = {0};

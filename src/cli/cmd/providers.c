@@ -1,15 +1,13 @@
 /* segue providers: shows which backends there are, what a profile says and what a recording
  * means. */
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
 #include "os/clock.h"
 #include "provider/agent/agent.h"
-#include "provider/agent/replay.h"
+#include "provider/agent/replay_recording.h"
 #include "provider/agent/subscription.h"
 #include "provider/probe.h"
-#include "provider/profile/profiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +114,7 @@ static const struct profile *find_profile(const struct provider_registry *regist
   if (p != NULL && profile == NULL) /* a model API has taken this name here */
     profile = backends_profile(registry, name);
   if (p != NULL && profile == NULL)
-    (void)err_set(err, ERR_USAGE, "provider %s has no profile", name);
+    err_set(err, ERR_USAGE, "provider %s has no profile", name);
   if (profile != NULL && profile->broken != NULL) {
     *err = *profile->broken;
     return NULL;
@@ -133,7 +131,7 @@ static int providers_show(const struct cli_args *args, const struct provider_reg
     return STATUS_COMPLETE;
   }
   if (args->word_count != 2) {
-    (void)err_set(&err, ERR_USAGE, "name one: segue providers show NAME");
+    err_set(&err, ERR_USAGE, "name one: segue providers show NAME");
     return cli_fail("providers", &err);
   }
   const struct profile *profile = find_profile(registry, args->words[1], &err);
@@ -149,14 +147,9 @@ static int providers_show(const struct cli_args *args, const struct provider_reg
 
 /* --- test --- */
 
-static void print_line(json_t *object) {
-  json_io_print(object, JSON_IO_COMPACT);
-  json_decref(object);
-}
-
 static void print_news(void *ctx, const struct provider_news *news) {
   (void)ctx;
-  print_line(replay_news_json(news));
+  json_io_put(replay_news_json(news));
 }
 
 static int test(const struct cli_args *args, const struct provider_registry *registry) {
@@ -166,12 +159,12 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   struct err err = {0};
   enum transport transport = TRANSPORT_EXEC;
   if (args->word_count != 2 || path == NULL) {
-    (void)err_set(&err, ERR_USAGE,
-                  "name one, and a recorded run: segue providers test NAME --transcript FILE");
+    err_set(&err, ERR_USAGE,
+            "name one, and a recorded run: segue providers test NAME --transcript FILE");
     return cli_fail("providers", &err);
   }
   if (name != NULL && !transport_from_name(str_from(name), &transport)) {
-    (void)err_set(&err, ERR_USAGE, "--transport must be exec, native or acp, not \"%.40s\"", name);
+    err_set(&err, ERR_USAGE, "--transport must be exec, native or acp, not \"%.40s\"", name);
     return cli_fail("providers", &err);
   }
   const struct profile *profile = find_profile(registry, args->words[1], &err);
@@ -186,7 +179,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   bool ok = replay(&t, profile, transport, print_news, NULL, &result, &err);
   if (ok) {
     subscription_check(&result, clock_real_ms()); /* this is what happens when a call ends */
-    print_line(replay_end_json(&result));
+    json_io_put(replay_end_json(&result));
   }
   call_result_deinit(&result);
   transcript_deinit(&t);
@@ -221,8 +214,7 @@ static int providers_run(int argc, char **argv) {
   } else if (strcmp(verb, "test") == 0) {
     status = test(&args, registry);
   } else {
-    (void)err_set(&err, ERR_USAGE, "providers takes list, show NAME or test NAME, not \"%.60s\"",
-                  verb);
+    err_set(&err, ERR_USAGE, "providers takes list, show NAME or test NAME, not \"%.60s\"", verb);
     status = cli_fail("providers", &err);
   }
   registry_free(registry);

@@ -1,27 +1,194 @@
 /* segue resume: resumes a stopped session, here or in the daemon. */
-#include "audit/ask_told.h"
+#include "audit/ask_trace.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "cli/asking.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
 #include "cli/replies.h"
+#include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
-#include "cli/shared/resuming.h"
 #include "host/backends.h"
-#include "host/folder.h"
-#include "host/steer.h"
+#include "host/config.h"
+#include "host/folder_lock.h"
+#include "host/resume_options.h"
+#include "host/single_session.h"
+#include "os/clock.h"
 #include "store/heads.h"
 #include "store/reader.h"
+#include "store/summary.h"
 #include "store/worker.h"
 
 #include <assert.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- by a worker --- */
+
+/* Has a worker continue a stopped session of a shared store: writes the record that says so, and a
+ * worker with a free place takes it. */
+
+enum { LOOK_MS = 50 };
+
+/* Makes segue resume without --daemon a worker itself: with the labels of --label, and those that
+ * the user's shared_paths name, since their folders are here. */
+static bool resuming_be(const struct cli_args *args, const struct config *user, struct err *err) {
+  static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
+  size_t count = 0;
+  const char *folder, *word;
+  json_t *label;
+  for (size_t i = 0; (word = cli_values(args, "label", i)) != NULL; i++)
+    if (count <= LIMIT_STORE_LABEL_COUNT)
+      labels[count++] = word;
+  json_object_foreach(user->shared_paths, folder, label) {
+    if (count < LIMIT_STORE_LABEL_COUNT)
+      labels[count++] = xstrdup(json_string_value(label)); /* for the program's life */
+  }
+  labels[count] = NULL;
+  const struct worker_options me = {.lease_ms = LIMIT_STORE_LEASE_MS, .labels = labels};
+  return worker_be(&me, err);
+}
+
+struct resuming {
+  const struct config *user;
+  const struct provider_registry *registry;
+  struct resume_options steer;
+  struct replies replies;
+};
+
+static void resuming_on_record(void *ctx, const struct record *record, struct str line) {
+  (void)line;
+  if (record->type == RECORD_SESSION_RESUME)
+    single_session_finished(ctx);
+}
+
+static void resuming_on_finished(void *ctx, struct session *s) {
+  (void)s;
+  single_session_finished(ctx);
+}
+
+static const struct watcher watcher = {.record = resuming_on_record,
+                                       .finished = resuming_on_finished};
+
+static const char CRASHED[] = "its worker died: resume it first, as it is";
+
+/* Checks whether anything keeps the session from being continued like this, in the daemon's
+ * words. */
+static bool resuming_check(struct resuming *r, const struct core *core, struct err *err) {
+  bool has_scenario = r->replies.has || json_object_get(core->config, "scenario") != NULL;
+  if (core->status == SESSION_ENDED)
+    return err_set(err, ERR_IO, "it has ended already: %s", session_outcome_name(core->outcome));
+  if (!json_is_true(json_object_get(core->config, "submitted")))
+    return err_set(err, ERR_IO, "it was started by segue run: segue resume continues it");
+  if (core->status != SESSION_STOPPED)
+    return !resume_options_says(&r->steer) || err_set(err, ERR_IO, CRASHED);
+  return resume_options_settle(&r->steer, core, r->user, r->registry, has_scenario, err);
+}
+
+/* Takes the session, writes the record and lets go. Fails with ERR_LOCKED if it has an owner. */
+static bool resuming_write(struct resuming *r, const struct store_ref *ref, struct err *err) {
+  struct store store;
+  struct single_session solo;
+  store_of(ref, &store);
+  if (!single_session_init(&solo, store.where, r->registry, err))
+    return false;
+  solo.store.lock_wait_ms = 0;
+  solo.session = host_open(&solo.host, ref, &watcher, &solo, err);
+  bool ok = solo.session != NULL && resuming_check(r, session_core(solo.session), err);
+  if (ok && session_core(solo.session)->status == SESSION_STOPPED) {
+    host_accept(solo.session, "user", &r->steer.core);
+    (void)single_session_run(&solo, NULL, NULL);
+    if (session_broken(solo.session) != NULL)
+      ok = err_set(err, ERR_IO, "%s", session_broken(solo.session)->text);
+  }
+  single_session_deinit(&solo);
+  return ok;
+}
+
+static bool resuming_goes_on(const struct store_ref *ref) {
+  struct summary b;
+  struct err ignored;
+  if (!summary_read(&b, ref, &ignored))
+    return false;
+  bool goes = summary_goes_on(&b);
+  summary_deinit(&b);
+  return goes;
+}
+
+/* Asks for the resume in the session's row, unless something is said with it: a verdict or a
+ * setting has no place there. */
+static bool resuming_ask(const struct resuming *r, const struct store_ref *ref, bool *asked,
+                         struct err *err) {
+  char state[16];
+  if (*asked || resume_options_says(&r->steer))
+    return true;
+  if (!worker_ask(ref, "resume", state, err))
+    return false;
+  *asked = true;
+  return strcmp(state, "going") != 0 ||
+         err_set(err, ERR_IO, "it is running: there is nothing to resume");
+}
+
+static bool resuming_do(struct resuming *r, const struct store_ref *ref, struct err *err) {
+  uint64_t until = clock_mono_ms() + LIMIT_STORE_ANSWER_MS;
+  bool asked = false;
+  while (!resuming_write(r, ref, err)) {
+    if (err->code != ERR_LOCKED || !resuming_ask(r, ref, &asked, err))
+      return false;
+    if (asked && resuming_goes_on(ref))
+      return true;
+    if (clock_mono_ms() >= until && asked)
+      return err_set(err, ERR_LOCKED, "asked; its worker has not answered yet");
+    if (clock_mono_ms() >= until)
+      return false;
+    (void)usleep(LOOK_MS * 1000);
+  }
+  return true;
+}
+
+static bool resuming_take(const struct cli_args *args, const json_t *body, char id[STORE_ID_BYTES],
+                          struct err *err) {
+  struct config user = {0};
+  struct resuming r = {.user = &user};
+  struct store_ref ref;
+  struct provider_registry *registry = NULL;
+  const char *scenario = cli_value(args, "scenario");
+  bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, err) &&
+            config_load(&user, err) && (registry = backends_new(&user, err)) != NULL;
+  r.registry = registry;
+  ok = ok && resume_options_parse(&r.steer, body, registry, err) &&
+       (scenario == NULL || replies_take(&r.replies, scenario, r.steer.changed, err)) &&
+       resuming_do(&r, &ref, err);
+  if (ok)
+    store_ref_id(&ref, id);
+  replies_deinit(&r.replies);
+  resume_options_deinit(&r.steer);
+  registry_free(registry);
+  config_deinit(&user);
+  return ok;
+}
+
+/* Resumes for segue resume --daemon with a store. body: as in POST .../resume. Prints the session's
+ * id and returns the exit status. */
+static int resuming_run(const struct cli_args *args, const json_t *body) {
+  char id[STORE_ID_BYTES] = "";
+  struct err err = {0};
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!resuming_take(args, body, id, &err))
+    return cli_fail("resume", &err);
+  if (cli_flag(args, "json"))
+    printf("{\"id\":\"%s\",\"status\":\"queued\"}\n", id);
+  else if (!cli_flag(args, "quiet"))
+    puts(id);
+  return STATUS_COMPLETE;
+}
+
+/* --- the command --- */
 
 static const struct cli_option options[] = {
     {"rule", 'r', "N", "your verdict on the turn that has none: the rule's number", false},
@@ -47,7 +214,7 @@ static const struct cli_option options[] = {
 
 /* Holds the setting that the session ran in, found again from its first record. */
 struct found {
-  struct steer steer;
+  struct resume_options steer;
   struct replies replies;
   char cwd[1024];
   const char **env;
@@ -66,7 +233,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   if (strlen(cwd) >= sizeof f->cwd)
     return err_set(err, ERR_USAGE, "the working directory %.100s... is too long: %zu bytes", cwd,
                    strlen(cwd));
-  (void)snprintf(f->cwd, sizeof f->cwd, "%s", cwd);
+  print_into(f->cwd, sizeof f->cwd, "%s", cwd);
   if (!replies_find(&f->replies, config, err))
     return false;
   f->env = xcalloc(json_array_size(env) + 1, sizeof *f->env);
@@ -139,7 +306,7 @@ static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t recor
   while (records-- > 0 && reader_next(&r, &line)) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
-      (void)summary_feed_json(&ui->summary, record);
+      (void)turn_lines_feed_json(&ui->lines, record);
     json_decref(record);
     if (records == 0 && ended && ui->mode == UI_JSON)
       printf(STR_FMT "\n", STR_ARG(line));
@@ -150,7 +317,7 @@ static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t recor
 /* Prints what `segue ask` would have, from the finished log of its question. A session that stopped
  * without a verdict has already said why. */
 static int print_answer(const struct store_ref *ref, enum ui_mode mode, int status) {
-  struct ask_told told = {0};
+  struct ask_trace told = {0};
   struct log_reader r;
   struct str line;
   struct err err;
@@ -159,13 +326,13 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
   while (reader_next(&r, &line) && r.whole) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
-      ask_told_feed(&told, record);
+      ask_trace_feed(&told, record);
     json_decref(record);
   }
   reader_close(&r);
   if (told.structured != NULL) {
-    json_t *result = ask_told_result(&told, NULL);
-    bool has_value = ask_told_has_value(result);
+    json_t *result = ask_trace_result(&told, NULL);
+    bool has_value = ask_trace_has_value(result);
     status = has_value ? STATUS_COMPLETE : STATUS_FAILED;
     if (has_value && mode != UI_QUIET)
       json_io_print(json_object_get(result, "value"),
@@ -174,19 +341,19 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
       asking_complain("resume", result);
     json_decref(result);
   }
-  ask_told_deinit(&told);
+  ask_trace_deinit(&told);
   return status;
 }
 
 /* Seals the stop or end that a crash kept out of the ledger. */
-static void seal_late(struct host *host, const struct brief *b) {
+static void seal_late(struct host *host, const struct summary *b) {
   struct heads heads;
   struct err err;
   if (!heads_load(&heads, host->store, NULL, &err)) {
     log_warn("%s", err.text);
     return;
   }
-  sealer_add_late(&host->sealer, &heads, b, true);
+  ledger_writer_add_late(&host->sealer, &heads, b, true);
   heads_deinit(&heads);
 }
 
@@ -210,14 +377,13 @@ static int resume_there(const struct cli_args *args, json_t *body) {
   bool shared = logs != NULL && store_is_address(logs) && cli_value(args, "socket") == NULL;
   if (!cli_flag(args, "cut"))
     return shared ? resuming_run(args, body) : session_post_told(args, "resume", body);
-  (void)err_set(&err, ERR_USAGE,
-                "--cut only works for a resume in this terminal: leave out --daemon");
+  err_set(&err, ERR_USAGE, "--cut only works for a resume in this terminal: leave out --daemon");
   return cli_fail("resume", &err);
 }
 
 /* Refuses a log whose end is gone: the ledger holds a later record of the session than the log.
  * Without this, the lost part would be judged again silently. */
-static bool resume_is_whole(const struct store *store, const struct brief *before,
+static bool resume_is_whole(const struct store *store, const struct summary *before,
                             struct err *err) {
   struct heads heads = {0};
   struct err ignored = {0};
@@ -250,7 +416,8 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
                       json_object_size(found->steer.changed) == (found->replies.has ? 1u : 0u);
   bool ok = !ended || only_replies ||
             err_set(err, ERR_USAGE, "the session has ended for good: %s", outcome);
-  ok = ok && (ended || steer_settle(&found->steer, core, user, host->registry, has_scenario, err));
+  ok = ok && (ended ||
+              resume_options_settle(&found->steer, core, user, host->registry, has_scenario, err));
   ok = ok && host_go(s, resume_choose, found, "user", &found->steer.core, err);
   if (ok)
     ui->solo.session = s;
@@ -263,12 +430,12 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
 static int resume_here(struct ui *ui, struct found *found, const struct store_ref *ref,
                        const struct config *user, const struct cli_args *args, bool asks) {
   bool cut = cli_flag(args, "cut");
-  struct brief before;
+  struct summary before;
   struct err err = {0};
   int status;
   assert(ui->solo.session == NULL);
-  json_t *person = steer_person();
-  bool known = !cut && brief_read(&before, ref, &err);
+  json_t *person = resume_options_person();
+  bool known = !cut && summary_read(&before, ref, &err);
   ui->solo.host.cut_by = cut ? json_string_value(json_object_get(person, "name")) : NULL;
   if ((known && !resume_is_whole(ui->solo.host.store, &before, &err)) ||
       !resume_open(ui, found, ref, user, &err)) {
@@ -286,7 +453,7 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
       status = print_answer(ref, ui_mode_of(args), status);
   }
   if (known)
-    brief_deinit(&before);
+    summary_deinit(&before);
   json_decref(person);
   return status;
 }
@@ -305,9 +472,9 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   int status;
   store_of(ref, &store);
   json_t *start = mode == UI_JSON ? NULL : read_start(ref);
-  bool asks = ask_told_is_of(start);
+  bool asks = ask_trace_is_of(start);
   json_decref(start);
-  bool ok = steer_parse(&found.steer, body, registry, &err) &&
+  bool ok = resume_options_parse(&found.steer, body, registry, &err) &&
             (scenario == NULL || replies_take(&found.replies, scenario, found.steer.changed, &err));
   if (ok && lacks_its_text(ref))
     ok = err_set(&err, ERR_IO, "the log ends before the text that is to be judged: judge it again");
@@ -323,7 +490,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   }
   replies_deinit(&found.replies);
   free(found.env);
-  steer_deinit(&found.steer);
+  resume_options_deinit(&found.steer);
   return status;
 }
 
@@ -334,10 +501,10 @@ static int resume_local(const struct cli_args *args, json_t *body) {
   struct store_ref ref;
   int status;
   if (cli_value(args, "socket")) {
-    (void)err_set(&err, ERR_USAGE, "--socket needs --daemon");
+    err_set(&err, ERR_USAGE, "--socket needs --daemon");
     return cli_fail("resume", &err);
   }
-  if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
     return cli_fail("resume", &err);
   if (!config_load(&user, &err) || !resuming_be(args, &user, &err) || !worker_fits(&ref, &err) ||
       (registry = backends_new(&user, &err)) == NULL) {
@@ -356,7 +523,7 @@ static int resume_release(const struct cli_args *args) {
   struct store_ref ref;
   struct err err = {0};
   char id[STORE_ID_BYTES];
-  if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
     return cli_fail("resume", &err);
   store_ref_id(&ref, id);
   return folder_release(id, &err) ? STATUS_COMPLETE : cli_fail("resume", &err);
@@ -368,12 +535,15 @@ static int resume_resume(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
     return status;
-  if (cli_flag(&args, "release"))
-    return resume_release(&args);
   json_t *body = resume_body(&args, &err);
-  if (body == NULL)
-    return cli_fail("resume", &err);
-  status = cli_flag(&args, "daemon") ? resume_there(&args, body) : resume_local(&args, body);
+  bool release = cli_flag(&args, "release");
+  bool says = release || cli_flag(&args, "cut") || json_object_size(body) > 0;
+  if (body == NULL || (says && !resume_options_by_person("resume", args.words[0], &err)))
+    status = cli_fail("resume", &err);
+  else if (release)
+    status = resume_release(&args);
+  else
+    status = cli_flag(&args, "daemon") ? resume_there(&args, body) : resume_local(&args, body);
   json_decref(body);
   return status;
 }
@@ -393,7 +563,8 @@ const struct cli_command cmd_resume = {
             "--add-budget more usage. --provider and the like continue with others; config.yaml "
             "is read anew. COMPLETE, ABORT and cancel are final: see segue fork. A log whose end "
             "was changed is refused; with --cut, everything from the first damaged record on is "
-            "cut off, kept in a .torn file, and noted in the log with your name. The session runs "
+            "cut off, kept in a .torn file, and noted in the log with your name. A program that a "
+            "session runs may only resume another without any of these. The session runs "
             "in this program, unless --daemon is given: then the daemon that it was submitted to "
             "runs it, or with --store any worker with a free place, and segue show ID --follow "
             "shows it.",

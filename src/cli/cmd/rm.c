@@ -1,7 +1,7 @@
 /* segue rm: removes logs of sessions, and says so in the ledger. */
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/removal.h"
+#include "cli/resolve_id.h"
 #include "host/paths.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@ static const struct cli_option options[] = {
     {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {"older-than", 0, "AGE", "remove all that ended longer ago than this: 30d, 12h", false},
     {"stopped", 0, NULL, "also remove sessions that stopped and could continue", false},
-    {"force", 'f', NULL, "also remove sessions that could continue, and uncommitted work", false},
+    {"force", 'f', NULL,
+     "also remove sessions that could continue, and work that nothing else holds", false},
     {0},
 };
 
@@ -32,7 +33,7 @@ static int remove_named(struct session_removal *r, const char *word, const char 
   struct store_ref ref;
   struct store store;
   struct err err = {0};
-  bool ok = find_session(word, logs, NULL, &ref, &err) && removal_take(r, &ref, &err);
+  bool ok = resolve_id_session(word, logs, NULL, &ref, &err) && removal_take(r, &ref, &err);
   if (!ok)
     return cli_fail("rm", &err);
   store_of(&ref, &store);
@@ -51,7 +52,7 @@ static int rm_run(int argc, char **argv) {
   struct session_removal r = {
       .force = cli_flag(&args, "force"), .stopped = cli_flag(&args, "stopped"), .old_only = old};
   if (old == (args.word_count > 0)) {
-    (void)err_set(&err, ERR_USAGE, "name sessions, or give --older-than AGE");
+    err_set(&err, ERR_USAGE, "name sessions, or give --older-than AGE");
     return cli_fail("rm", &err);
   }
   r.blobs = json_object();
@@ -69,7 +70,9 @@ const struct cli_command cmd_rm = {
     .name = "rm",
     .arguments = "ID... | --older-than AGE [options]",
     .summary = "remove sessions: logs, worktrees and branches; the ledger keeps a note",
-    .help = "Never removes a running session. A branch with commits that are in no other branch "
+    .help = "Never removes a running session, nor, without --force, a worktree with uncommitted "
+            "work or with commits that no branch holds. A branch with commits that are in no other "
+            "branch "
             "is kept, and named. --older-than skips sessions that could continue; --stopped "
             "includes those that stopped. Blobs that no other session refers to are removed too. "
             "If a log is deleted in any other way, segue verify reports it as missing.",

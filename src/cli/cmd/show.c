@@ -1,26 +1,140 @@
 /* segue show: shows a session turn by turn, or one judgment in full. */
-#include "audit/book.h"
 #include "audit/explain.h"
 #include "audit/report_files.h"
+#include "audit/turn_lines.h"
+#include "audit/verified_reader.h"
+#include "base/buf.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
-#include "cli/live.h"
-#include "cli/queue.h"
+#include "cli/resolve_id.h"
 #include "cli/turns.h"
-#include "cli/words.h"
 #include "core/record.h"
+#include "daemon/client.h"
+#include "daemon/live_output.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "view/session.h"
-#include "view/told.h"
+#include "os/clock.h"
+#include "store/shared.h"
+#include "store/store.h"
+#include "view/judgment.h"
+#include "view/session_view.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* --- why it does not run --- */
+
+/* Why a session that was submitted does not run yet: its daemon knows, or its shared store. */
+
+struct store;
+
+enum { QUEUE_STATUS_BYTES = 24 };
+
+/* Asks the daemon that has the session for its status, and what it says about it (nothing or a
+ * sentence). socket: NULL for the usual one. Returns false if the daemon cannot be asked. */
+static bool queue_ask_daemon(const char *socket, const char *session,
+                             char status[QUEUE_STATUS_BYTES], struct buf *message) {
+  struct client_reply reply = {0};
+  struct err err;
+  char path[80];
+  print_into(path, sizeof path, "/v1/sessions/%.40s", session);
+  bool ok = client_ask(socket, "GET", path, NULL, &reply, &err) && reply.status == 200;
+  struct str word = json_view(json_object_get(reply.value, "status"));
+  ok = ok && word.n > 0;
+  if (ok) {
+    print_into(status, QUEUE_STATUS_BYTES, "%s", word.p);
+    buf_str(message, json_view(json_object_get(reply.value, "message")));
+  }
+  client_reply_deinit(&reply);
+  return ok;
+}
+
+/* Puts why no worker of a shared store takes the session from the queue. Returns false if one has
+ * it, or if that is not known. */
+static bool queue_why(const struct store *store, const char *session, struct buf *why) {
+  struct err ignored;
+  if (!store_is_address(store->where))
+    return false;
+  json_t *places = shared_places(store->where, &ignored);
+  buf_str(why, json_view(json_object_get(json_object_get(places, session), "waits")));
+  json_decref(places);
+  return why->n > 0;
+}
+
+/* Prints what it means for `segue show`, and why, on stderr. */
+static void queue_say(const char *what, const struct buf *why) {
+  fprintf(stderr, "segue show: %s: ", what);
+  cli_put_safe(stderr, buf_c(why));
+  fputc('\n', stderr);
+}
+
+/* --- the agents' words --- */
+
+/* Shows the agents' words in a session that another process runs, for show --follow -v: as they
+ * come if a daemon runs it, otherwise each answer once it is complete. */
+
+enum { WORDS_CALLS = 64 };
+
+struct spoken {
+  struct listening from;
+  struct turn_lines *summary;
+  struct live *live;
+  bool begun; /* earlier words are not shown */
+  long heard; /* the last call that was heard */
+  /* These hold calls by number (0: a free place; the oldest is replaced next): finished ones, whose
+   * late words are no news, and those that are not the work itself. */
+  long ended[WORDS_CALLS], asides[WORDS_CALLS];
+  unsigned next_ended, next_aside;
+};
+
+static bool words_hold(const long calls[WORDS_CALLS], long call) {
+  for (size_t i = 0; i < WORDS_CALLS; i++)
+    if (calls[i] == call)
+      return true;
+  return false;
+}
+
+static void words_on_piece(void *ctx, long turn, long call, bool thinking, struct str text) {
+  struct spoken *w = ctx;
+  turn_lines_hear(w->summary, turn, clock_real_ms());
+  if (thinking || words_hold(w->ended, call))
+    return;
+  w->heard = call;
+  live_text(w->live, call, text);
+}
+
+static void words_hear(struct spoken *w, uint64_t seen_seq) {
+  w->begun = true;
+  live_output_hear(&w->from, seen_seq);
+}
+
+static void words_note(struct spoken *w, const json_t *record, uint64_t seen_seq) {
+  struct str type = json_view(json_object_get(record, "type"));
+  struct str purpose = json_view(json_object_get(record, "purpose"));
+  struct str provider = json_view(json_object_get(record, "provider"));
+  long call = (long)json_integer_value(json_object_get(record, "call"));
+  /* The output of a command is nobody's words. */
+  bool works = str_eq_c(purpose, "execute") && !str_eq_c(provider, "command");
+  if (str_eq_c(type, "call_start") && !works) {
+    w->asides[w->next_aside++ % WORDS_CALLS] = call;
+  } else if (str_eq_c(type, "call_end")) {
+    struct str text = str_trim(json_view(json_object_get(record, "text")));
+    if (w->begun)
+      words_hear(w, seen_seq); /* they came before this record */
+    w->ended[w->next_ended++ % WORDS_CALLS] = call;
+    if (w->begun && w->heard != call && text.n > 0 && !words_hold(w->asides, call)) {
+      live_text(w->live, call, text);
+      live_text(w->live, call, STR("\n"));
+    }
+    live_text_over(w->live);
+  }
+}
+
+/* --- the command --- */
 
 /* These say how often a followed log is checked, and how many checks in a row must find no owner
  * before a session counts as crashed. */
@@ -42,8 +156,8 @@ static const struct cli_option options[] = {
 };
 
 struct show {
-  struct book book;
-  struct summary summary;
+  struct verified_reader book;
+  struct turn_lines summary;
   const char *movement; /* MOVEMENT or MOVEMENT#N as given; NULL: the whole session */
   const char *socket;   /* --socket or NULL */
   bool follow, full, json, quiet, colours, to_terminal;
@@ -77,14 +191,10 @@ static void show_print_row(const struct show *s, const char *name, struct str te
   buf_deinit(&line);
 }
 
-static struct str str_of(const json_t *object, const char *key) {
-  return json_view(json_object_get(object, key));
-}
-
 static void print_parent(const struct show *s) {
   struct buf text = {0};
   buf_printf(&text, STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
-             STR_ARG(str_of(s->parent, "session")),
+             STR_ARG(json_view_at(s->parent, "session")),
              json_integer_value(json_object_get(s->parent, "seq")));
   show_print_row(s, "forked", buf_view(&text));
   buf_deinit(&text);
@@ -97,29 +207,18 @@ static void print_header(struct show *s) {
   s->headed = true;
   show_print_row(s, "session", str_from(s->summary.session));
   buf_str(&text, buf_view(&s->summary.workflow));
-  if (str_of(s->start, "workflow_path").n > 0) {
+  if (json_view_at(s->start, "workflow_path").n > 0) {
     buf_puts(&text, text.n ? "  " : "");
-    buf_str(&text, str_of(s->start, "workflow_path"));
+    buf_str(&text, json_view_at(s->start, "workflow_path"));
   }
   show_print_row(s, "workflow", buf_view(&text));
-  struct str rest = str_trim(str_of(s->start, "task"));
+  struct str rest = str_trim(json_view_at(s->start, "task"));
   if (rest.n > 0)
     show_print_row(s, "task", str_next_line(&rest));
   show_print_row(s, "started", str_from(s->summary.started));
   if (s->parent != NULL)
     print_parent(s);
   buf_deinit(&text);
-}
-
-/* Puts how long the session took, or has been running, by the times of its records; nothing if a
- * clock was set back in between. */
-static void append_elapsed(const struct summary *s, const char *before, struct buf *out) {
-  int64_t from, to;
-  if (!record_time_parse(s->started, &from) || !record_time_parse(s->last_ts, &to) || to < from)
-    return;
-  double seconds = (double)(to - from) / 1000;
-  bool brief = seconds < 120;
-  buf_printf(out, "%s%.*f %s", before, brief, brief ? seconds : seconds / 60, brief ? "s" : "min");
 }
 
 static bool is_submitted(const struct show *s) {
@@ -151,31 +250,36 @@ static void put_orphan(const struct show *s, struct buf *out) {
   buf_deinit(&waits);
 }
 
-/* Names the command that takes a stopped session further, with the option that it needs. */
-static void put_way_on(const struct show *s, struct buf *out) {
-  const char *flags = summary_resume_flags(&s->summary);
-  bool needed = flags[0] == ' ' && flags[1] == '-';
-  if (s->summary.asks)
-    buf_puts(out, ": segue inbox says what is asked");
-  else
-    buf_printf(out, ": segue resume%s%s continues%s", is_submitted(s) ? " --daemon" : "",
-               needed ? flags : "", needed ? "" : flags);
-}
-
 static void print_status(const struct show *s) {
   struct buf text = {0};
-  const struct summary *sum = &s->summary;
+  const struct turn_lines *sum = &s->summary;
   bool running = strcmp(sum->status, "running") == 0;
-  bool orphan = running && !book_owned(&s->book);
+  bool orphan = running && !verified_owned(&s->book);
   if (orphan)
     put_orphan(s, &text);
   else
     buf_puts(&text, sum->status);
-  if (!orphan && running && sum->open != NULL)
+  if (!orphan && running && sum->open != NULL) {
     buf_printf(&text, ": %s  %s", buf_c(&sum->open->movement), buf_c(&sum->open->now));
-  else if (sum->resumable)
-    put_way_on(s, &text);
-  append_elapsed(sum, running ? ", last record after " : ", took ", &text);
+  } else if (sum->resumable) {
+    /* Names the command that takes a stopped session further, with the option that it needs. */
+    const char *flags = turn_lines_resume_flags(&s->summary);
+    bool needed = flags[0] == ' ' && flags[1] == '-';
+    if (s->summary.asks)
+      buf_puts(&text, ": segue inbox says what is asked");
+    else
+      buf_printf(&text, ": segue resume%s%s continues%s", is_submitted(s) ? " --daemon" : "",
+                 needed ? flags : "", needed ? "" : flags);
+  }
+  /* How long it took, or has been running, stands in its records, unless a clock was set back. */
+  int64_t from, to;
+  if (record_time_parse(sum->started, &from) && record_time_parse(sum->last_ts, &to) &&
+      to >= from) {
+    double seconds = (double)(to - from) / 1000;
+    bool summary = seconds < 120;
+    buf_printf(&text, "%s%.*f %s", running ? ", last record after " : ", took ", summary,
+               summary ? seconds : seconds / 60, summary ? "s" : "min");
+  }
   show_print_row(s, "status", buf_view(&text));
   buf_deinit(&text);
 }
@@ -183,7 +287,7 @@ static void print_status(const struct show *s) {
 /* Prints what was used, and apart by purpose, movement and provider where there are several. */
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
-  json_t *spent = summary_spent(&s->summary), *part;
+  json_t *spent = turn_lines_spent(&s->summary), *part;
   struct buf text = {0};
   const char *name;
   spend_print(spent, &text);
@@ -277,7 +381,7 @@ static void show_print_record(const struct show *s, const json_t *record, struct
 }
 
 static void take_record(struct show *s, const json_t *record, struct str line) {
-  const struct turn_line *turn = summary_feed_json(&s->summary, record);
+  const struct turn_line *turn = turn_lines_feed_json(&s->summary, record);
   report_files_note(&s->reports, record);
   if (show_is_type(record, "session_start")) {
     json_decref(s->start);
@@ -307,34 +411,21 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
 /* Reads everything that can be read now, even behind a damaged record, for what it is worth. */
 static void read_on(struct show *s) {
   json_t *record;
-  while ((record = book_next(&s->book)) != NULL) {
+  while ((record = verified_next(&s->book)) != NULL) {
     take_record(s, record, s->book.line);
     json_decref(record);
   }
-  while ((record = book_next_unproven(&s->book)) != NULL) {
+  while ((record = verified_next_unproven(&s->book)) != NULL) {
     take_record(s, record, (struct str){NULL, 0});
     json_decref(record);
   }
   fflush(stdout);
 }
 
-static bool print_turn_json(const struct show *s, long turn, struct err *err) {
-  for (size_t i = 0; i < s->book.place_count; i++) {
-    if (s->book.places[i].turn != turn)
-      continue;
-    json_t *record = book_get(&s->book, s->book.places[i].seq, err);
-    if (record == NULL)
-      return false;
-    show_print_record(s, record, (struct str){NULL, 0});
-    json_decref(record);
-  }
-  return true;
-}
-
 /* Shows the movement that was asked for. With --follow, each run is explained once it is judged. */
 static bool show_movement(struct show *s, struct err *err) {
   struct explain_found found;
-  if (!explain_find(&s->book, s->movement, &found, err))
+  if (!explain_find(&s->book, s->movement, false, &found, err))
     return s->follow && err->code == ERR_NOT_FOUND;
   if (found.turn == s->explained)
     return true;
@@ -344,7 +435,16 @@ static bool show_movement(struct show *s, struct err *err) {
   if (!s->json)
     return show_explain(s, &found, err);
   s->explained = found.turn;
-  return print_turn_json(s, found.turn, err);
+  for (size_t i = 0; i < s->book.place_count; i++) {
+    if (s->book.places[i].turn != found.turn)
+      continue;
+    json_t *record = verified_get(&s->book, s->book.places[i].seq, err);
+    if (record == NULL)
+      return false;
+    show_print_record(s, record, (struct str){NULL, 0});
+    json_decref(record);
+  }
+  return true;
 }
 
 /* --- following --- */
@@ -353,7 +453,7 @@ static bool show_movement(struct show *s, struct err *err) {
  * moment ago. */
 static bool over(const struct show *s) {
   bool goes_on = strcmp(s->summary.status, "running") == 0 || s->summary.answered;
-  return s->book.state == BOOK_DAMAGED || !goes_on;
+  return s->book.state == VERIFIED_DAMAGED || !goes_on;
 }
 
 /* Returns true, with a message, if the daemon has the session and does not continue it. */
@@ -378,20 +478,12 @@ static void tell_waits(const struct show *s, bool *told) {
   buf_deinit(&why);
 }
 
-/* Waits until it is worth looking again. */
-static void wait_for_news(struct show *s) {
-  struct pollfd words = {.fd = s->hears ? s->words.from.fd : -1, .events = POLLIN};
-  (void)poll(&words, 1, FOLLOW_POLL_MS);
-  if (s->hears)
-    words_hear(&s->words, s->book.records);
-}
-
 /* Follows the session until it ends, stops, or nobody runs it. */
 static bool show_follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
   bool ok = true, told = false;
   while (ok && s->book.records > 0 && !over(s) && !ferror(stdout)) {
-    orphan_looks = book_owned(&s->book) ? 0 : orphan_looks + 1;
+    orphan_looks = verified_owned(&s->book) ? 0 : orphan_looks + 1;
     if (orphan_looks > FOLLOW_ORPHAN_LOOKS) {
       bool queued = is_queued(s);
       live_clear(&s->live);
@@ -404,8 +496,12 @@ static bool show_follow(struct show *s, struct err *err) {
       orphan_looks = 0;
     }
     live_draw(&s->live, &s->summary);
-    wait_for_news(s);
-    if (!book_again(&s->book))
+    /* Waits until it is worth looking again. */
+    struct pollfd words = {.fd = s->hears ? s->words.from.fd : -1, .events = POLLIN};
+    (void)poll(&words, 1, FOLLOW_POLL_MS);
+    if (s->hears)
+      words_hear(&s->words, s->book.records);
+    if (!verified_again(&s->book))
       return live_clear(&s->live), err_set(err, ERR_NOT_FOUND, "the log is gone");
     read_on(s);
     if (s->movement != NULL)
@@ -416,16 +512,6 @@ static bool show_follow(struct show *s, struct err *err) {
 }
 
 /* --- the command --- */
-
-static void print_way_on(const struct show *s, const char *path) {
-  char id[STORE_ID_BYTES];
-  bool asks = s->summary.asks;
-  printf("  %s ",
-         asks ? "answer with: segue inbox, then segue answer" : "continue with: segue resume");
-  cli_put_safe(stdout, find_word_for(path, id));
-  printf("%s%s\n", !asks && is_submitted(s) ? " --daemon" : "",
-         asks ? "" : summary_resume_flags(&s->summary));
-}
 
 static int print_closing(struct show *s, const char *path) {
   if (s->movement == NULL && !s->json && !s->quiet && s->start != NULL) {
@@ -441,17 +527,24 @@ static int print_closing(struct show *s, const char *path) {
     }
     print_open(s, s->summary.open);
     turns_print_end(stdout, &s->summary, path, &s->look);
-    if (s->follow && s->summary.resumable) /* without it the status says so above */
-      print_way_on(s, path);
+    if (s->follow && s->summary.resumable) {
+      char id[STORE_ID_BYTES];
+      bool asks = s->summary.asks;
+      printf("  %s ",
+             asks ? "answer with: segue inbox, then segue answer" : "continue with: segue resume");
+      cli_put_safe(stdout, resolve_id_word_for(path, id));
+      printf("%s%s\n", !asks && is_submitted(s) ? " --daemon" : "",
+             asks ? "" : turn_lines_resume_flags(&s->summary));
+    }
   }
   fflush(stdout);
-  if (s->book.state == BOOK_DAMAGED && s->start == NULL) {
+  if (s->book.state == VERIFIED_DAMAGED && s->start == NULL) {
     fputs("segue show: ", stderr);
     cli_put_safe(stderr, path);
     fputs(" is not the log of a session: segue ls lists the logs\n", stderr);
     return STATUS_USAGE;
   }
-  if (s->book.state == BOOK_DAMAGED) {
+  if (s->book.state == VERIFIED_DAMAGED) {
     struct buf why = {0};
     buf_safe(&why, str_from(s->book.damage.text), false);
     fprintf(stderr,
@@ -461,7 +554,7 @@ static int print_closing(struct show *s, const char *path) {
     buf_deinit(&why);
     return STATUS_FAILED;
   }
-  if (s->book.state == BOOK_TORN && !book_owned(&s->book))
+  if (s->book.state == VERIFIED_TORN && !verified_owned(&s->book))
     fprintf(stderr, "segue show: the log ends with a torn tail of %llu bytes\n",
             (unsigned long long)s->book.torn_bytes);
   if (s->start == NULL) {
@@ -475,24 +568,23 @@ static int print_closing(struct show *s, const char *path) {
 
 static bool show_turn_view(const struct store_ref *ref, const char *word, bool full,
                            struct err *err) {
-  struct book book;
+  struct verified_reader book;
   struct explain_found found;
-  struct view_told told;
+  struct view_judgment told;
   json_t *record;
-  if (!book_open(&book, ref, true, err))
+  if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = book_next(&book)) != NULL)
+  while ((record = verified_next(&book)) != NULL)
     json_decref(record);
   size_t max = full ? SIZE_MAX : SHOW_TEXT_BYTES;
-  bool ok = explain_find(&book, word, &found, err) &&
-            view_told_read(&told, &book, found.turn, max, max, err);
+  bool ok = explain_find(&book, word, false, &found, err) &&
+            view_judgment_read(&told, &book, found.turn, max, max, err);
   if (ok) {
-    json_t *view = view_told_json(&told);
-    json_io_print(view, JSON_IO_COMPACT);
-    json_decref(view);
-    view_told_deinit(&told);
+    json_t *view = view_judgment_json(&told);
+    json_io_put(view);
+    view_judgment_deinit(&told);
   }
-  book_close(&book);
+  verified_close(&book);
   return ok;
 }
 
@@ -503,11 +595,11 @@ static int show_view(const struct cli_args *args) {
   struct view_session v;
   struct err err = {0};
   if (strcmp(as, "view") != 0)
-    (void)err_set(&err, ERR_USAGE, "--as %.40s: write --as view", as);
+    err_set(&err, ERR_USAGE, "--as %.40s: write --as view", as);
   else if (cli_flag(args, "follow") || cli_flag(args, "json"))
-    (void)err_set(&err, ERR_USAGE, "--as view cannot be combined with --follow or --json");
-  if (err.code != ERR_NONE ||
-      !find_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), &ref, &err))
+    err_set(&err, ERR_USAGE, "--as view cannot be combined with --follow or --json");
+  if (err.code != ERR_NONE || !resolve_id_session(args->words[0], cli_value(args, "logs"),
+                                                  cli_value(args, "socket"), &ref, &err))
     return cli_fail("show", &err);
   if (args->word_count > 1) {
     bool ok = show_turn_view(&ref, args->words[1], cli_flag(args, "full"), &err);
@@ -519,8 +611,7 @@ static int show_view(const struct cli_args *args) {
   }
   json_t *view = view_session_json(&v);
   int status = v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
-  json_io_print(view, JSON_IO_COMPACT);
-  json_decref(view);
+  json_io_put(view);
   view_session_deinit(&v);
   return status;
 }
@@ -549,11 +640,12 @@ static int show_show(int argc, char **argv) {
   if (!s.follow || s.json || s.quiet || s.movement != NULL)
     s.live.on = false;
   s.hears = s.live.on && cli_flag(&args, "verbose");
-  words_init(&s.words, s.socket, &s.summary, &s.live);
-  if (!find_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
-                    &err))
+  s.words = (struct spoken){.summary = &s.summary, .live = &s.live};
+  live_output_init(&s.words.from, s.socket, s.summary.session, words_on_piece, &s.words);
+  if (!resolve_id_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
+                          &err))
     return cli_fail("show", &err);
-  if (!book_open(&s.book, &ref, true, &err)) {
+  if (!verified_open(&s.book, &ref, true, &err)) {
     (void)cli_fail("show", &err);
     return STATUS_USAGE;
   }
@@ -576,10 +668,10 @@ static int show_show(int argc, char **argv) {
   json_decref(s.start);
   json_decref(s.parent);
   report_files_deinit(&s.reports);
-  summary_deinit(&s.summary);
+  turn_lines_deinit(&s.summary);
   live_deinit(&s.live);
-  words_deinit(&s.words);
-  book_close(&s.book);
+  live_output_deinit(&s.words.from);
+  verified_close(&s.book);
   return status;
 }
 
@@ -587,9 +679,10 @@ const struct cli_command cmd_show = {
     .name = "show",
     .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
     .summary = "read a session: turn by turn, or one judgment in full",
-    .help = "Without MOVEMENT: one line a turn, and how often each method decided. With MOVEMENT: "
-            "how its last run (or its N-th) was judged: what was asked, the raw reply, what was "
-            "read in it, the errors word for word, and why the next stage was tried.\n"
+    .help = "Without MOVEMENT: one line a turn, and how often each method decided. With MOVEMENT, "
+            "named as there ('parts.it 2': an item): how its last run (or its N-th) was judged: "
+            "what was asked, the raw reply, what was read in it, the errors word for word, and "
+            "why the next stage was tried.\n"
             "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's "
             "status.",
     .options = options,

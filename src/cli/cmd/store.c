@@ -7,7 +7,6 @@
 #include "cli/removal.h"
 #include "store/copy.h"
 #include "store/shared.h"
-#include "store/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ static const struct cli_option options[] = {
 static const char *url_of(const struct cli_args *args, struct err *err) {
   const char *url = cli_store(args);
   if (url == NULL) {
-    (void)err_set(err, ERR_USAGE, "name the store: --store postgres://HOST/DATABASE");
+    err_set(err, ERR_USAGE, "name the store: --store postgres://HOST/DATABASE");
     return NULL;
   }
   return url;
@@ -86,19 +85,6 @@ static void print_workers(const json_t *workers) {
     printf("worker    %zu ended within the last day, and hold nothing\n", over);
 }
 
-static void print_provider(const json_t *provider) {
-  const json_t *limit = json_object_get(provider, "limit");
-  double cools = json_number_value(json_object_get(provider, "cools_s"));
-  printf("provider  ");
-  cli_put_safe(stdout, store_word(provider, "name"));
-  if (json_is_integer(limit))
-    printf("  %d of %d places taken", (int)json_integer_value(json_object_get(provider, "taken")),
-           (int)json_integer_value(limit));
-  if (cools > 0)
-    printf("  left alone for %.1f s", cools);
-  putchar('\n');
-}
-
 static int store_status(const struct cli_args *args, const char *url) {
   struct err err = {0};
   size_t i;
@@ -107,8 +93,7 @@ static int store_status(const struct cli_args *args, const char *url) {
   if (status == NULL)
     return cli_fail("store", &err);
   if (cli_flag(args, "json")) {
-    json_io_print(status, JSON_IO_COMPACT);
-    json_decref(status);
+    json_io_put(status);
     return STATUS_COMPLETE;
   }
   printf("store     %s  version %d, PostgreSQL %s\n", store_word(status, "store"),
@@ -127,14 +112,23 @@ static int store_status(const struct cli_args *args, const char *url) {
   putchar('\n');
   print_workers(json_object_get(status, "workers"));
   json_array_foreach(json_object_get(status, "providers"), i, value) {
-    print_provider(value);
+    const json_t *limit = json_object_get(value, "limit");
+    double cools = json_number_value(json_object_get(value, "cools_s"));
+    printf("provider  ");
+    cli_put_safe(stdout, store_word(value, "name"));
+    if (json_is_integer(limit))
+      printf("  %d of %d places taken", (int)json_integer_value(json_object_get(value, "taken")),
+             (int)json_integer_value(limit));
+    if (cools > 0)
+      printf("  left alone for %.1f s", cools);
+    putchar('\n');
   }
   json_decref(status);
   return STATUS_COMPLETE;
 }
 
 /* Reads a limit; "none" gives 0. */
-static bool limit_read(const char *word, unsigned *seats, struct err *err) {
+static bool limit_read(const char *word, unsigned *slots, struct err *err) {
   char *end;
   unsigned long n = strtoul(word, &end, 10);
   if (strcmp(word, "none") == 0)
@@ -142,7 +136,7 @@ static bool limit_read(const char *word, unsigned *seats, struct err *err) {
   else if (word[0] < '0' || word[0] > '9' || *end != '\0' || n == 0 || n > LIMIT_CONCURRENCY)
     return err_set(err, ERR_USAGE, "\"%.40s\" is not a number of calls at once (1 to %u, or none)",
                    word, LIMIT_CONCURRENCY);
-  *seats = (unsigned)n;
+  *slots = (unsigned)n;
   return true;
 }
 
@@ -159,21 +153,19 @@ static bool limit_name_check(const char *name, struct err *err) {
 
 static int store_limit(const struct cli_args *args, const char *url) {
   struct err err = {0};
-  unsigned seats = 0;
+  unsigned slots = 0;
   bool ok = args->word_count == 3 ||
             err_set(&err, ERR_USAGE,
                     "name the provider and the limit: segue store limit PROVIDER N|none");
-  if (!ok || !limit_name_check(args->words[1], &err) || !limit_read(args->words[2], &seats, &err) ||
-      !shared_limit(url, args->words[1], seats, &err))
+  if (!ok || !limit_name_check(args->words[1], &err) || !limit_read(args->words[2], &slots, &err) ||
+      !shared_limit(url, args->words[1], slots, &err))
     return cli_fail("store", &err);
   if (cli_flag(args, "json")) {
-    json_t *said = json_pack("{ss so}", "provider", args->words[1], "limit",
-                             seats > 0 ? json_integer(seats) : json_null());
-    json_io_print(said, JSON_IO_COMPACT);
-    json_decref(said);
-  } else if (seats > 0) {
-    printf("%s: %u call%s at once over all workers\n", args->words[1], seats,
-           seats == 1 ? "" : "s");
+    json_io_put(json_pack("{ss so}", "provider", args->words[1], "limit",
+                          slots > 0 ? json_integer(slots) : json_null()));
+  } else if (slots > 0) {
+    printf("%s: %u call%s at once over all workers\n", args->words[1], slots,
+           slots == 1 ? "" : "s");
   } else {
     printf("%s: no limit\n", args->words[1]);
   }
@@ -190,10 +182,8 @@ static void on_finding(void *ctx, const struct shared_finding *f) {
   c->sessions++;
   c->problems += f->problem != NULL && !f->mended;
   if (c->json) {
-    json_t *line = json_pack("{ss sI ss* sb}", "session", f->session, "records",
-                             (json_int_t)f->records, "problem", f->problem, "mended", f->mended);
-    json_io_print(line, JSON_IO_COMPACT);
-    json_decref(line);
+    json_io_put(json_pack("{ss sI ss* sb}", "session", f->session, "records",
+                          (json_int_t)f->records, "problem", f->problem, "mended", f->mended));
   } else if (f->problem != NULL) {
     printf("%s  %s%s\n", f->session, f->problem, f->mended ? ": mended" : "");
   }
@@ -323,7 +313,7 @@ static int store_export(const struct cli_args *args, const char *url) {
   struct store from, to;
   size_t n = args->word_count;
   if (n < 2) {
-    (void)err_set(&err, ERR_USAGE, "name a folder: segue store export [ID...] DIR");
+    err_set(&err, ERR_USAGE, "name a folder: segue store export [ID...] DIR");
     return cli_fail("store", &err);
   }
   store_at(&from, url);
@@ -334,11 +324,6 @@ static int store_export(const struct cli_args *args, const char *url) {
   for (size_t i = 1; ok && i < n - 1; i++)
     ok = store_copy_word(&c, &from, args->words[i], &err);
   return store_copy_end(&c, ok, &err);
-}
-
-static bool store_is_folder(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int store_import(const struct cli_args *args, const char *url) {
@@ -355,7 +340,8 @@ static int store_import(const struct cli_args *args, const char *url) {
     struct store from;
     struct store_ref ref;
     store_at(&from, word);
-    if (store_is_folder(word))
+    struct stat st;
+    if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
       ok = store_copy_all(&c, &from, &err);
     else if (store_ref_named(word, &ref))
       store_copy_one(&c, &ref, true);
@@ -387,10 +373,10 @@ static int store_run(int argc, char **argv) {
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
     if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
       return verbs[i].run(&args, url);
-  (void)err_set(&err, ERR_USAGE,
-                "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
-                "limit, export, import",
-                args.words[0]);
+  err_set(&err, ERR_USAGE,
+          "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
+          "limit, export, import",
+          args.words[0]);
   return cli_fail("store", &err);
 }
 

@@ -1,28 +1,104 @@
 /* segue submit: gives a workflow to the daemon. */
-#include "base/file.h"
-#include "base/limits.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/forge/task.h"
-#include "cli/inputs.h"
+#include "cli/forge/forge.h"
 #include "cli/json_io.h"
 #include "cli/session_post.h"
 #include "cli/setup.h"
-#include "cli/shared/submitting.h"
 #include "core/record.h"
 #include "daemon/client.h"
-#include "format/json_write.h"
-#include "host/keys.h"
+#include "daemon/launch.h"
+#include "host/key_leak.h"
 #include "host/paths.h"
+#include "host/single_session.h"
 #include "os/clock.h"
 #include "store/worker.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* --- to a shared store --- */
+
+/* Submits to a shared store, where no daemon is needed: writes the first record, and a worker with
+ * a free place takes the session. */
+
+struct submitting {
+  struct single_session solo;
+  bool written;
+  struct err err;
+};
+
+static void submitting_on_record(void *ctx, const struct record *record, struct str line) {
+  struct submitting *s = ctx;
+  (void)record;
+  (void)line;
+  s->written = true;
+  single_session_finished(&s->solo);
+}
+
+static void submitting_on_finished(void *ctx, struct session *session) {
+  struct submitting *s = ctx;
+  if (session_broken(session) != NULL)
+    s->err = *session_broken(session);
+  single_session_finished(&s->solo);
+}
+
+static const struct watcher submitting_watcher = {.record = submitting_on_record,
+                                                  .finished = submitting_on_finished};
+
+static json_t *submitting_write(struct submitting *s, const struct launch *l, struct err *err) {
+  const struct session_params params = {.setup = l->setup,
+                                        .workflow = l->workflow,
+                                        .workflow_path = l->workflow_path,
+                                        .task = buf_view(&l->task),
+                                        .task_blob = l->task_blob,
+                                        .config = l->config,
+                                        .facets = l->facets,
+                                        .hold = true};
+  s->solo.session = host_start(&s->solo.host, &params, &submitting_watcher, s, err);
+  if (s->solo.session == NULL)
+    return NULL;
+  (void)single_session_run(&s->solo, NULL, NULL);
+  if (!s->written) {
+    *err = s->err;
+    return NULL;
+  }
+  return json_pack("{ss ss ss}", "id", session_core(s->solo.session)->session, "status", "queued",
+                   "log", session_log_name(s->solo.session));
+}
+
+/* Submits a session. body: as in POST /v1/sessions. Returns the session as far as it is known
+ * ("id", "status", "log"), a new reference; NULL: err, or errors of the workflow. */
+static json_t *submitting_send(const char *store, const json_t *body, struct err *err,
+                               struct err_list *errors) {
+  struct submitting s = {.written = false};
+  struct launch l;
+  json_t *told = NULL;
+  struct generation *generation = generation_new(err);
+  if (generation == NULL)
+    return NULL;
+  if (single_session_init_to_submit(&s.solo, store, generation->registry, err)) {
+    struct launch_env env = {
+        .generation = generation, .store = &s.solo.store, .workflows = s.solo.host.workflows};
+    launch_init(&l, &env);
+    if (launch_parse(&l, body, err, errors)) {
+      launch_share(&l);
+      told = submitting_write(&s, &l, err);
+    }
+    single_session_deinit(&s.solo);
+    launch_deinit(&l);
+  }
+  generation_unref(generation);
+  return told;
+}
+
+/* --- the command --- */
 
 static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what to do", false},
@@ -128,14 +204,16 @@ static bool set_turn(const struct cli_args *args, json_t *body, bool *late, stru
 static bool make_body(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
   const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
   char found[PATHS_BYTES];
-  bool named = paths_workflow(args->words[0], cwd ? cwd : ".", found);
-  return body_path(body, "workflow", "WORKFLOW", named ? found : args->words[0], err) &&
+  const char *path = paths_workflow(args->words[0], cwd ? cwd : ".", found, err);
+  if (path != NULL && err->code != ERR_NONE)
+    log_warn("%s", err->text);
+  return path != NULL && body_path(body, "workflow", "WORKFLOW", path, err) &&
          body_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&
          setup_on(args, body, err) && set_turn(args, body, late, err) &&
-         set_task(args, body, err) && set_inputs(args, named ? found : args->words[0], body, err);
+         set_task(args, body, err) && set_inputs(args, path, body, err);
 }
 
 /* Prints the errors of the workflow as `segue run` does. */
@@ -148,11 +226,11 @@ static bool print_errors(const struct client_reply *reply) {
     const char *message = json_string_value(json_object_get(item, "message"));
     struct err err = {0};
     if (file != NULL)
-      (void)err_set_at(&err, ERR_FILE, file, (int)json_integer_value(json_object_get(item, "line")),
-                       (int)json_integer_value(json_object_get(item, "column")), "%s",
-                       message ? message : "");
+      err_set_at(&err, ERR_FILE, file, (int)json_integer_value(json_object_get(item, "line")),
+                 (int)json_integer_value(json_object_get(item, "column")), "%s",
+                 message ? message : "");
     else
-      (void)err_set(&err, ERR_FILE, "%s", message ? message : "");
+      err_set(&err, ERR_FILE, "%s", message ? message : "");
     (void)cli_fail("submit", &err);
   }
   return json_array_size(errors) > 0;
@@ -238,10 +316,8 @@ static int submit_run(int argc, char **argv) {
     paths_note_last(json_string_value(json_object_get(reply.value, "log")));
   if (cli_flag(&args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
-  else if (!cli_flag(&args, "follow")) {
-    cli_put_safe(stdout, json_string_value(json_object_get(reply.value, "id")));
-    putchar('\n');
-  }
+  else if (!cli_flag(&args, "follow"))
+    cli_put_line(stdout, "", json_string_value(json_object_get(reply.value, "id")));
   fflush(stdout);
   if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
     status = submit_follow(&args, reply.value);

@@ -1,25 +1,89 @@
 /* segue verify: checks whether logs are what was written. */
 #include "audit/verify.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/find.h"
-#include "cli/signed.h"
+#include "cli/resolve_id.h"
 #include "format/json_write.h"
 #include "store/heads.h"
 #include "store/reader.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* Smaller logs are hashed in less time than a thread takes to start. */
-static const uint64_t VERIFY_BESIDE_BYTES = 1024 * 1024;
+/* --- signed heads --- */
+
+/* Checks a signature over a file with ssh-keygen: no key is handled here. */
+
+enum { NAME_BYTES = 256, SIG_PATH_BYTES = 4096 };
+
+/* Runs ssh-keygen with the file as its input; what it prints goes into `out`. Returns false if it
+ * said no. */
+static bool run_keygen(char *const argv[], const char *input, char *out, size_t room,
+                       struct err *err) {
+  posix_spawn_file_actions_t actions;
+  int ends[2], status = 0;
+  pid_t pid;
+  size_t n = 0;
+  ssize_t got;
+  if (pipe(ends) != 0)
+    return err_set_errno(err, errno, "cannot make a pipe");
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  posix_spawn_file_actions_addclose(&actions, ends[1]);
+  int number = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  while (number == 0 && n < room - 1 && (got = read(ends[0], out + n, room - 1 - n)) > 0)
+    n += (size_t)got;
+  out[n] = '\0';
+  close(ends[0]);
+  if (number != 0)
+    return err_set_errno(err, number, "cannot run ssh-keygen, which checks signatures");
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+         err_set(err, ERR_INVALID, "%s.sig is not a signature of %s by one of the signers", input,
+                 input);
+}
+
+/* Checks that PATH.sig is a signature over the file by one of the signers (a file as ssh-keygen
+ * takes it, see ALLOWED SIGNERS in its manual), made for the namespace segue-heads. */
+static bool signed_check(const char *path, const char *signers, struct err *err) {
+  assert(path != NULL);
+  assert(signers != NULL);
+  char signature[SIG_PATH_BYTES], name[NAME_BYTES], ignored[NAME_BYTES];
+  char keygen[] = "ssh-keygen", how[] = "-Y", find[] = "find-principals", verify[] = "verify";
+  char of[] = "-s", from[] = "-f", who[] = "-I", space[] = "-n", heads[] = "segue-heads";
+  char *file = strdup(signers);
+  print_into(signature, sizeof signature, "%s.sig", path);
+  char *const finding[] = {keygen, how, find, of, signature, from, file, NULL};
+  bool ok = access(signature, R_OK) == 0 || err_set_errno(err, errno, "cannot open %s", signature);
+  ok = ok && run_keygen(finding, path, name, sizeof name, err);
+  name[ok ? strcspn(name, "\n") : 0] = '\0';
+  char *const verifying[] = {keygen, how,   verify, from, file,      who,
+                             name,   space, heads,  of,   signature, NULL};
+  ok = ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
+  free(file);
+  return ok;
+}
+
+/* --- the command --- */
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
@@ -148,12 +212,12 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
   heads_deinit(&v->ledger);
   heads_deinit(&v->now);
   v->looked_again = false;
-  (void)snprintf(v->where, sizeof v->where, "%s", store->where);
+  print_into(v->where, sizeof v->where, "%s", store->where);
   if (!heads_load(&v->ledger, store, v->kept_path ? &v->anchor : NULL, err))
     return false;
   if (v->ledger.end.damaged) {
-    (void)snprintf(text, sizeof text, "entry %llu: %s",
-                   (unsigned long long)v->ledger.end.entries + 1, v->ledger.end.why.text);
+    print_into(text, sizeof text, "entry %llu: %s", (unsigned long long)v->ledger.end.entries + 1,
+               v->ledger.end.why.text);
     print_trouble(v, "bad", "ledger", text);
   } else if (!v->ledger.anchored) {
     print_trouble(v, "bad", "ledger", "it is not the ledger that the heads came from");
@@ -200,15 +264,6 @@ static void tell_verified(struct verifying *v, const struct verified *log) {
   v->counts[log->result.state]++;
 }
 
-static void verify_one(struct verifying *v, const struct store_ref *ref) {
-  struct verified log = {.ref = *ref};
-  struct store store;
-  store_of(ref, &store);
-  if (load_ledger(v, &store, &log.err))
-    verify_read(v, &log);
-  tell_verified(v, &log);
-}
-
 /* --- a folder's logs, several at once --- */
 
 enum { VERIFY_LOGS_AHEAD = 256, VERIFY_THREADS_MAX = 16 };
@@ -231,16 +286,6 @@ static struct verified *slot_of(const struct batch *batch, size_t i) {
   return &batch->slots[i % VERIFY_LOGS_AHEAD];
 }
 
-static void read_slot(const struct batch *batch, struct verified *log, const struct store_id *id) {
-  *log = (struct verified){0};
-  store_ref(batch->store, id->id, &log->ref);
-  verify_read(batch->v, log);
-  if (!log->opened)
-    log->gone = log->err.code == ERR_NOT_FOUND;
-  else if (log->result.state != VERIFY_COMPLETE) /* it may have been removed while it was read */
-    log->gone = log_is_gone(&log->ref);
-}
-
 /* Reads the next log, if there is one and a slot for it. The lock is held, but not meanwhile. */
 static bool read_next(struct batch *batch) {
   size_t i = batch->next;
@@ -248,7 +293,14 @@ static bool read_next(struct batch *batch) {
     return false;
   batch->next++;
   (void)pthread_mutex_unlock(&batch->lock);
-  read_slot(batch, slot_of(batch, i), &batch->ids[i]);
+  struct verified *log = slot_of(batch, i);
+  *log = (struct verified){0};
+  store_ref(batch->store, batch->ids[i].id, &log->ref);
+  verify_read(batch->v, log);
+  if (!log->opened)
+    log->gone = log->err.code == ERR_NOT_FOUND;
+  else if (log->result.state != VERIFY_COMPLETE) /* it may have been removed while it was read */
+    log->gone = log_is_gone(&log->ref);
   (void)pthread_mutex_lock(&batch->lock);
   slot_of(batch, i)->read = true;
   if (i == batch->told)
@@ -321,8 +373,8 @@ static int id_order(const void *key, const void *id) {
 
 static void print_missing(struct verifying *v, const struct ledger_entry *entry) {
   char text[80];
-  (void)snprintf(text, sizeof text, "its record %llu is known, but its log is missing",
-                 (unsigned long long)entry->seq);
+  print_into(text, sizeof text, "its record %llu is known, but its log is missing",
+             (unsigned long long)entry->seq);
   print_trouble(v, "missing", entry->session, text);
 }
 
@@ -384,7 +436,6 @@ static void verify_store(struct verifying *v, const char *where) {
     return;
   }
   v->folders = true;
-  verifier_beside(v->verifier, count == 1 ? VERIFY_BESIDE_BYTES : UINT64_MAX);
   verify_logs(v, &store, ids, count, &gone);
   tell_gone(v, (const struct store_id *)(const void *)gone.p, gone.n / sizeof *ids);
   buf_deinit(&gone);
@@ -393,7 +444,6 @@ static void verify_store(struct verifying *v, const char *where) {
     cli_put_safe(stderr, where);
     fputs(" has a session's id as its name; name logs with other names one by one\n", stderr);
   }
-  verifier_beside(v->verifier, VERIFY_BESIDE_BYTES);
   find_missing(v, &v->ledger, ids, count);
   find_missing(v, &v->kept, ids, count);
   free(ids);
@@ -449,13 +499,17 @@ static int verify(int argc, char **argv) {
   v.coloured = cli_colours(STDOUT_FILENO);
   if (!load_kept(&v, &args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return cli_fail("verify", &err);
-  verifier_beside(v.verifier, VERIFY_BESIDE_BYTES);
   for (size_t i = 0; i < args.word_count; i++) {
     struct store_ref ref;
-    if (find_is_store(args.words[i])) {
+    if (resolve_id_is_store(args.words[i])) {
       verify_store(&v, args.words[i]);
-    } else if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
-      verify_one(&v, &ref);
+    } else if (resolve_id_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
+      struct verified log = {.ref = ref};
+      struct store store;
+      store_of(&ref, &store);
+      if (load_ledger(&v, &store, &log.err))
+        verify_read(&v, &log);
+      tell_verified(&v, &log);
     } else {
       (void)cli_fail("verify", &err);
       v.missing = true;

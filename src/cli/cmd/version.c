@@ -52,23 +52,19 @@ static void version_print_late(bool all) {
   }
 }
 
-/* Returns the versions of the libraries that are linked. */
-static json_t *version_libraries(void) {
-  int major, minor, patch;
-  char yaml[32], pcre[64] = "";
-  yaml_get_version(&major, &minor, &patch);
-  (void)snprintf(yaml, sizeof yaml, "%d.%d.%d", major, minor, patch);
-  (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre);
-  return json_pack("{ssssssssss}", "libuv", loop_library(), "openssl", OPENSSL_VERSION_STR,
-                   "jansson", JANSSON_VERSION, "libyaml", yaml, "pcre2", pcre);
-}
-
 static int version_run(int argc, char **argv) {
   struct cli_args args;
   int status;
   if (!cli_parse(&cmd_version, argc, argv, 0, 0, &args, &status))
     return status;
-  json_t *libraries = version_libraries();
+  int major, minor, patch;
+  char yaml[32], pcre[64] = "";
+  yaml_get_version(&major, &minor, &patch);
+  print_into(yaml, sizeof yaml, "%d.%d.%d", major, minor, patch);
+  (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre);
+  json_t *libraries =
+      json_pack("{ssssssssss}", "libuv", loop_library(), "openssl", OPENSSL_VERSION_STR, "jansson",
+                JANSSON_VERSION, "libyaml", yaml, "pcre2", pcre);
   const char *name;
   const json_t *version;
   if (cli_flag(&args, "json")) {
@@ -77,8 +73,7 @@ static int version_run(int argc, char **argv) {
                   SEGUE_COMMIT[0] ? json_string(SEGUE_COMMIT) : NULL, "libraries", libraries);
     if (cli_flag(&args, "all"))
       json_object_set_new(object, "loaded_when_needed", version_late());
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(object);
   } else {
     printf("segue %s%s%s\n", SEGUE_VERSION, SEGUE_COMMIT[0] ? ", commit " : "", SEGUE_COMMIT);
     json_object_foreach(libraries, name, version)

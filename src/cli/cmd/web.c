@@ -2,10 +2,10 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "daemon/client.h"
-#include "daemon/window/alone.h"
+#include "daemon/window/standalone.h"
 #include "format/json_object.h"
 #include "host/config.h"
-#include "host/day_book.h"
+#include "host/daily_usage.h"
 #include "host/paths.h"
 #include "os/clock.h"
 #include "store/store.h"
@@ -47,7 +47,7 @@ struct browser {
 struct web {
   const struct cli_args *args;
   struct provider_registry *registry; /* has the limits of a day; or NULL */
-  struct day_book book;
+  struct daily_usage book;
   struct browser browser;
   char where[PATHS_BYTES];
 };
@@ -76,11 +76,6 @@ static bool web_file(const char *url, const char *code, struct buf *path, struct
   return ok || err_set_errno(err, errno, "cannot write %s", path->p);
 }
 
-static bool has_display(void) {
-  return getenv("DISPLAY") != NULL || getenv("WAYLAND_DISPLAY") != NULL ||
-         getenv("BROWSER") != NULL;
-}
-
 static const int browser_endings[] = {SIGINT, SIGTERM, SIGHUP};
 
 /* Blocks the signals that end this program: it must live to remove the file. */
@@ -104,7 +99,7 @@ static bool browser_start(struct browser *b) {
   char program[256];
   posix_spawnattr_t attributes;
   sigset_t usual;
-  (void)snprintf(program, sizeof program, "%s", named && named[0] ? named : "xdg-open");
+  print_into(program, sizeof program, "%s", named && named[0] ? named : "xdg-open");
   char *argv[] = {program, b->path.p, NULL};
   sigemptyset(&usual);
   sigaddset(&usual, SIGPIPE);
@@ -147,9 +142,9 @@ static void browser_await(struct browser *b, uint64_t for_ms, bool leaves) {
 static bool web_failed(int status, struct err *err) {
   char how[64];
   if (WIFSIGNALED(status))
-    (void)snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
+    print_into(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
   else
-    (void)snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+    print_into(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
   return err_set(err, ERR_NOT_FOUND,
                  "the browser %s: run segue web --no-open and open the address that it prints",
                  how);
@@ -159,7 +154,9 @@ static bool web_failed(int status, struct err *err) {
  * after browser_hold. */
 static bool web_show(const struct cli_args *args, const char *url, const char *code,
                      struct browser *b, struct err *err) {
-  if (cli_flag(args, "no-open") || !has_display()) {
+  if (cli_flag(args, "no-open") ||
+      !(getenv("DISPLAY") != NULL || getenv("WAYLAND_DISPLAY") != NULL ||
+        getenv("BROWSER") != NULL)) {
     printf("%s#%s\n", url, code);
     fflush(stdout);
     fputs("segue web: open this address within a minute; its code works once\n", stderr);
@@ -238,7 +235,7 @@ static bool web_show_alone(void *ctx, const char *url, const char *code, struct 
 
 static json_t *web_day(void *ctx) {
   struct web *web = ctx;
-  return web->registry != NULL ? day_book_json(&web->book, day_set_of(web->registry)) : NULL;
+  return web->registry != NULL ? daily_usage_json(&web->book, day_set_of(web->registry)) : NULL;
 }
 
 /* Finds the limits of the day. A configuration that cannot be read hides its limits, and nothing
@@ -246,7 +243,7 @@ static json_t *web_day(void *ctx) {
 static void web_find_limits(struct web *web) {
   struct config config;
   struct err err;
-  day_book_init(&web->book);
+  daily_usage_init(&web->book);
   if (!config_load(&config, &err))
     return;
   web->registry = registry_new(NULL);
@@ -273,7 +270,7 @@ static int web_alone(const struct cli_args *args, struct err *err) {
     (void)unlink(web.browser.path.p);
   buf_deinit(&web.browser.path);
   registry_free(web.registry);
-  day_book_deinit(&web.book);
+  daily_usage_deinit(&web.book);
   return ok ? STATUS_COMPLETE : cli_fail("web", err);
 }
 
@@ -285,7 +282,7 @@ static int web_run(int argc, char **argv) {
     return status;
   bool alone = cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL;
   if (alone && cli_flag(&args, "revoke")) {
-    (void)err_set(&err, ERR_USAGE, "--revoke is for a daemon: leave out --logs and --http");
+    err_set(&err, ERR_USAGE, "--revoke is for a daemon: leave out --logs and --http");
     return cli_fail("web", &err);
   }
   if (alone)

@@ -2,11 +2,9 @@
  * glab, which holds the login. segue never sees a token, and no agent comes near one.
  *
  *   forge_find(&f, folder, remote, &err)    which program, which remote
- *   forge_read(&f, FORGE_ISSUE, 12, &item, &err)
- *   forge_quote(&item, &out)                as data, for a task
  *   forge_push(&f, branch, to, &err)        then
- *   forge_open(&f, &request, &url, &err)
- *   forge_item_deinit(&item), forge_deinit(&f)
+ *   forge_open(&f, &request, &err)
+ *   forge_deinit(&f)
  *
  * Everything here blocks; it is for the command line. What people wrote is data: each line is
  * quoted, invisible characters are made visible, and the length is bounded. */
@@ -15,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/cli.h"
 
 #include <jansson.h>
 
@@ -41,22 +40,12 @@ struct forge_item {
   json_t *red;                         /* array of the names of checks that failed */
 };
 
-/* Reads a number from the command line: 12, or #12. */
-bool forge_number(const char *text, long *out, struct err *err) MUST_CHECK;
-bool forge_read(const struct forge *f, enum forge_kind kind, long number, struct forge_item *item,
-                struct err *err) MUST_CHECK;
-void forge_item_deinit(struct forge_item *item);
-/* Reads where a session's task came from: config.source. */
-json_t *forge_source(const struct forge_item *item);
 void forge_quote(const struct forge_item *item, struct buf *out);
 
 /* Pushes one branch of ours to a branch of the remote, never by force. Nothing in the repository's
  * configuration is run or decides where it goes. */
 bool forge_push(const struct forge *f, const char *branch, const char *to,
                 struct err *err) MUST_CHECK;
-
-/* Fetches the commits of a pull request and returns the newest. NULL: err is set. */
-char *forge_fetch(const struct forge *f, long number, struct err *err);
 
 struct forge_request {       /* borrowed */
   const char *branch, *base; /* base may be NULL: the forge's default */
@@ -69,5 +58,37 @@ struct forge_request {       /* borrowed */
 char *forge_opened(const struct forge *f, const char *branch, struct err *err);
 /* Opens a pull request and returns its address; NULL: err is set. */
 char *forge_open(const struct forge *f, const struct forge_request *request, struct err *err);
+
+/* These make a task from an issue or a pull request: --issue N, --pr N.
+ *
+ *   forge_task_read(&got, folder, issue, pr, &err)    one of the two is NULL; asks the forge
+ *   forge_task_deinit(&got)                           accepts a zeroed one */
+#define FORGE_TASK_OPTIONS                                                                         \
+  {"issue", 0, "N", "take this issue as the task, read with gh or glab; its text is quoted",       \
+   false},                                                                                         \
+  {                                                                                                \
+    "pr", 0, "N", "take this pull request as the task, in the same way, and work on its commits",  \
+        false                                                                                      \
+  }
+
+struct forge_task {
+  struct forge forge;
+  struct forge_item item;
+  json_t *source;
+  struct buf text;
+  char *fetched; /* a pull request's commit; or NULL */
+};
+
+bool forge_task_read(struct forge_task *got, const char *folder, const char *issue, const char *pr,
+                     struct err *err) MUST_CHECK;
+void forge_task_deinit(struct forge_task *got);
+/* Returns where work on the pull request begins: its commit, or our own branch if that contains it.
+ * NULL: neither is known. */
+const char *forge_task_base(struct forge_task *got, const char *branch);
+
+/* Takes those options if given: appends to the task, and sets in `config` (or the body of a
+ * request) the source and where a worktree begins. */
+bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *config,
+                     struct err *err) MUST_CHECK;
 
 #endif

@@ -2,16 +2,15 @@
 #include "audit/report_files.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/forge/forge.h"
 #include "cli/json_io.h"
-#include "cli/trees/trees.h"
+#include "cli/resolve_id.h"
+#include "cli/trees/session_trees.h"
 #include "format/json_object.h"
-#include "store/brief.h"
 #include "store/reader.h"
+#include "store/summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,18 +43,13 @@ struct pr {
 static bool pr_is_ready(const struct pr *p, struct err *err) {
   const struct trees *t = &p->trees;
   char range[192];
-  if (t->owned)
-    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
-                   t->session);
-  if (trees_is_dirty(p->own->path))
-    return err_set(err, ERR_USAGE,
-                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
-                   p->own->path);
-  (void)snprintf(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
+  if (!trees_is_settled(t, NULL, err))
+    return false;
+  print_into(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
   char *count = trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
   bool some = count != NULL && strcmp(count, "0") != 0;
   if (count != NULL && !some)
-    (void)err_set(err, ERR_NOT_FOUND, "session %s has no commits", t->session);
+    err_set(err, ERR_NOT_FOUND, "session %s has no commits", t->session);
   free(count);
   return some;
 }
@@ -115,16 +109,6 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   return true;
 }
 
-static void add_trailer(struct pr *p) {
-  const json_t *source = p->trees.source;
-  if (p->body.n > 0)
-    buf_puts(&p->body, "\n\n");
-  if (str_eq_c(json_view(json_object_get(source, "kind")), "issue"))
-    buf_printf(&p->body, "Closes #%" JSON_INTEGER_FORMAT "\n\n",
-               json_integer_value(json_object_get(source, "number")));
-  buf_printf(&p->body, "Segue-Session: %s\n", p->trees.session);
-}
-
 static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *given,
                          struct err *err) {
   struct str body = output_of(p, "body");
@@ -141,8 +125,15 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
     buf_str(&p->body, output_of(p, "summary"));
   if (p->body.n > LIMIT_FORGE_BODY_BYTES)
     p->body.n = utf8_floor(p->body.p, LIMIT_FORGE_BODY_BYTES);
-  if (ok)
-    add_trailer(p);
+  if (ok) {
+    const json_t *source = p->trees.source;
+    if (p->body.n > 0)
+      buf_puts(&p->body, "\n\n");
+    if (str_eq_c(json_view(json_object_get(source, "kind")), "issue"))
+      buf_printf(&p->body, "Closes #%" JSON_INTEGER_FORMAT "\n\n",
+                 json_integer_value(json_object_get(source, "number")));
+    buf_printf(&p->body, "Segue-Session: %s\n", p->trees.session);
+  }
   return ok;
 }
 
@@ -171,10 +162,8 @@ static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struc
 
 static void pr_tell(const struct pr *p, bool made, bool json) {
   if (json) {
-    json_t *value = json_pack("{ss ss so sb}", "session", p->trees.session, "branch", p->to, "url",
-                              json_io_string(p->url), "opened", made);
-    json_io_print(value, JSON_IO_COMPACT);
-    json_decref(value);
+    json_io_put(json_pack("{ss ss so sb}", "session", p->trees.session, "branch", p->to, "url",
+                          json_io_string(p->url), "opened", made));
     return;
   }
   cli_put_safe(stdout, p->url);
@@ -182,12 +171,12 @@ static void pr_tell(const struct pr *p, bool made, bool json) {
 }
 
 static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) {
-  struct brief brief;
+  struct summary summary;
   if (!trees_read(&p->trees, ref, err) || (p->own = trees_own(&p->trees, err)) == NULL ||
-      !brief_read(&brief, ref, err))
+      !summary_read(&summary, ref, err))
     return false;
-  p->outputs = json_incref(brief.outputs);
-  brief_deinit(&brief);
+  p->outputs = json_incref(summary.outputs);
+  summary_deinit(&summary);
   return true;
 }
 
@@ -201,7 +190,7 @@ static int pr_run(int argc, char **argv) {
   if (!cli_parse(&cmd_pr, argc, argv, 1, 1, &args, &status))
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
-  bool ok = find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+  bool ok = resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
             pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(&args, "body"), &err) &&
             forge_find(&p.forge, p.trees.cwd, cli_value(&args, "remote"), &err);
@@ -224,7 +213,8 @@ const struct cli_command cmd_pr = {
     .arguments = "ID|last [--draft] [options]",
     .summary = "push a session's branch and open a pull request for it",
     .help = "Uses gh or glab with its own login; neither segue nor the agents see a token. Only "
-            "the session's own branch is pushed, never by force, and without running hooks or "
+            "the session's own branch is pushed, if it has all commits of its worktree, never by "
+            "force, and without running hooks or "
             "reading settings of the repository. If a pull request is open already, only its "
             "commits are updated. For a session that was started with --issue N, the text says "
             "Closes #N. To work on the review: segue fork --pr N --from MOVEMENT.",

@@ -1,8 +1,8 @@
 /* segue diff: shows what a session, or one of its movements, changed. */
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
-#include "cli/trees/trees.h"
+#include "cli/resolve_id.h"
+#include "cli/trees/session_trees.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void use_item(const struct trees *t, const struct tree_item *item, struct
   r->folder = there ? item->path : t->cwd;
   r->from = item->base;
   if (!there)
-    (void)snprintf(r->to, sizeof r->to, "refs/heads/%.110s", item->branch);
+    print_into(r->to, sizeof r->to, "refs/heads/%.110s", item->branch);
 }
 
 /* Sets the range to the last commit of that movement. */
@@ -77,10 +77,9 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
   json_array_foreach(t->commits, i, entry) {
     const char *name = json_string_value(json_object_get(entry, "movement"));
     if (strcmp(name, movement) == 0)
-      (void)snprintf(r->to, sizeof r->to, "%.64s",
-                     json_string_value(json_object_get(entry, "commit")));
+      print_into(r->to, sizeof r->to, "%.64s", json_string_value(json_object_get(entry, "commit")));
   }
-  (void)snprintf(r->parent, sizeof r->parent, "%.64s^", r->to);
+  print_into(r->parent, sizeof r->parent, "%.64s^", r->to);
   r->folder = t->cwd;
   r->from = r->parent;
   return r->to[0] != '\0' ||
@@ -100,10 +99,10 @@ static bool use_commits(const struct trees *t, struct diff_range *r, struct err 
   }
   if (n == 0)
     return trees_own(t, err) != NULL;
-  (void)snprintf(r->parent, sizeof r->parent, "%.64s^",
-                 json_string_value(json_object_get(json_array_get(t->commits, 0), "commit")));
-  (void)snprintf(r->to, sizeof r->to, "%.64s",
-                 json_string_value(json_object_get(json_array_get(t->commits, n - 1), "commit")));
+  print_into(r->parent, sizeof r->parent, "%.64s^",
+             json_string_value(json_object_get(json_array_get(t->commits, 0), "commit")));
+  print_into(r->to, sizeof r->to, "%.64s",
+             json_string_value(json_object_get(json_array_get(t->commits, n - 1), "commit")));
   r->folder = t->cwd;
   r->from = r->parent;
   return true;
@@ -133,13 +132,10 @@ static bool diff_ask(const struct diff_range *r, const char *form, const char *m
     return false;
   if (answer->exit == 0 && !answer->out.cut)
     return true;
-  struct buf why = {0};
-  if (answer->out.cut)
-    buf_puts(&why, "the diff is too large: use git in the worktree");
+  if (!answer->out.cut)
+    (void)trees_complain(r->folder, answer, err);
   else
-    git_complaint(answer, &why);
-  (void)err_set(err, ERR_INVALID, "%.300s: %.200s", r->folder, buf_c(&why));
-  buf_deinit(&why);
+    err_set(err, ERR_INVALID, "%.300s: the diff is too large: use git in the worktree", r->folder);
   git_answer_deinit(answer);
   return false;
 }
@@ -156,7 +152,7 @@ static void say_untracked(const struct diff_range *r) {
     n += answer.out.p[i] == '\0';
   if (n > 0)
     fprintf(stderr, "segue diff: and %zu new file%s that %s not committed: git -C %s status\n", n,
-            n == 1 ? "" : "s", n == 1 ? "is" : "are", find_shown(r->folder));
+            n == 1 ? "" : "s", n == 1 ? "is" : "are", resolve_id_shown(r->folder));
   git_answer_deinit(&answer);
 }
 
@@ -202,8 +198,7 @@ static bool print_diff_json(const struct trees *t, const struct diff_range *r, s
   json_t *value = diff_json(t, r, err);
   if (value == NULL)
     return false;
-  json_io_print(value, JSON_IO_COMPACT);
-  json_decref(value);
+  json_io_put(value);
   return true;
 }
 
@@ -244,12 +239,9 @@ static bool print_items(const struct trees *t, const char *movement, const char 
     }
     ok = json ? value != NULL : print_diff(&r, form, err);
   }
-  if (ok && json) {
-    json_t *all =
-        json_pack("{ss ss sO}", "session", t->session, "movement", movement, "items", items);
-    json_io_print(all, JSON_IO_COMPACT);
-    json_decref(all);
-  }
+  if (ok && json)
+    json_io_put(
+        json_pack("{ss ss sO}", "session", t->session, "movement", movement, "items", items));
   json_decref(items);
   return ok;
 }
@@ -271,8 +263,8 @@ static int diff_run(int argc, char **argv) {
   bool ok =
       number == NULL || (args.word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
   if (!ok)
-    (void)err_set(&err, ERR_USAGE, "--item must be the number of an item, after its MOVEMENT");
-  ok = ok && find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+    err_set(&err, ERR_USAGE, "--item must be the number of an item, after its MOVEMENT");
+  ok = ok && resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
        trees_read(&t, &ref, &err);
   const struct tree_item *own = ok && args.word_count == 1 ? trees_own(&t, &err) : NULL;
   bool all = ok && args.word_count == 2 && item == 0 && last_item(&t, args.words[1]) > 0;

@@ -1,14 +1,15 @@
 /* segue discard: removes a session's worktrees and branches. */
 #include "cli/cli.h"
-#include "cli/find.h"
-#include "cli/trees/trees.h"
+#include "cli/resolve_id.h"
+#include "cli/trees/session_trees.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
     {"yes", 'y', NULL, "do not ask", false},
-    {"force", 'f', NULL, "even if work is not committed, or the session could continue", false},
+    {"force", 'f', NULL,
+     "even if work is not committed or on no branch, or the session could continue", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };
@@ -19,13 +20,10 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
     return trees_own(t, err) != NULL;
   if (t->owned)
     return err_set(err, ERR_LOCKED, "session %s is running: segue cancel it first", t->session);
-  for (size_t i = 0; !force && i < t->count; i++)
-    if (trees_is_dirty(t->items[i].path))
-      return err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
-                     t->items[i].path);
-  return over || force ||
-         err_set(err, ERR_USAGE, "session %s could continue: give --force to discard its work",
-                 t->session);
+  if (!over && !force)
+    return err_set(err, ERR_USAGE, "session %s could continue: give --force to discard its work",
+                   t->session);
+  return trees_may_go(t, force, err);
 }
 
 static int discard_run(int argc, char **argv) {
@@ -37,13 +35,13 @@ static int discard_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_discard, argc, argv, 1, 1, &args, &status))
     return status;
-  bool ok = find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+  bool ok = resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
             trees_read(&t, &ref, &err) && may_discard(&t, cli_flag(&args, "force"), &err);
   if (ok) {
-    (void)snprintf(question, sizeof question,
-                   "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
-                   t.count, t.count == 1 ? "" : "s", t.session, t.count == 1 ? "its" : "their",
-                   t.count == 1 ? "" : "es");
+    print_into(question, sizeof question,
+               "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
+               t.count, t.count == 1 ? "" : "s", t.session, t.count == 1 ? "its" : "their",
+               t.count == 1 ? "" : "es");
     ok = trees_sure(question, cli_flag(&args, "yes"), &err) && trees_discard(&t, true, &err);
   }
   trees_deinit(&t);
@@ -54,8 +52,9 @@ const struct cli_command cmd_discard = {
     .name = "discard",
     .arguments = "ID|last [--yes] [--force]",
     .summary = "remove a session's worktrees and branches",
-    .help = "Asks first. It refuses to discard uncommitted work, or a session that could "
-            "continue, unless --force is given. The log stays; segue rm ID removes it.",
+    .help = "Asks first. It refuses to discard uncommitted work, commits that no branch holds, or "
+            "a session that could continue, unless --force is given. The log stays; segue rm ID "
+            "removes it.",
     .options = options,
     .run = discard_run,
 };

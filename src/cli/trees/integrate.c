@@ -1,17 +1,118 @@
 /* segue integrate: merges branches, one behind the other, into what is checked out here. */
+#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/trees/trees.h"
-#include "cli/trees/underway.h"
+#include "cli/trees/session_trees.h"
+#include "os/fs.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* --- the merge under way --- */
+
+/* Records the merge that segue integrate is doing in a file in git's folder, so that an
+ * interrupted merge is found again and two never overlap. */
+
+enum underway_state { UNDERWAY_NONE, UNDERWAY_MERGING, UNDERWAY_CONFLICT };
+
+struct underway {
+  const char *folder; /* borrowed */
+  char *path, *git_dir;
+  FILE *file;
+  enum underway_state state;
+  char tip[72]; /* for UNDERWAY_MERGING: the commit being merged */
+};
+
+static bool underway_open(struct underway *u, const char *folder, struct err *err) {
+  *u = (struct underway){.folder = folder};
+  u->git_dir = trees_line(folder, err, "rev-parse", "--absolute-git-dir", NULL);
+  if (u->git_dir == NULL)
+    return false;
+  struct buf path = {0};
+  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, u->git_dir);
+  u->path = buf_take(&path);
+  u->file = fopen(u->path, "a+e");
+  if (u->file == NULL)
+    return err_set_errno(err, errno, "cannot write %.300s", u->path);
+  if (!fs_lock(fileno(u->file))) {
+    (void)fclose(u->file);
+    u->file = NULL;
+    return err_set(err, ERR_LOCKED, "another segue integrate is running in %.300s", folder);
+  }
+  char line[128] = "";
+  rewind(u->file);
+  if (fgets(line, sizeof line, u->file) != NULL) {
+    line[strcspn(line, "\n")] = '\0';
+    if (strcmp(line, "conflict") == 0)
+      u->state = UNDERWAY_CONFLICT;
+    else if (strncmp(line, LIT("merging ")) == 0)
+      u->state = UNDERWAY_MERGING;
+    print_into(u->tip, sizeof u->tip, "%.64s", u->state == UNDERWAY_MERGING ? line + 8 : "");
+  }
+  return true;
+}
+
+/* Records the state. tip: a commit, or NULL. */
+static bool underway_say(struct underway *u, enum underway_state state, const char *tip,
+                         struct err *err) {
+  u->state = state;
+  bool ok = ftruncate(fileno(u->file), 0) == 0;
+  if (state == UNDERWAY_MERGING)
+    ok = ok && fprintf(u->file, "merging %s\n", tip) > 0;
+  else if (state == UNDERWAY_CONFLICT)
+    ok = ok && fputs(GIT_SEGUE_MERGE_CONFLICT, u->file) >= 0;
+  ok = ok && fflush(u->file) == 0 && fsync(fileno(u->file)) == 0;
+  return ok || err_set_errno(err, errno, "cannot write %.300s", u->path);
+}
+
+/* Removes the files that the merge was to add: none of them existed before, or git would have
+ * refused. */
+static bool drop_added(const struct underway *u, struct err *err) {
+  struct git_answer added;
+  char *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);
+  if (top == NULL || !trees_git(u->folder, &added, err, "diff", "--name-only", "--no-renames",
+                                "--diff-filter=A", "-z", "--no-ext-diff", "HEAD", u->tip, NULL)) {
+    free(top);
+    return false;
+  }
+  for (size_t at = 0; added.exit == 0 && at < added.out.n;) {
+    const char *name = added.out.p + at;
+    struct buf path = {0};
+    buf_printf(&path, "%s/%s", top, name);
+    (void)unlink(buf_c(&path));
+    buf_deinit(&path);
+    at += strnlen(name, added.out.n - at) + 1;
+  }
+  git_answer_deinit(&added);
+  free(top);
+  return true;
+}
+
+/* Undoes the merge, only in a session's own worktree; elsewhere it refuses, since the changes may
+ * be somebody's. */
+static bool underway_undo(struct underway *u, struct err *err) {
+  bool own = getenv("SEGUE_SESSION") != NULL && strstr(u->git_dir, "/worktrees/") != NULL;
+  if (!own)
+    return err_set(err, ERR_USAGE,
+                   "a merge by segue integrate was interrupted in %.200s: undo it (git reset "
+                   "--hard, if no change there is yours) and remove %.200s",
+                   u->folder, u->path);
+  git_drop_lock(u->git_dir, "index");
+  git_drop_lock(u->git_dir, "HEAD");
+  char *said = trees_line(u->folder, err, "reset", "--hard", "--quiet", NULL);
+  bool ok = said != NULL && drop_added(u, err) && underway_say(u, UNDERWAY_NONE, NULL, err);
+  free(said);
+  return ok;
+}
+
+/* --- the command --- */
 
 static const struct cli_option options[] = {
     {"cwd", 'C', "DIR", "a folder of the repository (default: here)", false},
@@ -19,7 +120,7 @@ static const struct cli_option options[] = {
 };
 
 struct integration {
-  char folder[PATH_MAX];
+  char folder[PATH_MAX]; /* the top of the working tree */
   struct underway underway;
   struct git_answer files;
 };
@@ -47,18 +148,16 @@ static bool find_conflicts(struct integration *in, struct err *err) {
 
 /* Prints those files or, with `marked_only`, those with marks of git's in them. Returns how many
  * there were. */
-static size_t put_conflicts(const struct integration *in, const char *top, bool marked_only) {
+static size_t put_conflicts(const struct integration *in, bool marked_only) {
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
     const char *name = in->files.out.p + at;
     struct buf path = {0};
-    buf_printf(&path, "%s/%s", top, name);
+    buf_printf(&path, "%s/%s", in->folder, name);
     if (!marked_only || has_marks(buf_c(&path))) {
       if (n++ == 0)
         puts("these files are in conflict:");
-      fputs("  ", stdout);
-      cli_put_safe(stdout, name);
-      putchar('\n');
+      cli_put_line(stdout, "  ", name);
     }
     buf_deinit(&path);
     at += strnlen(name, in->files.out.n - at) + 1;
@@ -66,28 +165,12 @@ static size_t put_conflicts(const struct integration *in, const char *top, bool 
   return n;
 }
 
+/* Leaves out new files: what was copied into a worktree, or is nobody's business here. */
 static bool commit_merge(struct integration *in, struct err *err) {
-  char *staged = trees_line(in->folder, err, "add", "--all", ":/", NULL);
+  char *staged = trees_line(in->folder, err, "add", "--update", ":/", NULL);
   bool ok = staged != NULL && trees_commit(in->folder, err, "--no-edit", NULL);
   free(staged);
   return ok && underway_say(&in->underway, UNDERWAY_NONE, NULL, err);
-}
-
-/* Commits a merge that stopped at a conflict. Returns STATUS_FAILED if the conflict is still
- * there. */
-static int commit_resolved(struct integration *in, struct err *err) {
-  char *top = trees_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
-  int status = STATUS_USAGE;
-  if (top != NULL && find_conflicts(in, err)) {
-    if (put_conflicts(in, top, true) > 0)
-      status = STATUS_FAILED;
-    else if (commit_merge(in, err))
-      status = STATUS_COMPLETE;
-  }
-  if (status == STATUS_COMPLETE)
-    puts("the conflicts have been resolved and committed");
-  free(top);
-  return status;
 }
 
 /* Goes on with a merge of its own that is under way; one of somebody else's is left alone. */
@@ -100,44 +183,48 @@ static int finish_merge(struct integration *in, struct err *err) {
   free(head);
   if (u->state == UNDERWAY_MERGING)
     return underway_undo(u, err) ? STATUS_COMPLETE : STATUS_USAGE;
-  if (merges && u->state == UNDERWAY_CONFLICT)
-    return commit_resolved(in, err);
+  if (merges && u->state == UNDERWAY_CONFLICT) {
+    /* It stopped at a conflict, which may still be there. */
+    if (!find_conflicts(in, err))
+      return STATUS_USAGE;
+    if (put_conflicts(in, true) > 0)
+      return STATUS_FAILED;
+    if (!commit_merge(in, err))
+      return STATUS_USAGE;
+    puts("the conflicts have been resolved and committed");
+    return STATUS_COMPLETE;
+  }
   if (merges)
-    (void)err_set(
-        err, ERR_USAGE,
-        "a merge is in progress in %.300s: finish it with git commit, or git merge --abort",
-        in->folder);
+    err_set(err, ERR_USAGE,
+            "a merge is in progress in %.300s: finish it with git commit, or git merge --abort",
+            in->folder);
   else if (underway_say(u, UNDERWAY_NONE, NULL, err)) /* somebody finished it in another way */
     return STATUS_COMPLETE;
   return STATUS_USAGE;
 }
 
-static int stop_at_conflict(struct integration *in, const char *branch, struct err *err) {
-  char *top = trees_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
-  if (top == NULL || !find_conflicts(in, err)) {
-    free(top);
-    return STATUS_USAGE;
-  }
-  fputs("not merged: ", stdout);
-  cli_put_safe(stdout, branch);
-  putchar('\n');
-  (void)put_conflicts(in, top, false);
-  puts("resolve them in these files, and leave no conflict markers; the merge is finished "
-       "afterwards");
-  free(top);
-  return underway_say(&in->underway, UNDERWAY_CONFLICT, NULL, err) ? STATUS_FAILED : STATUS_USAGE;
+/* Checks that a child's branch has what is in its worktree ID-TURN. The branch has the same turn at
+ * its end, and the id in it or else is this session's. */
+static bool has_its_work(const struct integration *in, const char *branch, struct err *err) {
+  char path[2 * STORE_ID_BYTES];
+  const char *turn = strrchr(branch, '-'), *id = branch, *own = getenv("SEGUE_SESSION");
+  while (*id != '\0' && strspn(id, "0123456789abcdef-") < STORE_ID_BYTES - 1)
+    id++;
+  if (turn == NULL || (*id == '\0' && own == NULL))
+    return true;
+  print_into(path, sizeof path, "/%.*s%.20s", STORE_ID_BYTES - 1, *id != '\0' ? id : own, turn);
+  return trees_is_on_branch(in->folder, path, branch, NULL, err);
 }
 
 static int merge_branch(struct integration *in, const char *branch, struct err *err) {
-  char ref[512];
   struct git_answer answer;
-  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", branch);
-  char *tip = trees_line(in->folder, err, "rev-parse", "--verify", "--quiet", "--end-of-options",
-                         ref, NULL);
-  if (tip == NULL) {
-    (void)err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
+  if (!has_its_work(in, branch, err))
     return STATUS_USAGE;
-  }
+  char *tip = trees_tip(in->folder, branch, err);
+  if (tip == NULL && err->code != ERR_IO) /* else git could not be run */
+    err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
+  if (tip == NULL)
+    return STATUS_USAGE;
   bool merged = underway_say(&in->underway, UNDERWAY_MERGING, tip, err) &&
                 trees_merge(in->folder, tip, branch, &answer, err) == 0;
   free(tip);
@@ -145,41 +232,24 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     return STATUS_USAGE;
   bool stopped = answer.exit != 0;
   if (!stopped) {
-    fputs("merged: ", stdout);
-    cli_put_safe(stdout, branch);
-    putchar('\n');
+    cli_put_line(stdout, "merged: ", branch);
   } else {
-    struct buf why = {0};
-    git_complaint(&answer, &why);
-    (void)err_set(err, ERR_INVALID, "%.200s: %.280s", branch, buf_c(&why));
-    buf_deinit(&why);
+    (void)trees_complain(branch, &answer, err);
   }
   bool conflict = stopped && answer.exit == 1 && answer.err.n == 0;
   git_answer_deinit(&answer);
-  if (conflict)
-    return stop_at_conflict(in, branch, err);
+  if (conflict) {
+    if (!find_conflicts(in, err))
+      return STATUS_USAGE;
+    cli_put_line(stdout, "not merged: ", branch);
+    (void)put_conflicts(in, false);
+    puts("resolve them in these files, and leave no conflict markers; the merge is finished "
+         "afterwards");
+    return underway_say(&in->underway, UNDERWAY_CONFLICT, NULL, err) ? STATUS_FAILED : STATUS_USAGE;
+  }
   struct err ignored;
   bool said = underway_say(&in->underway, UNDERWAY_NONE, NULL, stopped ? &ignored : err);
   return stopped || !said ? STATUS_USAGE : STATUS_COMPLETE;
-}
-
-static bool is_clean(const struct integration *in, struct err *err) {
-  struct git_answer answer;
-  if (!trees_git(in->folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
-    return false;
-  bool known = answer.exit == 0, clean = known && answer.out.n == 0;
-  struct buf why = {0};
-  git_complaint(&answer, &why);
-  if (!known)
-    (void)err_set(err, ERR_INVALID, "%.300s: %.200s", in->folder, buf_c(&why));
-  else if (!clean)
-    (void)err_set(err, ERR_USAGE,
-                  "%.300s has uncommitted changes: commit or stash them first; in a workflow, "
-                  "commit: movement does that",
-                  in->folder);
-  buf_deinit(&why);
-  git_answer_deinit(&answer);
-  return clean;
 }
 
 /* Merges the branches named as words or, without any, one from each line of standard input. */
@@ -188,7 +258,7 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
   int status = STATUS_COMPLETE;
   size_t n = args->word_count;
   if (n == 0 && isatty(STDIN_FILENO)) {
-    (void)err_set(err, ERR_USAGE, "name branches, or write them to standard input, one per line");
+    err_set(err, ERR_USAGE, "name branches, or write them to standard input, one per line");
     return STATUS_USAGE;
   }
   if (n == 0 && !file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, &text, err))
@@ -217,30 +287,41 @@ static int integrate_run(int argc, char **argv) {
   if (!cli_parse(&cmd_integrate, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
   const char *cwd = cli_value(&args, "cwd");
-  if (realpath(cwd ? cwd : ".", in.folder) == NULL) {
-    (void)err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
-    return cli_fail("integrate", &err);
-  }
-  bool opened = underway_open(&in.underway, in.folder, &err);
+  bool found = realpath(cwd ? cwd : ".", in.folder) != NULL ||
+               err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
+  char *top = found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
+  print_into(in.folder, sizeof in.folder, "%s", top ? top : "");
+  bool opened = top != NULL && underway_open(&in.underway, in.folder, &err);
   status = opened ? finish_merge(&in, &err) : STATUS_USAGE;
-  if (status == STATUS_COMPLETE && !is_clean(&in, &err))
+  if (status == STATUS_COMPLETE && !trees_is_clean(in.folder, &err))
     status = STATUS_USAGE;
   if (status == STATUS_COMPLETE)
     status = merge_all(&in, &args, &err);
+  free(top);
   git_answer_deinit(&in.files);
-  underway_close(&in.underway);
-  return status == STATUS_USAGE ? cli_fail("integrate", &err) : status;
+  struct underway *u = &in.underway;
+  if (u->file != NULL && u->state == UNDERWAY_NONE)
+    (void)unlink(u->path);
+  if (u->file != NULL)
+    (void)fclose(u->file);
+  free(u->path);
+  free(u->git_dir);
+  if (status == STATUS_USAGE)
+    (void)cli_fail("integrate", &err); /* whose 1 would mean a conflict */
+  return status;
 }
 
 const struct cli_command cmd_integrate = {
     .name = "integrate",
     .arguments = "[BRANCH...]",
     .summary = "merge branches one after the other into what is checked out here",
-    .help = "Without BRANCH it reads one branch a line from standard input. Movements with "
-            "integrate: run this command.\n"
-            "Exit: 0 all were merged; 1 there is a conflict: the files are named, and hold git's "
-            "conflict marks; resolve them and run it again, and it commits the merge and goes on. "
-            "A folder with uncommitted changes is refused (exit 2).",
+    .help =
+        "Without BRANCH it reads one branch a line from standard input. Movements with "
+        "integrate: run this command.\n"
+        "Exit: 0 all were merged; 1 there is a conflict: the files are named, and hold git's "
+        "conflict marks; resolve them and run it again, and it commits the merge and goes on; 2 "
+        "for everything else: a folder with uncommitted changes, or a child whose worktree has "
+        "commits that its branch lacks.",
     .options = options,
     .run = integrate_run,
 };

@@ -1,10 +1,10 @@
 /* segue merge: brings a session's branch into another one, or leaves everything as it was. */
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/forking.h"
 #include "cli/json_io.h"
-#include "cli/trees/trees.h"
+#include "cli/resolve_id.h"
+#include "cli/trees/session_trees.h"
 #include "format/json_object.h"
 
 #include <stdio.h>
@@ -28,80 +28,30 @@ struct merging {
   const struct trees *t;
   const char *branch;
   char *into, *target; /* the branch, and the commit it is at */
-  char *place;         /* where it is checked out, or NULL */
+  char ref[512];       /* its full name */
+  char *place;         /* where it is checked out, or "" */
   char *tip, *tree, *commit;
   json_t *conflicts; /* files */
 };
 
-static void merging_deinit(struct merging *m) {
-  char *const texts[] = {m->into, m->target, m->place, m->tip, m->tree, m->commit};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    free(texts[i]);
-  json_decref(m->conflicts);
-}
-
-/* Finds where this branch is checked out in the list of worktrees, which has each branch after its
- * path. */
-static char *checkout_of(const struct merging *m, const char *branch) {
-  struct git_answer list;
-  struct err err;
-  char wanted[512];
-  const char *path = NULL;
-  char *found = NULL;
-  if (!trees_git(m->t->cwd, &list, &err, "worktree", "list", "--porcelain", "-z", NULL))
-    return NULL;
-  (void)snprintf(wanted, sizeof wanted, "branch refs/heads/%.450s", branch);
-  for (size_t at = 0; at < list.out.n && found == NULL;) {
-    const char *entry = list.out.p + at;
-    if (strncmp(entry, LIT("worktree ")) == 0)
-      path = entry + 9;
-    if (strcmp(entry, wanted) == 0 && path != NULL)
-      found = xstrdup(path);
-    at += strnlen(entry, list.out.n - at) + 1;
-  }
-  git_answer_deinit(&list);
-  return found;
-}
-
 static bool find_target(struct merging *m, const char *into, struct err *err) {
-  char ref[512];
   m->into = into ? xstrdup(into) : NULL;
   if (into == NULL)
     m->into = trees_line(m->t->cwd, err, "symbolic-ref", "--short", "--quiet", "HEAD", NULL);
   if (m->into == NULL)
     return err_set(err, ERR_USAGE, "no branch is checked out in %.300s: give --into BRANCH",
                    m->t->cwd);
-  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
-  m->target =
-      trees_line(m->t->cwd, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+  m->target = trees_tip(m->t->cwd, m->into, err);
   if (m->target == NULL)
     return err_set(err, ERR_NOT_FOUND, "there is no branch %.200s", m->into);
-  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->branch);
-  m->tip =
-      trees_line(m->t->cwd, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+  if (!trees_is_settled(m->t, m->target, err))
+    return false;
+  m->tip = trees_tip(m->t->cwd, m->branch, err);
   if (m->tip == NULL)
     return err_set(err, ERR_NOT_FOUND, "its branch %.200s is gone", m->branch);
-  m->place = checkout_of(m, m->into);
-  return true;
-}
-
-static bool is_ready(const struct merging *m, const struct tree_item *own, struct err *err) {
-  struct git_answer answer;
-  if (m->t->owned)
-    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
-                   m->t->session);
-  if (trees_is_dirty(own->path))
-    return err_set(err, ERR_USAGE,
-                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
-                   own->path);
-  if (m->place == NULL)
-    return true;
-  if (!trees_git(m->place, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
-    return false;
-  bool clean = answer.exit == 0 && answer.out.n == 0;
-  git_answer_deinit(&answer);
-  return clean || err_set(err, ERR_USAGE,
-                          "%.300s has uncommitted changes: commit or stash them first", m->place);
+  print_into(m->ref, sizeof m->ref, "refs/heads/%.450s", m->into);
+  m->place = trees_line(m->t->cwd, err, "for-each-ref", "--format=%(worktreepath)", m->ref, NULL);
+  return m->place != NULL && (m->place[0] == '\0' || trees_is_clean(m->place, err));
 }
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
@@ -121,10 +71,7 @@ static bool merge_trees(struct merging *m, struct err *err) {
       at += strnlen(answer.out.p + at, answer.out.n - at) + 1;
     }
   } else if (!ok) {
-    struct buf why = {0};
-    git_complaint(&answer, &why);
-    (void)err_set(err, ERR_INVALID, "git merge-tree: %.400s", buf_c(&why));
-    buf_deinit(&why);
+    (void)trees_complain("git merge-tree", &answer, err);
   }
   git_answer_deinit(&answer);
   return ok;
@@ -137,9 +84,9 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
   if (squash)
     ask.words[4] = NULL;
   trees_sign_as_nobody(&ask);
-  (void)snprintf(made, sizeof made, "%s%.200s\n\nSegue-Session: %s\n",
-                 squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
-                 m->t->session);
+  print_into(made, sizeof made, "%s%.200s\n\nSegue-Session: %s\n",
+             squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
+             m->t->session);
   ask.input = str_from(message ? message : made);
   struct git_answer answer;
   if (!git_now(&ask, &answer, err))
@@ -148,62 +95,54 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
   if (answer.exit == 0)
     m->commit = xstrndup(line.p, line.n);
   else
-    (void)err_set(err, ERR_INVALID, "git commit-tree: %.400s", buf_c(&answer.err));
+    err_set(err, ERR_INVALID, "git commit-tree: %.400s", buf_c(&answer.err));
   git_answer_deinit(&answer);
   return m->commit != NULL;
 }
 
+static bool is_in(const struct merging *m, const char *commit, const char *target) {
+  struct err err;
+  char *said = trees_line(m->t->cwd, &err, "merge-base", "--is-ancestor", commit, target, NULL);
+  bool is = said != NULL;
+  free(said);
+  return is;
+}
+
 /* Moves the branch in a single step of git: it stays where it was or ends at the merge. */
 static bool move_branch(const struct merging *m, struct err *err) {
-  char ref[512];
-  (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
   char *said;
-  if (m->place != NULL)
+  if (m->place[0] != '\0')
     said =
         trees_line(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify", m->commit, NULL);
   else
-    said = trees_line(m->t->cwd, err, "update-ref", "-m", "segue merge", ref, m->commit, m->target,
-                      NULL);
+    said = trees_line(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit,
+                      m->target, NULL);
   bool ok = said != NULL;
   free(said);
-  return ok;
-}
-
-static bool is_merged(const struct merging *m) {
-  struct err err;
-  char *said = trees_line(m->t->cwd, &err, "merge-base", "--is-ancestor", m->tip, m->target, NULL);
-  bool merged = said != NULL;
-  free(said);
-  return merged;
+  return ok &&
+         (is_in(m, m->commit, m->ref) ||
+          err_set(err, ERR_IO, "%.200s is not at the merge: it was moved meanwhile", m->into));
 }
 
 static int tell_conflicts(const struct merging *m, bool json) {
   const json_t *file;
   size_t i;
   if (json) {
-    json_t *value = json_pack("{ss ss sO}", "session", m->t->session, "into", m->into, "conflicts",
-                              m->conflicts);
-    json_io_print(value, JSON_IO_COMPACT);
-    json_decref(value);
+    json_io_put(json_pack("{ss ss sO}", "session", m->t->session, "into", m->into, "conflicts",
+                          m->conflicts));
     return STATUS_FAILED;
   }
   fprintf(stderr, "segue merge: nothing was changed; these files are in conflict with ");
   cli_put_safe(stderr, m->into);
   fputs(":\n", stderr);
-  json_array_foreach(m->conflicts, i, file) {
-    fputs("  ", stderr);
-    cli_put_safe(stderr, json_string_value(file));
-    fputc('\n', stderr);
-  }
+  json_array_foreach(m->conflicts, i, file) cli_put_line(stderr, "  ", json_string_value(file));
   return STATUS_FAILED;
 }
 
 static void tell_merged(const struct merging *m, bool json) {
   if (json) {
-    json_t *value = json_pack("{ss ss ss ss}", "session", m->t->session, "branch", m->branch,
-                              "into", m->into, "commit", m->commit ? m->commit : m->target);
-    json_io_print(value, JSON_IO_COMPACT);
-    json_decref(value);
+    json_io_put(json_pack("{ss ss ss ss}", "session", m->t->session, "branch", m->branch, "into",
+                          m->into, "commit", m->commit ? m->commit : m->target));
     return;
   }
   cli_put_safe(stdout, m->branch);
@@ -275,10 +214,9 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   bool json = cli_flag(args, "json");
   const struct tree_item *own = trees_own(t, err);
   int status = STATUS_COMPLETE;
-  bool ok = own != NULL;
   m.branch = own ? own->branch : NULL;
-  ok = ok && find_target(&m, cli_value(args, "into"), err) && is_ready(&m, own, err);
-  bool merged = ok && is_merged(&m);
+  bool ok = own != NULL && find_target(&m, cli_value(args, "into"), err);
+  bool merged = ok && is_in(&m, m.tip, m.target);
   ok = ok && (merged || merge_trees(&m, err));
   if (ok && m.conflicts != NULL && ref != NULL && cli_value(args, "resolve") != NULL)
     status = resolve_merge(args, &m, ref);
@@ -289,7 +227,10 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
          move_branch(&m, err);
   if (ok && m.conflicts == NULL)
     tell_merged(&m, json);
-  merging_deinit(&m);
+  char *const texts[] = {m.into, m.target, m.place, m.tip, m.tree, m.commit};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    free(texts[i]);
+  json_decref(m.conflicts);
   return ok ? status : cli_fail("merge", err);
 }
 
@@ -302,7 +243,7 @@ static int merge_run(int argc, char **argv) {
   if (!cli_parse(&cmd_merge, argc, argv, 1, 1, &args, &status))
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
-  if (!find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) ||
+  if (!resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err))
     return cli_fail("merge", &err);
   status = merge_session(&args, &t, &ref, &err);
@@ -314,12 +255,15 @@ const struct cli_command cmd_merge = {
     .name = "merge",
     .arguments = "ID|last [--squash] [--into BRANCH]",
     .summary = "merge a session's branch into another one",
-    .help = "The merge is worked out outside of any working tree first. In a conflict nothing is "
-            "changed and the files are named (exit 1); with --resolve, a new session continues "
-            "with MOVEMENT in a worktree where both sides are merged, and its branch is merged "
-            "once it completes. If BRANCH is checked out somewhere, that folder is updated; it "
-            "must have no uncommitted changes. The session's branch stays; segue discard ID "
-            "removes it together with its worktree.",
+    .help =
+        "The merge is worked out outside of any working tree first. In a conflict nothing is "
+        "changed and the files are named (exit 1); with --resolve, a new session continues "
+        "with MOVEMENT in a worktree where both sides are merged, and its branch is merged "
+        "once it completes. If BRANCH is checked out somewhere, that folder is updated; it "
+        "must have no uncommitted changes. If the branch lacks commits of the session's worktree "
+        "(its agent left or renamed the branch), nothing is merged either: both are named, with "
+        "the command that mends it (exit 2). The session's branch stays; segue discard ID "
+        "removes it together with its worktree.",
     .options = options,
     .run = merge_run,
 };

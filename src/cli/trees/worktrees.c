@@ -1,8 +1,8 @@
 /* segue worktrees: lists the worktrees of sessions, with size and age. */
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
-#include "cli/trees/trees.h"
+#include "cli/resolve_id.h"
+#include "cli/trees/session_trees.h"
 #include "core/worktree.h"
 #include "host/config.h"
 #include "host/paths.h"
@@ -31,32 +31,14 @@ static int add_size(const char *path, const struct stat *st, int type, struct FT
   return 0;
 }
 
-static uint64_t folder_bytes(const char *path) {
-  enum { DESCRIPTORS = 16 };
-  walked_bytes = 0;
-  (void)nftw(path, add_size, DESCRIPTORS, FTW_PHYS | FTW_MOUNT);
-  return walked_bytes;
-}
-
-static void put_size(uint64_t bytes, char *out, size_t size) {
-  static const char units[] = "KMGT";
-  double n = (double)bytes / 1024;
-  size_t unit = 0;
-  while (n >= 1000 && unit + 2 < sizeof units) {
-    n /= 1024;
-    unit++;
-  }
-  (void)snprintf(out, size, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
-}
-
 static void put_days(time_t since, char *out, size_t size) {
   long s = (long)(clock_real_ms() / 1000) - (long)since;
   if (s < 7200)
-    (void)snprintf(out, size, "%ldm", s / 60);
+    print_into(out, size, "%ldm", s / 60);
   else if (s < 48L * 3600)
-    (void)snprintf(out, size, "%ldh", s / 3600);
+    print_into(out, size, "%ldh", s / 3600);
   else
-    (void)snprintf(out, size, "%ldd", s / 86400);
+    print_into(out, size, "%ldd", s / 86400);
 }
 
 /* Returns true for ID, or ID-TURN of a child, and sets the id. */
@@ -64,7 +46,7 @@ static bool names_worktree(const char *name, char id[STORE_ID_BYTES]) {
   size_t n = strspn(name, "0123456789abcdef-");
   if (n < STORE_ID_BYTES - 1 || name[n] != '\0')
     return false;
-  (void)snprintf(id, STORE_ID_BYTES, "%.36s", name);
+  print_into(id, STORE_ID_BYTES, "%.36s", name);
   return name[STORE_ID_BYTES - 1] == '\0' || name[STORE_ID_BYTES - 1] == '-';
 }
 
@@ -76,24 +58,32 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   char size[16], age[24];
   if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
     return;
-  bool known = find_session(id, logs, NULL, &ref, &err) && trees_read(&t, &ref, &err);
+  bool known = resolve_id_session(id, logs, NULL, &ref, &err) && trees_read(&t, &ref, &err);
   const char *status = known ? t.status : "unknown";
   if (known && strcmp(t.status, "running") == 0 && !t.owned)
     status = "open";
   char *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
-  bool dirty = trees_is_dirty(path);
-  uint64_t bytes = folder_bytes(path);
+  bool dirty = trees_is_dirty(&t, path);
+  enum { DESCRIPTORS = 16 };
+  walked_bytes = 0;
+  (void)nftw(path, add_size, DESCRIPTORS, FTW_PHYS | FTW_MOUNT);
+  uint64_t bytes = walked_bytes;
   if (json) {
-    json_t *value = json_pack("{ss so ss? sI sI sb ss}", "session", id, "path",
-                              json_io_string(path), "branch", branch, "bytes", (json_int_t)bytes,
-                              "changed", (json_int_t)st.st_mtime, "dirty", dirty, "status", status);
-    json_io_print(value, JSON_IO_COMPACT);
-    json_decref(value);
+    json_io_put(json_pack("{ss so ss? sI sI sb ss}", "session", id, "path", json_io_string(path),
+                          "branch", branch, "bytes", (json_int_t)bytes, "changed",
+                          (json_int_t)st.st_mtime, "dirty", dirty, "status", status));
   } else {
-    put_size(bytes, size, sizeof size);
+    static const char units[] = "KMGT";
+    double n = (double)bytes / 1024;
+    size_t unit = 0;
+    while (n >= 1000 && unit + 2 < sizeof units) {
+      n /= 1024;
+      unit++;
+    }
+    print_into(size, sizeof size, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
     put_days(st.st_mtime, age, sizeof age);
     printf("%-36s  %-13s  %6s  %4s  %-13s  ", id, status, size, age, dirty ? "not committed" : "");
-    cli_put_safe(stdout, find_shown(path));
+    cli_put_safe(stdout, resolve_id_shown(path));
     putchar('\n');
   }
   free(branch);
@@ -115,14 +105,14 @@ static int worktrees_run(int argc, char **argv) {
   const char *set = json_string_value(json_object_get(user.workspace, "folder"));
   bool ok = set != NULL || paths_state("worktrees", folder, &err);
   if (set != NULL)
-    (void)snprintf(folder, sizeof folder, "%s", set);
+    print_into(folder, sizeof folder, "%s", set);
   config_deinit(&user);
   if (!ok)
     return cli_fail("worktrees", &err);
   int n = scandir(folder, &names, NULL, alphasort);
   for (int i = 0; i < n; i++) {
     char path[PATHS_BYTES + 256];
-    (void)snprintf(path, sizeof path, "%s/%.255s", folder, names[i]->d_name);
+    print_into(path, sizeof path, "%s/%.255s", folder, names[i]->d_name);
     if (names_worktree(names[i]->d_name, id)) {
       if (!any && !cli_flag(&args, "json"))
         printf("%-36s  %-13s  %6s  %4s  %-13s  PATH\n", "SESSION", "STATUS", "SIZE", "AGE", "");
@@ -133,7 +123,7 @@ static int worktrees_run(int argc, char **argv) {
   }
   free(names);
   if (!any && !cli_flag(&args, "json"))
-    fprintf(stderr, "no worktrees in %s\n", find_shown(folder));
+    fprintf(stderr, "no worktrees in %s\n", resolve_id_shown(folder));
   return STATUS_COMPLETE;
 }
 

@@ -9,29 +9,30 @@ bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) {
   struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
   l->config = json_object();
-  if (!steer_parse(&l->steer, body, l->generation->registry, err) || !launch_take_scenario(&p))
+  if (!resume_options_parse(&l->steer, body, l->generation->registry, err) ||
+      !launch_take_scenario(&p))
     return false;
   if (l->scenario != NULL)
-    steer_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
+    resume_options_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
   return true;
 }
 
 bool launch_parse_answer(struct launch *l, const json_t *body, struct err *err,
                          struct err_list *errors) {
   (void)errors;
-  return said_parse(&l->said, body, SAYS_TEXT, err);
+  return parsed_answer_parse(&l->said, body, SAYS_TEXT, err);
 }
 
 bool launch_parse_approve(struct launch *l, const json_t *body, struct err *err,
                           struct err_list *errors) {
   (void)errors;
-  return said_parse(&l->said, body, SAYS_APPROVE, err);
+  return parsed_answer_parse(&l->said, body, SAYS_APPROVE, err);
 }
 
 bool launch_parse_reject(struct launch *l, const json_t *body, struct err *err,
                          struct err_list *errors) {
   (void)errors;
-  return said_parse(&l->said, body, SAYS_REJECT, err);
+  return parsed_answer_parse(&l->said, body, SAYS_REJECT, err);
 }
 
 /* Reads which other folder to work in, if the request names one. */
@@ -81,11 +82,11 @@ bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
   l->config = json_object();
   if (ok && from == NULL)
     ok = err_set(err, ERR_INVALID, "from must say where to start: MOVEMENT, or MOVEMENT#N");
-  ok = ok && steer_parse_fork(&l->steer, body, l->generation->registry, err) &&
+  ok = ok && resume_options_parse_fork(&l->steer, body, l->generation->registry, err) &&
        launch_take_scenario(&p);
   const char *cwd = ok ? fork_cwd(&p, &ok) : NULL;
   if (ok && l->scenario != NULL)
-    steer_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
+    resume_options_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
   return ok && fork_read(&l->about->fork, &l->about->log, from, err) && fork_instruction(&p) &&
          use_fork(l, cwd, err);
 }

@@ -1,8 +1,9 @@
 /* internal.h - shared by the parts of daemon/launch.h: a request's body while a launch is made.
  *
- * launch.c makes one from a submitted session's body, or again from a log, with members.c,
- * workflow.c and scenario.c for a part of the body each; again.c makes one from a request about
- * another session (resume, fork), and question.c from questions that are answered at once. */
+ * launch.c makes one from a submitted session's body, or again from a log, with fields.c,
+ * load_workflow.c and keep_scenario.c for a part of the body each; again.c makes one from a request
+ * about another session (resume, fork), and questions.c from questions that are answered at
+ * once. */
 #ifndef SEGUE_DAEMON_LAUNCH_INTERNAL_H
 #define SEGUE_DAEMON_LAUNCH_INTERNAL_H
 
@@ -24,9 +25,6 @@ struct launch_body {
   struct err_list *errors;
   struct workflow_marks *marks; /* of the workflow's file */
   struct err_list *warnings;    /* or NULL: not wanted */
-  char key[SHA256_HEX];         /* of a workflow that can be remembered; or "" */
-  bool remembered;              /* the workflow comes from memory */
-  bool anew;                    /* it must be read anew, even if it is remembered */
   bool lints;                   /* only the workflow is checked, not what would run it */
   bool runs;                    /* a session is to begin, not just described */
 };
@@ -54,12 +52,12 @@ bool launch_take_provider(const struct launch_body *p);
 bool launch_take_turn(const struct launch_body *p);
 bool launch_take_options(const struct launch_body *p);
 bool launch_take_place(const struct launch_body *p);
-/* Puts the workflow of the body into the launch: workflow.c. */
+/* Puts the workflow of the body into the launch: load_workflow.c. */
 bool launch_take_workflow(struct launch_body *p);
 /* Keeps the bytes as a blob of the store, named sha256. */
 bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]);
 
-/* Scenarios (scenario.c): the body's goes into the config and the launch; one named by a log's
+/* Scenarios (keep_scenario.c): the body's goes into the config and the launch; one named by a log's
  * config comes from the file if that is unchanged, otherwise from the kept bytes. */
 bool launch_take_scenario(const struct launch_body *p);
 bool launch_scenario_again(struct launch *l, struct err *err);

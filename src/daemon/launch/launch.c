@@ -1,21 +1,15 @@
 /* Makes a launch from a request, or again from a log. */
 #include "daemon/launch/internal.h"
 
-#include "daemon/memo.h"
-
 #include "base/limits.h"
 #include "base/log.h"
-#include "format/json_write.h"
-#include "host/keys.h"
+#include "host/key_leak.h"
 #include "host/preflight.h"
-#include "host/sandbox.h"
+#include "host/sandbox_config.h"
 #include "host/workflow_cache.h"
-#include "os/clock.h"
 #include "workflow/facets.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 void launch_use_config(struct launch *l) {
   const json_t *env = json_object_get(l->config, "env");
@@ -67,8 +61,8 @@ void launch_deinit(struct launch *l) {
   json_decref(l->config);
   json_decref(l->answer);
   buf_deinit(&l->given);
-  steer_deinit(&l->steer);
-  said_deinit(&l->said);
+  resume_options_deinit(&l->steer);
+  parsed_answer_deinit(&l->said);
   free(l->pass_env);
   *l = (struct launch){0};
 }
@@ -76,17 +70,8 @@ void launch_deinit(struct launch *l) {
 /* --- from a request --- */
 
 bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]) {
-  struct memo *memo = p->l->generation->memo;
-  char name[STORE_NAME_BYTES];
-  struct stat st;
-  sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
-  store_blob_name(p->l->env->store, sha256, name);
-  if (memo_has_blob(memo, sha256) && stat(name, &st) == 0 && (uint64_t)st.st_size == bytes.n)
-    return true; /* it was synced, and so was its name */
-  if (store_blob_put(p->l->env->store, bytes, sha256, p->err)) {
-    memo_put_blob(memo, sha256);
+  if (store_blob_put(p->l->env->store, bytes, sha256, p->err))
     return true;
-  }
   if (p->err->code == ERR_NOT_FOUND) /* our folder, not what the client named */
     p->err->code = ERR_IO;
   return false;
@@ -107,8 +92,7 @@ static bool allows_keys(const struct launch_body *p) {
   const json_t *allowed = json_object_get(p->body, "allow_secret");
   if (allowed != NULL && !json_is_boolean(allowed))
     return err_set(p->err, ERR_INVALID, "allow_secret must be true or false");
-  const json_t *doc = p->remembered ? NULL : p->l->workflow->doc; /* searched when first read */
-  return json_is_true(allowed) || keys_check(doc, buf_view(&p->l->task),
+  return json_is_true(allowed) || keys_check(p->l->workflow->doc, buf_view(&p->l->task),
                                              p->l->generation->user.hidden, "allow_secret", p->err);
 }
 
@@ -121,8 +105,7 @@ struct preflight launch_flight(const struct launch_body *p) {
                             .has_scenario = l->scenario != NULL,
                             .has_task = str_trim(buf_view(&l->task)).n > 0,
                             .looks = true,
-                            .by_api = l->asks == ASKS_JUDGMENT || l->asks == ASKS_VALUE,
-                            .cache = l->generation->looked};
+                            .by_api = l->asks == ASKS_JUDGMENT || l->asks == ASKS_VALUE};
 }
 
 /* Checks, as `segue run` does, that everything the workflow would call is there. */
@@ -135,47 +118,8 @@ static bool can_run(const struct launch_body *p) {
     return true;
   *p->err = p->errors->items[0];
   if (p->errors->count > 1)
-    (void)err_set(p->err, ERR_FILE, "the workflow cannot run here");
+    err_set(p->err, ERR_FILE, "the workflow cannot run here");
   return false;
-}
-
-/* Hashes everything besides the workflow that decides whether it can run. */
-static void make_setting(const struct launch_body *p, char setting[SHA256_HEX]) {
-  const struct launch *l = p->l;
-  struct buf all = {0};
-  buf_printf(&all, "%d %d ", l->scenario != NULL, l->task.n > 0);
-  json_write(l->config, &all);
-  sha256_hex(all.p, all.n, NULL, 0, setting);
-  buf_deinit(&all);
-}
-
-/* A remembered workflow has no positions for errors, so one that cannot run is read again. */
-static bool can_run_at_last(struct launch_body *p) {
-  struct launch *l = p->l;
-  char setting[SHA256_HEX];
-  int64_t now_ms = (int64_t)clock_mono_ms();
-  make_setting(p, setting);
-  if (p->remembered && memo_is_fit(l->generation->memo, p->key, setting, now_ms))
-    return true;
-  bool fit = can_run(p);
-  if (fit && p->remembered)
-    memo_set_fit(l->generation->memo, p->key, setting, now_ms);
-  if (fit || !p->remembered)
-    return fit;
-  err_list_deinit(p->errors);
-  workflow_unref(l->workflow);
-  json_decref(l->facets);
-  l->workflow = NULL;
-  l->facets = NULL;
-  p->remembered = false;
-  p->anew = true;
-  return launch_take_workflow(p) && can_run(p);
-}
-
-static void remember(const struct launch_body *p) {
-  bool insists = json_is_true(json_object_get(p->body, "allow_secret"));
-  if (p->key[0] != '\0' && !p->remembered && !insists)
-    memo_put(p->l->generation->memo, p->key, p->l->workflow);
 }
 
 /* The log refers to a long task as a blob, which is written before the first record. */
@@ -214,9 +158,7 @@ bool launch_read(struct launch_body *p) {
     launch_use_config(l);
   }
   ok = ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
-       (p->lints || can_run_at_last(p)) && allows_keys(p);
-  if (ok)
-    remember(p);
+       (p->lints || can_run(p)) && allows_keys(p);
   return ok;
 }
 
@@ -243,7 +185,7 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config, stru
   const char *cwd = json_string_value(json_object_get(config, "cwd"));
   bool ok = cwd != NULL && launch_is_folder(cwd);
   if (!ok)
-    (void)err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
+    err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   ok = ok && launch_scenario_again(l, err);
   if (ok)
     launch_use_config(l);

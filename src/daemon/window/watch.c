@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "format/json_write.h"
 #include "os/loop.h"
-#include "web/clean.h"
+#include "web/sanitize.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static uint64_t mark_of_all(const struct watches *ws) {
 
 static json_t *clean_json(struct str text) {
   struct buf cleaned = {0};
-  clean_text(&cleaned, text);
+  sanitize_text(&cleaned, text);
   json_t *value = json_text(buf_view(&cleaned));
   buf_deinit(&cleaned);
   return value;

@@ -1,14 +1,14 @@
 /* Serves the window's pages. */
 #include "daemon/window/window.h"
-#include "daemon/difference.h"
+#include "daemon/session_diff.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
-#include "daemon/window/door.h"
+#include "daemon/window/listener.h"
 #include "daemon/window/watch.h"
 #include "os/clock.h"
-#include "web/gate.h"
+#include "web/auth.h"
 #include "web/pages.h"
 
 #include <assert.h>
@@ -23,14 +23,14 @@ enum { END_LOOK_MS = 20, IDLE_LOOK_MS = 60000 };
 struct window {
   struct window_options options;
   struct store store;
-  char host[DOOR_HOST_BYTES];
-  struct gate_pass pass;
+  char host[LISTENER_HOST_BYTES];
+  struct auth_pass pass;
   struct server_door door;
   struct server *http;
-  struct readings readings;
+  struct read_jobs readings;
   struct watches watches;
-  struct shelf *own_shelf; /* or NULL */
-  struct shelf *shelf;
+  struct view_cache *own_shelf; /* or NULL */
+  struct view_cache *view_cache;
   uv_timer_t end;   /* runs until all reads have finished */
   int64_t asked_ms; /* when a browser with a cookie last asked */
 };
@@ -41,8 +41,8 @@ static int64_t window_now(void) {
 
 /* --- who may come in --- */
 
-static struct gate_browser *who(struct window *w, const struct server_request *r) {
-  return gate_pass_know(&w->pass, server_header(r, "Cookie"), window_now());
+static struct auth_browser *who(struct window *w, const struct server_request *r) {
+  return auth_pass_know(&w->pass, server_header(r, "Cookie"), window_now());
 }
 
 /* Without a cookie one gets only the page that posts a code, and what that page loads. */
@@ -76,8 +76,8 @@ static bool on_enter(void *ctx, struct server_request *r, const char *method, co
     return false;
   const char *rest = *path + n;
   bool allowed = (changes || strcmp(method, "GET") == 0) &&
-                 door_allows(r, w->host, w->options.origin != NULL, changes);
-  struct gate_browser *browser = allowed ? who(w, r) : NULL;
+                 listener_allows(r, w->host, w->options.origin != NULL, changes);
+  struct auth_browser *browser = allowed ? who(w, r) : NULL;
   if (browser != NULL)
     w->asked_ms = window_now();
   if (browser != NULL || (allowed && is_outside(method, rest)))
@@ -99,7 +99,6 @@ static void on_refuse(void *ctx, struct server_request *r) {
 struct page_job { /* the ask comes first: both have the same address */
   struct page_ask ask;
   const struct window_options *options;
-  struct shelf *shelf;
   void *about;
 };
 
@@ -108,7 +107,6 @@ static void page_drop(void *what) {
   struct page_ask *ask = &job->ask;
   if (job->about != NULL)
     job->options->about_drop(job->about);
-  shelf_give_back(job->shelf, ask->listed);
   json_decref(ask->about);
   json_decref(ask->day);
   for (size_t i = 0; i < ask->said_count; i++) {
@@ -128,7 +126,7 @@ static bool page_is_json(enum page_kind kind) {
   return kind == PAGE_AUDIT_JSON || kind == PAGE_BEHIND_JSON;
 }
 
-static void page_work(void *what, struct reading_answer *answer) {
+static void page_work(void *what, struct read_job_answer *answer) {
   answer->type = "text/html; charset=utf-8";
   struct page_job *job = what;
   if (job->about != NULL)
@@ -142,7 +140,7 @@ static void page_work(void *what, struct reading_answer *answer) {
 
 static void take_query(const struct server_request *r, const char *name, char *out, size_t n) {
   const char *given = server_query(r, name);
-  (void)snprintf(out, n, "%s", given ? given : "");
+  print_into(out, n, "%s", given ? given : "");
 }
 
 /* Checks an id before it becomes part of a log's name. Returns false if it has answered. */
@@ -163,12 +161,12 @@ static bool is_of_session(enum page_kind kind) {
 }
 
 /* Returns NULL if the page needs none, or there is no such log. */
-static struct shelf_item *shelf_item_of(struct window *w, struct page_ask *ask) {
+static struct view_cache_item *shelf_item_of(struct window *w, struct page_ask *ask) {
   struct store_ref ref;
   store_ref(&w->store, ask->id, &ref);
   if (ask->kind == PAGE_INTEGRITY || (!store_is_address(ref.name) && !store_is_there(&ref)))
     return NULL;
-  struct shelf_item *item = shelf_find(w->shelf, &ref);
+  struct view_cache_item *item = view_cache_find(w->view_cache, &ref);
   ask->track = item->track;
   return item;
 }
@@ -177,18 +175,15 @@ static struct shelf_item *shelf_item_of(struct window *w, struct page_ask *ask) 
 static bool is_looked_for(struct window *w, struct server_request *r) {
   if (!store_is_address(w->store.where) || server_is_again(r))
     return false;
-  reading_find(&w->readings, r, &w->store);
+  read_job_find(&w->readings, r, &w->store);
   return true;
 }
 
 static void take_page(struct window *w, struct server_request *r, enum page_kind kind) {
-  const struct gate_browser *browser = who(w, r);
+  const struct auth_browser *browser = who(w, r);
   struct page_job *job = xcalloc(1, sizeof *job);
   struct page_ask *ask = &job->ask;
   job->options = &w->options;
-  job->shelf = w->shelf;
-  if (kind == PAGE_SESSIONS || kind == PAGE_INBOX)
-    ask->listed = shelf_lend(w->shelf, &w->store);
   if (kind == PAGE_PROVIDERS && w->options.about != NULL)
     job->about = w->options.about(w->options.ctx);
   ask->daemon = w->options.act != NULL;
@@ -198,7 +193,7 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   ask->acts = w->options.act != NULL && browser != NULL && !browser->read_only;
   if (w->options.live != NULL)
     ask->live_count = w->options.live(w->options.ctx, &ask->live);
-  (void)snprintf(ask->root, sizeof ask->root, "%s", w->pass.path);
+  print_into(ask->root, sizeof ask->root, "%s", w->pass.path);
   take_query(r, "q", ask->q, sizeof ask->q);
   take_query(r, "before", ask->before, sizeof ask->before);
   take_query(r, "sort", ask->sort, sizeof ask->sort);
@@ -213,7 +208,7 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
   ask->only_failed = server_query(r, "failed") != NULL;
   ask->all = server_query(r, "all") != NULL;
-  (void)snprintf(ask->turn, sizeof ask->turn, "%s", server_part2(r));
+  print_into(ask->turn, sizeof ask->turn, "%s", server_part2(r));
   if (is_of_session(kind) && (!take_id(w, r, ask->id) || is_looked_for(w, r))) {
     page_drop(job);
     return;
@@ -222,8 +217,8 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
     ask->said_count = w->options.said(w->options.ctx, ask->id, &ask->said);
   if (kind == PAGE_SESSION && w->options.day != NULL)
     ask->day = w->options.day(w->options.ctx);
-  struct shelf_item *item = is_of_session(kind) ? shelf_item_of(w, ask) : NULL;
-  reading_take_of(&w->readings, r, item, page_work, page_drop, job);
+  struct view_cache_item *item = is_of_session(kind) ? shelf_item_of(w, ask) : NULL;
+  read_job_take_of(&w->readings, r, item, page_work, page_drop, job);
 }
 
 static void get_sessions(void *ctx, struct server_request *r) {
@@ -259,7 +254,7 @@ static size_t changes_from(const struct server_request *r) {
 }
 
 static void window_on_changes(void *ctx, struct server_request *r,
-                              const struct difference *difference) {
+                              const struct session_diff *difference) {
   struct window *w = ctx;
   struct page_ask ask = {.kind = PAGE_CHANGES,
                          .now_ms = clock_real_ms(),
@@ -273,8 +268,8 @@ static void window_on_changes(void *ctx, struct server_request *r,
                          .sound = difference->sound,
                          .damage = difference->damage};
   struct buf page = {0};
-  (void)snprintf(ask.root, sizeof ask.root, "%s", w->pass.path);
-  (void)snprintf(ask.id, sizeof ask.id, "%s", server_part(r));
+  print_into(ask.root, sizeof ask.root, "%s", w->pass.path);
+  print_into(ask.id, sizeof ask.id, "%s", server_part(r));
   unsigned status = page_write(&ask, &page);
   server_reply(r, status, "text/html; charset=utf-8", buf_view(&page));
   buf_deinit(&page);
@@ -296,14 +291,14 @@ static void get_changes(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  const struct difference_ask ask = {.processes = w->options.processes,
-                                     .all = server_query(r, "all") != NULL,
-                                     .from = changes_from(r),
-                                     .checks = true,
-                                     .done = window_on_changes,
-                                     .ctx = w};
+  const struct session_diff_ask ask = {.processes = w->options.processes,
+                                       .all = server_query(r, "all") != NULL,
+                                       .from = changes_from(r),
+                                       .checks = true,
+                                       .done = window_on_changes,
+                                       .ctx = w};
   if (take_log(w, r, id, &ref))
-    difference_take(&w->readings, &ask, r, &ref);
+    session_diff_take(&w->readings, &ask, r, &ref);
 }
 
 static void get_providers(void *ctx, struct server_request *r) {
@@ -354,7 +349,7 @@ static void get_enter(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   struct page_ask ask = {.kind = PAGE_ENTER};
   struct buf page = {0};
-  (void)snprintf(ask.root, sizeof ask.root, "%s", w->pass.path);
+  print_into(ask.root, sizeof ask.root, "%s", w->pass.path);
   (void)page_write(&ask, &page);
   server_reply(r, 200, "text/html; charset=utf-8", buf_view(&page));
   buf_deinit(&page);
@@ -390,18 +385,18 @@ static void get_idiomorph(void *ctx, struct server_request *r) {
 
 static void post_enter(void *ctx, struct server_request *r) {
   struct window *w = ctx;
-  char cookie[GATE_COOKIE_BYTES], header[SERVER_VALUE_BYTES];
+  char cookie[AUTH_COOKIE_BYTES], header[SERVER_VALUE_BYTES];
   json_t *body = json_loadb(server_body(r).p, server_body(r).n, JSON_REJECT_DUPLICATES, NULL);
   const char *code = json_string_value(json_object_get(body, "code"));
-  unsigned number = code != NULL ? gate_pass_enter(&w->pass, code, window_now(), cookie) : 0;
+  unsigned number = code != NULL ? auth_pass_enter(&w->pass, code, window_now(), cookie) : 0;
   json_decref(body);
   if (number == 0) {
     server_problem(r, 404, NULL, "this code is no longer valid: run segue web again");
     return;
   }
-  (void)snprintf(header, sizeof header,
-                 "segue=%s; Path=%s; Max-Age=%d; HttpOnly; SameSite=Strict%s", cookie, w->pass.path,
-                 LIMIT_WINDOW_IDLE_MS / 1000, w->options.origin != NULL ? "; Secure" : "");
+  print_into(header, sizeof header, "segue=%s; Path=%s; Max-Age=%d; HttpOnly; SameSite=Strict%s",
+             cookie, w->pass.path, LIMIT_WINDOW_IDLE_MS / 1000,
+             w->options.origin != NULL ? "; Secure" : "");
   w->asked_ms = window_now();
   server_set_header(r, "Set-Cookie", header);
   server_reply(r, 204, NULL, STR(""));
@@ -409,7 +404,7 @@ static void post_enter(void *ctx, struct server_request *r) {
 
 static void post_act(struct window *w, struct server_request *r, const char *what) {
   char id[STORE_ID_BYTES];
-  const struct gate_browser *browser = who(w, r);
+  const struct auth_browser *browser = who(w, r);
   server_set_browser(r, browser != NULL ? browser->number : 0);
   if (w->options.act == NULL)
     server_problem(r, 409, NULL, "no daemon is running here: this page cannot change anything");
@@ -438,7 +433,7 @@ static void post_reject(void *ctx, struct server_request *r) {
 }
 
 static void take_watch(struct window *w, struct server_request *r, const char *id) {
-  const struct gate_browser *browser = who(w, r);
+  const struct auth_browser *browser = who(w, r);
   watch_take(&w->watches, r, browser != NULL ? browser->number : 0, id);
 }
 
@@ -514,20 +509,21 @@ struct window *window_new(const struct window_options *options, struct err *err)
   w->options = *options;
   w->store = *options->store;
   w->asked_ms = window_now();
-  w->door = (struct server_door){.fd = -1,
-                                 .accept = options->any_peer ? door_accept_any : door_accept,
-                                 .connection_bytes = LIMIT_WINDOW_CONNECTION_BYTES,
-                                 .short_bytes = LIMIT_WINDOW_SHORT_BYTES,
-                                 .short_head_bytes = LIMIT_WINDOW_SHORT_HEAD_BYTES,
-                                 .header_bytes = LIMIT_WINDOW_HEADER_BYTES,
-                                 .body_bytes = LIMIT_WINDOW_BODY_BYTES,
-                                 .headers = door_headers,
-                                 .enter = on_enter,
-                                 .refuse = on_refuse};
-  gate_pass_init(&w->pass);
-  readings_init(&w->readings, options->loop);
-  if (door_listen(address, &w->door.fd, w->host, err) &&
-      (options->origin == NULL || door_origin(options->origin, w->host, err)))
+  w->door =
+      (struct server_door){.fd = -1,
+                           .accept = options->any_peer ? listener_accept_any : listener_accept,
+                           .connection_bytes = LIMIT_WINDOW_CONNECTION_BYTES,
+                           .short_bytes = LIMIT_WINDOW_SHORT_BYTES,
+                           .short_head_bytes = LIMIT_WINDOW_SHORT_HEAD_BYTES,
+                           .header_bytes = LIMIT_WINDOW_HEADER_BYTES,
+                           .body_bytes = LIMIT_WINDOW_BODY_BYTES,
+                           .headers = listener_headers,
+                           .enter = on_enter,
+                           .refuse = on_refuse};
+  auth_pass_init(&w->pass);
+  read_jobs_init(&w->readings, options->loop);
+  if (listener_listen(address, &w->door.fd, w->host, err) &&
+      (options->origin == NULL || listener_origin(options->origin, w->host, err)))
     w->http = server_new_door(options->loop, &w->door, window_routes, w,
                               LIMIT_WINDOW_CONNECTION_COUNT, err);
   if (w->http == NULL) {
@@ -537,9 +533,9 @@ struct window *window_new(const struct window_options *options, struct err *err)
     return NULL;
   }
   watches_init(&w->watches, options->loop, &w->store);
-  if (options->shelf == NULL)
-    w->own_shelf = shelf_new(options->loop);
-  w->shelf = options->shelf != NULL ? options->shelf : w->own_shelf;
+  if (options->view_cache == NULL)
+    w->own_shelf = view_cache_new(options->loop);
+  w->view_cache = options->view_cache != NULL ? options->view_cache : w->own_shelf;
   uv_timer_init(options->loop, &w->end);
   w->end.data = w;
   if (options->idle != NULL)
@@ -548,17 +544,17 @@ struct window *window_new(const struct window_options *options, struct err *err)
 }
 
 void window_url(const struct window *w, char url[WINDOW_URL_BYTES]) {
-  (void)snprintf(url, WINDOW_URL_BYTES, "http%s://%s%s", w->options.origin != NULL ? "s" : "",
-                 w->host, w->pass.path);
+  print_into(url, WINDOW_URL_BYTES, "http%s://%s%s", w->options.origin != NULL ? "s" : "", w->host,
+             w->pass.path);
 }
 
 void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]) {
-  static_assert((int)WINDOW_CODE_BYTES >= (int)GATE_CODE_BYTES, "a code fits");
-  gate_pass_code(&w->pass, read_only, window_now(), code);
+  static_assert((int)WINDOW_CODE_BYTES >= (int)AUTH_CODE_BYTES, "a code fits");
+  auth_pass_code(&w->pass, read_only, window_now(), code);
 }
 
 void window_revoke(struct window *w) {
-  gate_pass_revoke(&w->pass);
+  auth_pass_revoke(&w->pass);
 }
 
 void window_changed(struct window *w, const char *id) {
@@ -571,7 +567,7 @@ void window_said(struct window *w, const char *id, long call, bool thinking, uin
 }
 
 size_t window_busy(const struct window *w) {
-  return readings_busy(&w->readings);
+  return read_jobs_busy(&w->readings);
 }
 
 static void window_on_gone(void *ctx) {
@@ -580,14 +576,14 @@ static void window_on_gone(void *ctx) {
 
 static void on_end_closed(uv_handle_t *handle) {
   struct window *w = handle->data;
-  shelf_free(w->own_shelf);
+  view_cache_free(w->own_shelf);
   watches_close(&w->watches, window_on_gone, w);
 }
 
 /* Pages still being read write into the window, so it waits for them. */
 static void window_on_end(uv_timer_t *timer) {
   struct window *w = timer->data;
-  if (readings_busy(&w->readings) == 0)
+  if (read_jobs_busy(&w->readings) == 0)
     uv_close((uv_handle_t *)&w->end, on_end_closed);
 }
 

@@ -9,12 +9,12 @@
  * Off by default: nobody but `segue web` and `segue serve --http` makes one. A request gets in only
  * if the other end runs as our user (os/peer.h), the Host is ours, the browser says that our own
  * page asks (Sec-Fetch-Site, and Origin for changes), and it carries the cookie of this start
- * (web/gate.h). Everybody else gets the same 404, except a page that posts the code below the
+ * (web/auth.h). Everybody else gets the same 404, except a page that posts the code below the
  * random path. GET changes nothing. */
 #ifndef SEGUE_DAEMON_WINDOW_WINDOW_H
 #define SEGUE_DAEMON_WINDOW_WINDOW_H
 
-#include "daemon/reading.h"
+#include "daemon/read_job.h"
 #include "store/store.h"
 #include "web/pages.h"
 
@@ -23,7 +23,7 @@
 struct window_options {
   uv_loop_t *loop;
   const struct store *store;
-  struct shelf *shelf; /* tracks shared with others; NULL: the window has its own */
+  struct view_cache *view_cache; /* tracks shared with others; NULL: the window has its own */
   const char *address; /* "127.0.0.1:PORT", "[::1]:PORT"; PORT 0: any; NULL: 127.0.0.1:0 */
   const char *origin;  /* "https://HOST": where a reverse proxy serves it; NULL: no proxy */
   struct process_table *processes; /* for git */

@@ -1,16 +1,55 @@
 /* Drives agents by ACP (Agent Client Protocol, version 1): initialize, a conversation, its mode
  * and model, one prompt, and the end of stdin. */
-#include "provider/agent/acp_internal.h"
-
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "provider/agent/evidence.h"
+#include "provider/agent/agent_question.h"
+#include "provider/agent/classify.h"
+#include "provider/agent/permission_policy.h"
+#include "provider/agent/rpc.h"
+#include "provider/agent/stream.h"
+#include "provider/api/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* These are in the order of a call; each step follows from the answer to the last one. */
+enum acp_method {
+  ACP_INITIALIZE,
+  ACP_AUTHENTICATE, /* only after the agent said that it needs that */
+  ACP_NEW,
+  ACP_LOAD,
+  ACP_RESUME,
+  ACP_SET_MODE,
+  ACP_SET_OPTION, /* sets the model, if the agent has it as an option ... */
+  ACP_SET_MODEL,  /* ... or by a request of its own */
+  ACP_PROMPT,
+  ACP_METHOD_COUNT
+};
+
+struct acp {
+  struct driver *d;
+  const struct agent_call *call;
+  struct rpc rpc;
+  char session[128];   /* the conversation; "": none yet */
+  json_t *initialized; /* the agent's answer to initialize */
+  json_t *opened;      /* answer to session/new, load or resume */
+  bool authenticated, prompting;
+  bool denied;       /* refused something, and has neither said nor begun anything since */
+  bool interrupted;  /* we interrupted it */
+  unsigned gone_on;  /* how often it was told to continue after that */
+  json_t *used;      /* tokens of the earlier prompts; or NULL */
+  bool failed;       /* its last words were the client's own for an error */
+  bool replayed;     /* it repeats the history of a conversation: this is not new */
+  bool ids;          /* messages carry ids: those without one are asides */
+  json_t *inputs;    /* tools' inputs by id; true: already reported; or NULL */
+  json_t *own_usage; /* {"input", "output", "cached"}, reported before the end */
+  struct questions questions;
+  json_t *allowing; /* in a replay: ids of options that allow something, as the agent named them */
+};
 
 static const char *const methods[] = {"initialize",
                                       "authenticate",
@@ -22,6 +61,7 @@ static const char *const methods[] = {"initialize",
                                       "session/set_model",
                                       "session/prompt",
                                       NULL};
+
 _Static_assert(sizeof methods / sizeof *methods == ACP_METHOD_COUNT + 1, "one name a method");
 
 enum { ACP_AUTH_REQUIRED = -32000, ACP_NOT_FOUND = -32002, RPC_NO_METHOD = -32601 };
@@ -51,6 +91,298 @@ static void acp_fail(struct acp *acp, enum error_class class, const char *messag
 static void acp_request(struct acp *acp, enum acp_method method, json_t *params) {
   if (!rpc_request(&acp->rpc, (int)method, params))
     acp_fail(acp, CLASS_PROTOCOL, "the agent stopped reading its standard input");
+}
+
+static struct str first_of(const json_t *object, const char *a, const char *b, const char *c) {
+  struct str text = json_view_at(object, a);
+  if (text.n == 0)
+    text = json_view_at(object, b);
+  return text.n == 0 ? json_view_at(object, c) : text;
+}
+
+/* --- tokens --- */
+
+static bool acp_number(const json_t *object, const char *a, const char *b, json_int_t *out) {
+  const json_t *value = json_object_get(object, a);
+  if (!json_is_integer(value))
+    value = json_object_get(object, b);
+  *out = json_is_integer(value) ? json_integer_value(value) : 0;
+  return json_is_integer(value) && *out >= 0 && *out < 1000000000000;
+}
+
+/* Returns the tokens in an answer to session/prompt, or in a chunk's _meta. */
+static json_t *acp_usage(const json_t *usage) {
+  json_int_t input, output, cached, written, total;
+  if (!acp_number(usage, "inputTokens", "input_tokens", &input) ||
+      !acp_number(usage, "outputTokens", "output_tokens", &output))
+    return NULL;
+  bool known = acp_number(usage, "cachedReadTokens", "cached_tokens", &cached);
+  if (!acp_number(usage, "cachedWriteTokens", "cache_write_tokens", &written))
+    written = 0;
+  json_int_t thought;
+  bool thinks = acp_number(usage, "thoughtTokens", "thought_tokens", &thought);
+  /* Agents differ in whether the input includes what came from a cache; the total shows it. */
+  if (known && acp_number(usage, "totalTokens", "total_tokens", &total) &&
+      input + cached + written + output <= total)
+    input += cached + written;
+  json_t *out = json_pack("{s:I, s:I}", "input", input, "output", output);
+  if (known)
+    json_object_set_new(out, "cached", json_integer(cached));
+  if (thinks)
+    json_object_set_new(out, "reasoning", json_integer(thought));
+  return out;
+}
+
+/* --- texts --- */
+
+/* Takes a piece that is the client's own words, by the profile's `notices`. Returns false if it is
+ * no such piece. */
+static bool take_notice(struct acp *acp, struct str text) {
+  struct driver *d = acp->d;
+  for (size_t i = 0; i < d->profile->notice_count; i++) {
+    const struct profile_notice *notice = &d->profile->notices[i];
+    if (pattern_match(notice->pattern, &d->scratch, text.p, text.n) != PATTERN_MATCH)
+      continue;
+    json_t *data = json_object();
+    switch (notice->kind) {
+    case NOTICE_RETRY: /* what was said so far will come again */
+      buf_clear(&d->told);
+      stream_retry(d, data, str_trim(text));
+      break;
+    case NOTICE_NOTE:
+      stream_put_text(data, "text", str_trim(text));
+      stream_tell(d, NEWS_NOTE, (struct str){0}, data);
+      break;
+    case NOTICE_ERROR:
+      json_decref(data);
+      stream_trouble(d, classify_status(text), str_trim(text));
+      acp->failed = true;
+      break;
+    }
+    return true;
+  }
+  return false;
+}
+
+/* Tells a piece of a message. Pieces of one message have one id. Where messages have ids, a piece
+ * without one is an aside (a warning of the client, say): it is told, and is no part of the
+ * answer. */
+static void acp_say_piece(struct acp *acp, const json_t *update) {
+  struct driver *d = acp->d;
+  struct str id = json_view_at(update, "messageId");
+  struct str text = json_view_at(json_object_get(update, "content"), "text");
+  json_t *usage = acp_usage(json_object_get(json_object_get(update, "_meta"), "usage"));
+  if (usage != NULL) {
+    json_decref(acp->own_usage);
+    acp->own_usage = usage;
+  }
+  if (text.n == 0 || (id.n == 0 && take_notice(acp, text)))
+    return;
+  acp->failed = acp->denied = false;
+  if (id.n == 0 && acp->ids && !d->text_of_all) {
+    stream_tell(d, NEWS_TEXT, text, NULL);
+    return;
+  }
+  if (id.n > 0 && !str_eq(id, buf_view(&d->last_id))) {
+    stream_end_message(d, (struct str){0});
+    buf_clear(&d->last_id);
+    buf_str(&d->last_id, id);
+    buf_clear(&d->last);
+    if (d->all.n > 0)
+      buf_puts(&d->all, "\n\n");
+    acp->ids = true;
+  }
+  stream_tell_piece(d, text);
+}
+
+/* --- tools --- */
+
+static struct str tool_name(const json_t *tool) {
+  struct str name =
+      json_view_at(json_object_get(json_object_get(tool, "_meta"), "claudeCode"), "toolName");
+  return name.n > 0 ? name : first_of(tool, "name", "title", "kind");
+}
+
+/* Takes the value of claude's own tool for structured output. */
+static void take_structured(struct driver *d, const json_t *update) {
+  const json_t *input = json_object_get(update, "rawInput");
+  if (!d->schema_asked || !str_eq_c(tool_name(update), "StructuredOutput") ||
+      json_object_size(input) == 0)
+    return;
+  json_decref(d->structured);
+  d->structured = json_incref((json_t *)input);
+}
+
+/* Keeps what a tool is used for. Some agents report it at the beginning, others later; it is
+ * reported with the tool's end. */
+static void acp_keep_input(struct acp *acp, struct str id, const json_t *input, bool begins) {
+  if (id.n == 0 || !tool_has_argument(input))
+    return;
+  if (acp->inputs == NULL)
+    acp->inputs = json_object();
+  const json_t *known = json_object_getn(acp->inputs, id.p, id.n);
+  if (!json_is_true(known) && json_object_size(acp->inputs) < LIMIT_CALL_EVENT_COUNT)
+    json_object_setn_new(acp->inputs, id.p, id.n,
+                         begins ? json_true() : json_incref((json_t *)input));
+}
+
+static void acp_end_tool(struct acp *acp, const json_t *update, struct str id, bool begins,
+                         bool failed) {
+  static const char *const names[] = {"rawOutput", "content", NULL};
+  const json_t *input = json_object_getn(acp->inputs, id.n > 0 ? id.p : "", id.n);
+  struct tool_summary tool = {.name = begins ? (struct str){0} : tool_name(update),
+                              .id = id,
+                              .state = "end",
+                              .failed = failed,
+                              .input = json_is_true(input) ? NULL : input};
+  for (size_t i = 0; names[i] != NULL && tool.output == NULL; i++)
+    tool.output = json_object_get(update, names[i]);
+  const json_t *raw = json_object_get(update, "rawOutput");
+  tool.exit = json_object_get(raw, "exit_code");
+  if (tool.exit == NULL)
+    tool.exit = json_object_get(raw, "exitCode");
+  if (tool.exit == NULL) /* codex-acp's terminals */
+    tool.exit = json_object_get(json_object_get(json_object_get(update, "_meta"), "terminal_exit"),
+                                "exit_code");
+  stream_tool(acp->d, &tool);
+}
+
+static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
+  struct driver *d = acp->d;
+  struct str id = json_view_at(update, "toolCallId"), status = json_view_at(update, "status");
+  bool failed = str_eq_c(status, "failed");
+  const json_t *input = json_object_get(update, "rawInput");
+  take_structured(d, update);
+  if (begins) {
+    acp->denied = false;
+    if (!acp->ids) /* what came before is a message of its own */
+      stream_end_message(d, (struct str){0});
+    stream_tool(
+        d,
+        &(struct tool_summary){
+            .name = tool_name(update), .id = id, .state = "start", .failed = -1, .input = input});
+  }
+  acp_keep_input(acp, id, input, begins);
+  if (failed || str_eq_c(status, "completed"))
+    acp_end_tool(acp, update, id, begins, failed);
+}
+
+static void acp_update(struct acp *acp, const json_t *params) {
+  const json_t *update = json_object_get(params, "update");
+  struct str session = json_view_at(params, "sessionId"),
+             what = json_view_at(update, "sessionUpdate");
+  bool other = session.n > 0 && acp->session[0] != '\0' && !str_eq_c(session, acp->session);
+  if (acp->replayed || other || acp->d->end != STREAM_END_NONE)
+    return;
+  if (str_eq_c(what, "agent_message_chunk")) {
+    acp_say_piece(acp, update);
+  } else if (str_eq_c(what, "agent_thought_chunk")) {
+    stream_tell_thinking(acp->d, json_view_at(json_object_get(update, "content"), "text"));
+  } else if (str_eq_c(what, "session_info_update")) {
+    /* That the client tries again, only codex-acp says: _meta.codex.error. */
+    const json_t *error =
+        json_object_get(json_object_get(json_object_get(update, "_meta"), "codex"), "error");
+    struct str message = json_view_at(error, "message");
+    int status = classify_status(json_view_at(error, "additionalDetails"));
+    json_t *data = json_object();
+    if (status > 0)
+      json_object_set_new(data, "status", json_integer(status));
+    if (json_is_true(json_object_get(error, "willRetry")))
+      stream_retry(acp->d, data, message);
+    else
+      json_decref(data);
+  } else if (str_eq_c(what, "tool_call") || str_eq_c(what, "tool_call_update")) {
+    acp_say_tool(acp, update, str_eq_c(what, "tool_call"));
+  }
+}
+
+/* --- questions --- */
+
+static enum ask_kind ask_kind_of(struct str kind) {
+  static const struct {
+    const char *name;
+    enum ask_kind kind;
+  } kinds[] = {{"read", ASK_READ},       {"search", ASK_READ}, {"think", ASK_READ},
+               {"edit", ASK_EDIT},       {"delete", ASK_EDIT}, {"move", ASK_EDIT},
+               {"execute", ASK_EXECUTE}, {"fetch", ASK_FETCH}};
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+    if (str_eq_c(kind, kinds[i].name))
+      return kinds[i].kind;
+  return ASK_OTHER;
+}
+
+static json_t *acp_paths_of(const json_t *tool) {
+  static const char *const lists[] = {"locations", "content"}; /* the content holds diffs */
+  json_t *paths = json_array();
+  for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+    const json_t *list = json_object_get(tool, lists[l]);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+      json_t *path = json_object_get(json_array_get(list, i), "path");
+      if (json_is_string(path))
+        json_array_append(paths, path);
+    }
+  }
+  permission_policy_add_paths(paths, json_object_get(tool, "rawInput"));
+  return paths;
+}
+
+/* Returns the command line that the tool would run, empty if it does not say. */
+static struct str acp_command(const struct acp *acp, const json_t *tool) {
+  struct str command = json_view_at(json_object_get(tool, "rawInput"), "command");
+  bool titled = json_object_get(acp->d->profile->acp, "command") != NULL;
+  return command.n == 0 && titled ? json_view_at(tool, "title") : command;
+}
+
+static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
+  const json_t *tool = json_object_get(params, "toolCall");
+  json_t *paths = acp_paths_of(tool);
+  const struct permission_policy policy = driver_policy(acp->call);
+  const struct permission_policy_ask ask = {.kind = ask_kind_of(json_view_at(tool, "kind")),
+                                            .tool = json_view_at(tool, "name"),
+                                            .paths = paths,
+                                            .command = acp_command(acp, tool)};
+  bool allowed = permission_policy_allows(&ask, &policy, reason);
+  json_decref(paths);
+  return allowed;
+}
+
+static struct str option_of(const json_t *params, const char *kind) {
+  const json_t *options = json_object_get(params, "options");
+  for (size_t i = 0; i < json_array_size(options); i++)
+    if (str_eq_c(json_view_at(json_array_get(options, i), "kind"), kind))
+      return json_view_at(json_array_get(options, i), "optionId");
+  return (struct str){0};
+}
+
+static void acp_ask_permission(struct acp *acp, const json_t *id, const json_t *params) {
+  const json_t *tool = json_object_get(params, "toolCall");
+  struct question question = {.tool = first_of(tool, "name", "kind", "title"),
+                              .title = first_of(tool, "title", "name", "toolCallId")};
+  question.allowed = acp_decide(acp, params, &question.reason);
+  /* Once, not always: only full permission takes "always" where "once" is not offered. */
+  struct str option = option_of(params, question.allowed ? "allow_once" : "reject_once");
+  if (option.n == 0 && (!question.allowed || acp->call->permission == PERMISSION_FULL))
+    option = option_of(params, question.allowed ? "allow_always" : "reject_always");
+  if (question.allowed && option.n == 0 && !acp->questions.recorded) {
+    question.allowed = false;
+    question.reason = "it cannot be allowed once";
+  }
+  acp->denied = !question.allowed;
+  if (acp->questions.recorded) { /* its answer is one of these ids if it means yes */
+    static const char *const kinds[] = {"allow_once", "allow_always"};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+      struct str yes = option_of(params, kinds[i]);
+      if (acp->allowing == NULL)
+        acp->allowing = json_object();
+      if (yes.n > 0)
+        json_object_setn_new(acp->allowing, yes.p, yes.n, json_true());
+    }
+  }
+  question_ask(&acp->questions, id, &question);
+  json_t *outcome = json_pack("{s:s}", "outcome", option.n > 0 ? "selected" : "cancelled");
+  if (option.n > 0)
+    json_object_set_new(outcome, "optionId", json_text(option));
+  (void)rpc_reply(&acp->rpc, id, json_pack("{s:o}", "outcome", outcome));
 }
 
 /* --- steps --- */
@@ -116,8 +448,7 @@ static bool set_mode(struct acp *acp) {
   if (mode == NULL || (current != NULL && strcmp(current, mode) == 0))
     return true;
   if (!offers(json_object_get(modes, "availableModes"), "id", mode)) {
-    (void)snprintf(text, sizeof text, "the agent has no mode %.100s, which %s work needs", mode,
-                   word);
+    print_into(text, sizeof text, "the agent has no mode %.100s, which %s work needs", mode, word);
     acp_fail(acp, CLASS_BAD_REQUEST, text);
     return false;
   }
@@ -157,7 +488,7 @@ static bool set_model(struct acp *acp) {
   struct str wanted = acp->call->request->model;
   if (wanted.n == 0 || says_model(acp->d->profile))
     return true;
-  (void)snprintf(model, sizeof model, STR_FMT, STR_ARG(wanted));
+  print_into(model, sizeof model, STR_FMT, STR_ARG(wanted));
   if (option != NULL && offers(json_object_get(option, "options"), "value", model)) {
     acp_request(acp, ACP_SET_OPTION,
                 json_pack("{s:s, s:O, s:s}", "sessionId", acp->session, "configId",
@@ -166,25 +497,22 @@ static bool set_model(struct acp *acp) {
     acp_request(acp, ACP_SET_MODEL,
                 json_pack("{s:s, s:s}", "sessionId", acp->session, "modelId", model));
   } else {
-    (void)snprintf(text, sizeof text, "the agent does not offer the model %.200s", model);
+    print_into(text, sizeof text, "the agent does not offer the model %.200s", model);
     acp_fail(acp, CLASS_NOT_FOUND, text);
     return false;
   }
   return true;
 }
 
-static void acp_prompt(struct acp *acp) {
-  acp->prompting = true;
-  acp_request(acp, ACP_PROMPT,
-              json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
-                        "text", "text", json_text(acp->call->prompt)));
-}
-
 /* Sends the prompt once everything before it has been requested and answered. */
 static void acp_go_on(struct acp *acp) {
   if (acp->rpc.open_count == 0 && acp->session[0] != '\0' && acp->d->end == STREAM_END_NONE &&
-      !acp->prompting)
-    acp_prompt(acp);
+      !acp->prompting) {
+    acp->prompting = true;
+    acp_request(acp, ACP_PROMPT,
+                json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
+                          "text", "text", json_text(acp->call->prompt)));
+  }
 }
 
 /* --- answers --- */
@@ -198,9 +526,8 @@ static void on_initialized(struct acp *acp, const json_t *result) {
     acp_open_session(acp);
     return;
   }
-  (void)snprintf(text, sizeof text,
-                 "the agent speaks version %lld of the Agent Client Protocol, not 1",
-                 (long long)json_integer_value(version));
+  print_into(text, sizeof text, "the agent speaks version %lld of the Agent Client Protocol, not 1",
+             (long long)json_integer_value(version));
   acp_fail(acp, CLASS_PROTOCOL, text);
 }
 
@@ -214,7 +541,7 @@ static void on_opened(struct acp *acp, const json_t *result) {
     acp_fail(acp, CLASS_PROTOCOL, "the agent did not name a conversation");
     return;
   }
-  (void)snprintf(acp->session, sizeof acp->session, STR_FMT, STR_ARG(session));
+  print_into(acp->session, sizeof acp->session, STR_FMT, STR_ARG(session));
   json_decref(acp->opened);
   acp->opened = json_incref((json_t *)result);
   stream_session(acp->d, session);
@@ -261,13 +588,6 @@ static json_t *prompt_usage(const struct acp *acp, const json_t *result) {
 }
 
 static void on_stopped(struct acp *acp, const json_t *result) {
-  static const struct {
-    const char *reason, *message;
-    enum error_class class;
-  } reasons[] = {{"max_tokens", "the answer was cut by a token limit", CLASS_LENGTH},
-                 {"max_turn_requests", "the agent used all its turns", CLASS_LENGTH},
-                 {"refusal", "the model refused", CLASS_REFUSED},
-                 {"cancelled", "cancelled", CLASS_CANCELLED}};
   const char *reason = json_string_value(json_object_get(result, "stopReason"));
   json_t *usage = prompt_usage(acp, result);
   if (goes_on(acp, usage)) {
@@ -288,13 +608,15 @@ static void on_stopped(struct acp *acp, const json_t *result) {
   if (usage != NULL)
     stream_usage(acp->d, usage);
   stream_end_message(acp->d, (struct str){0});
-  for (size_t i = 0; reason != NULL && i < ARRAY_LEN(reasons); i++)
-    if (strcmp(reason, reasons[i].reason) == 0) {
-      acp_fail(acp, reasons[i].class, reasons[i].message);
-      return;
-    }
+  char message[80];
+  snprintf(message, sizeof message, "the agent stopped: %.48s", reason ? reason : "");
+  enum error_class class = reply_end_class(str_from(reason));
+  if (reason != NULL && strcmp(reason, "cancelled") == 0)
+    class = CLASS_CANCELLED;
   if (reason == NULL)
     acp_fail(acp, CLASS_PROTOCOL, "the agent does not say why it stopped");
+  else if (class != CLASS_NONE)
+    acp_fail(acp, class, message);
   else if (acp->d->denied.n > 0 && acp->d->last.n == 0 && acp->d->structured == NULL)
     acp_fail(acp, CLASS_REFUSED, buf_c(&acp->d->denied)); /* it stopped there without a word */
   else
@@ -321,7 +643,7 @@ static void acp_on_error(struct acp *acp, int method, const json_t *error) {
     if (json_is_string(kind))
       stream_kind(d, (struct str){json_string_value(kind), json_string_length(kind)});
   }
-  enum error_class said = evidence_of_words(buf_view(&message));
+  enum error_class said = classify_of_words(buf_view(&message));
   bool is_status = code >= 400 && code < 600;
   if (code == 500 && said != CLASS_NONE) /* agents that know no better report this for everything */
     is_status = false;
@@ -445,14 +767,17 @@ static void acp_sent(struct driver *d, struct str line) {
   const char *method = json_string_value(json_object_get(value, "method"));
   const json_t *params = json_object_get(value, "params");
   const char *session = json_string_value(json_object_get(params, "sessionId"));
-  if (method == NULL)
-    acp_recorded_answer(acp, json_object_get(value, "id"), json_object_get(value, "result"));
-  else if (strcmp(method, methods[ACP_LOAD]) == 0)
+  if (method == NULL) {
+    const char *chosen = json_string_value(
+        json_object_get(json_object_get(json_object_get(value, "result"), "outcome"), "optionId"));
+    question_answered(&acp->questions, json_object_get(value, "id"),
+                      chosen != NULL && json_object_get(acp->allowing, chosen) != NULL);
+  } else if (strcmp(method, methods[ACP_LOAD]) == 0)
     acp->replayed = true;
   else if (strcmp(method, methods[ACP_PROMPT]) == 0)
     acp->prompting = true, acp->replayed = false;
   if (session != NULL) { /* the recording may have cut the answer that named it */
-    (void)snprintf(acp->session, sizeof acp->session, "%s", session);
+    print_into(acp->session, sizeof acp->session, "%s", session);
     stream_session(d, str_from(acp->session));
   }
   json_t *asked = json_object_get(json_object_get(params, "_meta"), "claudeCode");

@@ -1,27 +1,197 @@
-/* Runs a call to an agent: a folder for it, its program under the shim, a driver that reads it. */
+/* Runs a call to an agent: a folder for it, its program under the shim, a driver that reads it, and
+ * for that driver what it may not do by itself. */
 #include "provider/agent/agent.h"
-#include "os/clock.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "os/clock.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
-#include "provider/agent/internal.h"
+#include "provider/agent/agent_server.h"
+#include "provider/agent/driver.h"
+#include "provider/agent/program_version.h"
 #include "provider/agent/project_files.h"
+#include "provider/agent/schema_delivery.h"
 #include "provider/agent/subscription.h"
-#include "provider/agent/version.h"
-#include "provider/call_env.h"
-#include "provider/confine_net.h"
+#include "provider/api/api.h"
+#include "provider/child.h"
+#include "provider/sandbox_policy.h"
 #include "provider/secret_find.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+struct agent_run {
+  struct provider_run base;
+  const struct provider *self;
+  const struct provider_env *env;
+  const struct profile *profile;
+  const struct driver_ops *ops;
+  struct driver *driver;
+  struct provider_sink sink;
+  struct agent_call call;
+  struct agent_command command;
+  const char *const *envp;
+  struct secrets *secrets;        /* those in envp and the command line */
+  struct kept err;                /* its stderr */
+  struct process *process;        /* NULL: not started, or gone */
+  struct confined held;           /* confines it; its sandbox is freed */
+  struct process_result ended_as; /* a server's end, while its last replies are still read */
+  struct agent_server *server;    /* NULL: its program is no server */
+  char *password;                 /* the server's */
+  uv_timer_t timer;               /* reports a start that failed; then the grace after the answer */
+  uv_work_t cleanup;
+  struct call_result result;
+  struct schema_delivery schema;
+  struct arena arena;
+  char *tmpdir;
+  uint64_t stall_ms, idle_ms; /* limits without output; with output but no content */
+  uint64_t content_ms;        /* time of the last content */
+  bool idled;                 /* it was ended for lack of content */
+  bool ended;                 /* the process is gone */
+  struct buf first;           /* bytes that the driver wrote before there was a process */
+  uint64_t background_ms;     /* limit of what it does after its final event */
+  uint64_t until_ms;          /* the end of that, on the loop's clock; 0: it does nothing */
+  bool cancelled, last_word;  /* asked to stop; its stdin was closed as well */
+  bool restarted;             /* restarted with a conversation that was there already */
+  bool asks_version;          /* the process is --version, not the agent */
+};
+
+/* --- what a driver may do --- */
+
+static void host_news(void *ctx, const struct provider_news *news) {
+  struct agent_run *run = ctx;
+  run->content_ms = uv_now(run->env->loop);
+  run->sink.news(run->sink.ctx, news);
+}
+
+static bool host_write(void *ctx, struct str bytes) {
+  struct agent_run *run = ctx;
+  if (run->process == NULL && !run->ended)
+    buf_str(&run->first, bytes);
+  return run->process != NULL ? process_write(run->process, bytes) : !run->ended;
+}
+
+static void host_close_stdin(void *ctx) {
+  struct agent_run *run = ctx;
+  run->last_word = true;
+  if (run->process != NULL)
+    process_close_stdin(run->process);
+}
+
+/* Is called by run->timer when the time for a last word is over. */
+static void agent_on_grace_over(uv_timer_t *timer) {
+  struct agent_run *run = timer->data;
+  if (run->process == NULL)
+    return;
+  if (!run->last_word && run->ops->keeps_stdin) {
+    host_close_stdin(run);
+    uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
+  } else if (run->cancelled) {
+    process_cancel(run->process);
+  } else {
+    process_finish_early(run->process);
+  }
+}
+
+static void host_answered(void *ctx) {
+  struct agent_run *run = ctx;
+  if (run->process != NULL && !run->cancelled)
+    uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
+}
+
+static void host_awaits(void *ctx) {
+  struct agent_run *run = ctx;
+  uint64_t now = uv_now(run->env->loop);
+  if (run->until_ms == 0)
+    run->until_ms = now + run->background_ms;
+  if (run->process != NULL && !run->cancelled)
+    uv_timer_start(&run->timer, agent_on_grace_over, run->until_ms > now ? run->until_ms - now : 0,
+                   0);
+}
+
+static void host_give_up(void *ctx) {
+  struct agent_run *run = ctx;
+  if (run->process != NULL)
+    process_finish_early(run->process);
+}
+
+/* --- the same for a server; what is asked after its end is asked in vain --- */
+
+static void host_serves_at(void *ctx, unsigned port) {
+  struct agent_run *run = ctx;
+  if (run->server != NULL)
+    agent_server_at(run->server, port);
+}
+
+static void host_request(void *ctx, const struct driver_request *request) {
+  struct agent_run *run = ctx;
+  if (run->server != NULL)
+    agent_server_request(run->server, request);
+}
+
+static void host_wake(void *ctx, uint64_t ms) {
+  struct agent_run *run = ctx;
+  if (run->server != NULL)
+    agent_server_wake(run->server, ms);
+}
+
+static void host_progress(void *ctx) {
+  struct agent_run *run = ctx;
+  if (run->process != NULL)
+    process_note_progress(run->process);
+}
+
+static void on_reply(void *ctx, const struct driver_reply *reply) {
+  struct agent_run *run = ctx;
+  run->ops->reply(run->driver, reply);
+}
+
+static void agent_host_on_event(void *ctx, struct str data) {
+  struct agent_run *run = ctx;
+  run->ops->event(run->driver, data);
+}
+
+static void on_woke(void *ctx) {
+  struct agent_run *run = ctx;
+  run->ops->woke(run->driver);
+}
+
+static struct driver_host agent_host_of(struct agent_run *run) {
+  struct driver_host host = {.news = host_news,
+                             .write = host_write,
+                             .close_stdin = host_close_stdin,
+                             .answered = host_answered,
+                             .awaits = host_awaits,
+                             .give_up = host_give_up,
+                             .secrets = run->secrets,
+                             .ctx = run};
+  if (run->server != NULL) {
+    host.serves_at = host_serves_at;
+    host.request = host_request;
+    host.wake = host_wake;
+    host.progress = host_progress;
+  }
+  return host;
+}
+
+/* Makes the client's side for a program that is a server, with its password; does nothing for
+ * others. */
+static bool agent_make_server(struct agent_run *run, struct err *err) {
+  const struct agent_server_sink sink = {on_reply, agent_host_on_event, on_woke, run};
+  if (run->ops->password_env == NULL)
+    return true;
+  if (run->env->api == NULL)
+    return err_set(err, ERR_INVALID, "nothing is asked over HTTP here");
+  run->password = agent_server_password();
+  run->server = agent_server_new(api_http(run->env->api), run->env->loop, run->password, &sink);
+  return true;
+}
 
 /* --- the end --- */
 
@@ -39,7 +209,8 @@ static void agent_cleanup_after(uv_work_t *work, int status) {
   if (run->result.class == CLASS_NONE && run->result.usage == NULL)
     run->result.usage = json_pack("{ss}", "told", "none");
   run->sink.done(run->sink.ctx, &run->result);
-  schema_place_deinit(&run->schema);
+  json_decref((json_t *)run->call.request->conversation);
+  schema_delivery_deinit(&run->schema);
   kept_deinit(&run->err);
   secrets_free(run->secrets);
   arena_deinit(&run->arena);
@@ -54,6 +225,7 @@ static void agent_cleanup_after(uv_work_t *work, int status) {
 static void agent_on_timer_closed(uv_handle_t *handle) {
   struct agent_run *run = handle->data;
   run->cleanup.data = run;
+  sandbox_policy_tried(&run->sink, run->tmpdir);
   if (run->tmpdir == NULL)
     agent_cleanup_after(&run->cleanup, 0);
   else
@@ -76,8 +248,6 @@ static void agent_finish(struct agent_run *run) {
 }
 
 /* --- the process --- */
-
-static bool start_process(struct agent_run *run, struct err *err);
 
 static void agent_on_output(void *ctx, int fd, struct str bytes) {
   struct agent_run *run = ctx;
@@ -112,7 +282,7 @@ static bool never_ran(struct agent_run *run, const struct process_result *p) {
   else if (p->why == PROCESS_END_EXEC_FAILED)
     call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, why);
   else
-    return confine_engine_failed(run->held.contained, p, run->call.request, r);
+    return sandbox_policy_engine_failed(run->held.contained, p, run->call.request, r);
   return true;
 }
 
@@ -126,6 +296,8 @@ static bool is_in_use(const struct agent_run *run) {
          (strstr(text, "already in use") != NULL || strstr(text, "already exists") != NULL);
 }
 
+static bool start_process(struct agent_run *run, struct err *err);
+
 static bool restart(struct agent_run *run) {
   struct err err = {0};
   struct driver_host host = agent_host_of(run);
@@ -134,6 +306,8 @@ static bool restart(struct agent_run *run) {
       json_pack("{s:s}", "text", "the conversation of this call already existed: it is continued");
   const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
   run->restarted = true;
+  run->last_word = false;
+  run->until_ms = 0;
   run->call.session = run->call.new_session;
   if (!profile_command(run->profile, run->ops->transport, &run->call, &run->arena, &run->command,
                        &class, &err)) {
@@ -163,7 +337,7 @@ static void add_limit(struct agent_run *run, const struct process_result *p) {
   char said[400];
   if (class == CLASS_NONE) /* the answer had come already */
     return;
-  (void)snprintf(said, sizeof said, "%.399s", run->result.message);
+  print_into(said, sizeof said, "%.399s", run->result.message);
   said[utf8_floor(said, strlen(said))] = '\0';
   if (p->why == PROCESS_END_STALL_LIMIT)
     call_result_fail(&run->result, class, "no output for %llu ms: %s",
@@ -222,18 +396,18 @@ static void judge(struct agent_run *run, const struct process_result *p) {
   if (run->idled && r->class != CLASS_NONE)
     call_result_fail(r, CLASS_TIMEOUT, "it printed signs of life, but no content for %llu ms",
                      (unsigned long long)run->idle_ms);
-  r->structured = schema_place_value(&run->schema, r->structured);
+  r->structured = schema_delivery_value(&run->schema, r->structured);
   add_limit(run, p);
   if (run->cancelled && r->class != CLASS_NONE)
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
   if (is_in_use(run) && restart(run))
     return;
   if (p->memory_reached && r->note[0] == '\0')
-    (void)snprintf(r->note, sizeof r->note,
-                   "its limit of memory was reached: the kernel killed a process of it");
+    print_into(r->note, sizeof r->note,
+               "its limit of memory was reached: the kernel killed a process of it");
   if (p->pipes_held && r->note[0] == '\0')
-    (void)snprintf(r->note, sizeof r->note,
-                   "a descendant held the output open after the exit; it was killed");
+    print_into(r->note, sizeof r->note,
+               "a descendant held the output open after the exit; it was killed");
   if (!may_be_old(run, p) || !agent_ask_version(run))
     agent_finish(run);
 }
@@ -251,7 +425,7 @@ static void agent_on_end(void *ctx, struct process_result *p) {
   struct call_result *r = &run->result;
   run->process = NULL;
   run->ended = true;
-  confine_end(&run->held);
+  sandbox_policy_end(&run->held);
   (void)uv_timer_stop(&run->timer);
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
@@ -268,7 +442,7 @@ static void agent_on_end(void *ctx, struct process_result *p) {
 
 static void agent_on_refused(void *ctx, const char *where) {
   const struct agent_run *run = ctx;
-  confine_denied(&run->sink, where);
+  sandbox_policy_denied(&run->sink, where);
 }
 
 /* Returns false for a server that requests could not reach, in a network of its own. */
@@ -285,25 +459,25 @@ static bool can_be_asked(const struct agent_run *run, struct err *err) {
 }
 
 static bool start_process(struct agent_run *run, struct err *err) {
-  const struct confine_spec wanted = {.env = run->env,
-                                      .request = run->call.request,
-                                      .cwd = run->env->cwd,
-                                      .tmpdir = run->tmpdir,
-                                      .argv = run->command.argv,
-                                      .envp = run->envp,
-                                      .state = json_object_get(run->profile->keys, "state"),
-                                      .hosts = json_object_get(run->profile->keys, "hosts"),
-                                      .refused = agent_on_refused,
-                                      .ctx = run};
+  const struct sandbox_policy_spec wanted = {.env = run->env,
+                                             .request = run->call.request,
+                                             .cwd = run->env->cwd,
+                                             .tmpdir = run->tmpdir,
+                                             .argv = run->command.argv,
+                                             .envp = run->envp,
+                                             .state = json_object_get(run->profile->keys, "state"),
+                                             .hosts = json_object_get(run->profile->keys, "hosts"),
+                                             .refused = agent_on_refused,
+                                             .ctx = run};
   struct confined held;
-  if (!can_be_asked(run, err) || !confine_call(&wanted, &held, err))
+  if (!can_be_asked(run, err) || !sandbox_policy_call(&wanted, &held, err))
     return false;
   struct str in = run->ops->keeps_stdin ? buf_view(&run->first) : run->command.stdin_bytes;
   const struct process_spec spec = {.argv = run->command.argv,
                                     .cwd = run->env->cwd,
                                     .envp = run->envp,
                                     .sandbox = held.sandbox,
-                                    .limits = confine_limits(run->call.request),
+                                    .limits = sandbox_policy_limits(run->call.request),
                                     .stdin_bytes = in.p,
                                     .stdin_n = in.n,
                                     .stdin_open = run->ops->keeps_stdin,
@@ -317,7 +491,7 @@ static bool start_process(struct agent_run *run, struct err *err) {
   held.sandbox = NULL;
   run->held = held;
   if (run->process == NULL)
-    confine_end(&run->held);
+    sandbox_policy_end(&run->held);
   return run->process != NULL;
 }
 
@@ -359,16 +533,16 @@ static const char *const *agent_join(struct arena *a, const char *const *x, cons
 static bool build_environment(struct agent_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
   char session[96], call[64], attempt[32], key[128], *password = NULL;
-  (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
+  print_into(session, sizeof session, "SEGUE_SESSION=%s", request->session);
   /* Lets what the program does outside be idempotent: a repeat of the call has the same key. */
-  (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
-  (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
-  (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,
-                 request->turn, request->call);
+  print_into(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
+  print_into(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
+  print_into(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
+             request->call);
   if (run->password != NULL) { /* if a name is there twice, the last one counts: ours */
     size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
     password = arena_alloc(&run->arena, n);
-    (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
+    print_into(password, n, "%s=%s", run->ops->password_env, run->password);
   }
   const char *const own[] = {session, call, attempt, key, password, NULL};
   run->envp =
@@ -422,11 +596,11 @@ static bool prepare_run(struct agent_run *run, struct err *err) {
     return false;
   }
   run->ops = driver_find(run->profile, transport, err);
-  schema_place(&run->schema, run->profile, transport, request);
+  schema_delivery(&run->schema, run->profile, transport, request);
   run->call.schema = run->schema.sent;
   run->call.prompt = run->schema.prompt;
   run->result.enforced = run->schema.enforced;
-  (void)snprintf(name, sizeof name, "segue-%s-%ld", request->session, request->call);
+  print_into(name, sizeof name, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(name, err);
   run->call.tmpdir = run->tmpdir;
   bool ok = run->tmpdir != NULL && agent_make_server(run, err);
@@ -471,6 +645,7 @@ static struct provider_run *agent_start(const struct provider *self, const struc
   bool judge = request->purpose == PURPOSE_JUDGE || request->purpose == PURPOSE_REASK;
   struct call_request *own = arena_alloc(&run->arena, sizeof *own);
   *own = with_model(request, self->settings);
+  json_incref((json_t *)own->conversation); /* the call's own end replaces it */
   run->self = self;
   run->env = env;
   run->profile = profile;
@@ -482,6 +657,7 @@ static struct provider_run *agent_start(const struct provider *self, const struc
   if (request->stall_ms > 0)
     run->stall_ms = request->stall_ms;
   run->idle_ms = setting_ms(self->settings, "idle_ms", LIMIT_AGENT_IDLE_MS);
+  run->background_ms = setting_ms(self->settings, "background_ms", LIMIT_AGENT_BACKGROUND_MS);
   run->content_ms = uv_now(env->loop);
   run->call = (struct agent_call){
       .request = own,
@@ -490,7 +666,7 @@ static struct provider_run *agent_start(const struct provider *self, const struc
       .new_session = json_is_string(request->token) ? json_string_value(request->token) : "",
       .prompt = request->prompt,
       .permission = request->permission,
-      .held = confine_holds(request),
+      .held = sandbox_policy_holds(request),
       .tools = json_object_get(self->settings, "tools"),
       .max_turns = (long)setting_ms(self->settings, "max_turns", (uint64_t)profile->max_turns),
       .settings = self->settings};

@@ -1,13 +1,13 @@
 /* Drives Claude Code by stream-json both ways. Its output is read by the profile's events, as in a
  * one-shot run. Beside that it speaks the control protocol: it asks before it uses a tool, and can
- * be interrupted. The prompt is one line of stdin; once the result has come, stdin is closed. */
+ * be interrupted. The prompt is one line of stdin; after the last result, stdin is closed. */
 #include "provider/agent/driver.h"
 
-#include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
-#include "provider/agent/policy.h"
-#include "provider/agent/question.h"
+#include "provider/agent/agent_question.h"
+#include "provider/agent/permission_policy.h"
 #include "provider/agent/rpc.h"
 
 #include <stdlib.h>
@@ -21,11 +21,6 @@ struct claude {
 
 static struct claude *claude_of(struct driver *d) {
   return d->own;
-}
-
-static struct str claude_text_of(const json_t *object, const char *name) {
-  const json_t *value = json_object_get(object, name);
-  return (struct str){json_string_value(value), json_string_length(value)};
 }
 
 /* --- questions --- */
@@ -65,18 +60,18 @@ static enum ask_kind kind_of_tool(struct str name) {
 
 static bool claude_decide(const struct agent_call *call, const json_t *request,
                           const char **reason) {
-  struct str tool = claude_text_of(request, "tool_name");
+  struct str tool = json_view_at(request, "tool_name");
   json_t *paths = json_array();
-  policy_add_paths(paths, json_object_get(request, "input"));
+  permission_policy_add_paths(paths, json_object_get(request, "input"));
   if (json_is_string(json_object_get(request, "blocked_path")))
     json_array_append(paths, json_object_get(request, "blocked_path"));
-  const struct policy policy = driver_policy(call);
-  const struct policy_ask ask = {.kind = kind_of_tool(tool),
-                                 .tool = tool,
-                                 .paths = paths,
-                                 .command =
-                                     claude_text_of(json_object_get(request, "input"), "command")};
-  bool allowed = policy_allows(&ask, &policy, reason);
+  const struct permission_policy policy = driver_policy(call);
+  const struct permission_policy_ask ask = {
+      .kind = kind_of_tool(tool),
+      .tool = tool,
+      .paths = paths,
+      .command = json_view_at(json_object_get(request, "input"), "command")};
+  bool allowed = permission_policy_allows(&ask, &policy, reason);
   if (str_eq_c(tool, "AskUserQuestion")) {
     allowed = false;
     *reason = "nobody is there to answer: decide yourself";
@@ -90,23 +85,9 @@ static struct str claude_title_of(const json_t *request) {
   static const char *const names[] = {"command", "file_path", "path", "url", "notebook_path"};
   const json_t *input = json_object_get(request, "input");
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
-    if (claude_text_of(input, names[i]).n > 0)
-      return claude_text_of(input, names[i]);
-  return claude_text_of(request, "tool_name");
-}
-
-static void respond(struct driver *d, const json_t *id, json_t *response) {
-  json_t *inner = json_pack("{s:s, s:O, s:o}", "subtype", "success", "request_id", (json_t *)id,
-                            "response", response);
-  (void)rpc_write_line(&d->host,
-                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
-}
-
-static void claude_refuse(struct driver *d, const json_t *id) {
-  json_t *inner = json_pack("{s:s, s:O, s:s}", "subtype", "error", "request_id", (json_t *)id,
-                            "error", "not supported");
-  (void)rpc_write_line(&d->host,
-                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
+    if (json_view_at(input, names[i]).n > 0)
+      return json_view_at(input, names[i]);
+  return json_view_at(request, "tool_name");
 }
 
 static void on_request(struct driver *d, const json_t *value) {
@@ -115,11 +96,14 @@ static void on_request(struct driver *d, const json_t *value) {
   const json_t *request = json_object_get(value, "request");
   if (!json_is_string(id))
     return;
-  if (!str_eq_c(claude_text_of(request, "subtype"), "can_use_tool")) {
-    claude_refuse(d, id);
+  if (!str_eq_c(json_view_at(request, "subtype"), "can_use_tool")) {
+    json_t *inner = json_pack("{s:s, s:O, s:s}", "subtype", "error", "request_id", (json_t *)id,
+                              "error", "not supported");
+    (void)rpc_write_line(&d->host,
+                         json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
     return;
   }
-  struct question question = {.tool = claude_text_of(request, "tool_name"),
+  struct question question = {.tool = json_view_at(request, "tool_name"),
                               .title = claude_title_of(request)};
   json_t *input = json_object_get(request, "input");
   question.allowed = claude_decide(c->call, request, &question.reason);
@@ -130,12 +114,15 @@ static void on_request(struct driver *d, const json_t *value) {
   else
     json_object_set_new(answer, "updatedInput",
                         json_is_object(input) ? json_incref(input) : json_object());
-  respond(d, id, answer);
+  json_t *inner = json_pack("{s:s, s:O, s:o}", "subtype", "success", "request_id", (json_t *)id,
+                            "response", answer);
+  (void)rpc_write_line(&d->host,
+                       json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
 }
 
 static void claude_value(struct driver *d, const json_t *value) {
   struct claude *c = claude_of(d);
-  struct str type = claude_text_of(value, "type");
+  struct str type = json_view_at(value, "type");
   if (str_eq_c(type, "control_request")) {
     on_request(d, value);
     return;
@@ -143,7 +130,7 @@ static void claude_value(struct driver *d, const json_t *value) {
   if (str_eq_c(type, "control_response") || str_eq_c(type, "control_cancel_request"))
     return;
   stream_event(d, value);
-  if (d->end == STREAM_END_NONE || c->closed)
+  if (!d->over || c->closed) /* else it may still ask for permissions */
     return;
   c->closed = true;
   if (d->host.close_stdin != NULL)
@@ -178,10 +165,10 @@ static void claude_sent(struct driver *d, struct str line) {
   json_t *value = json_loadb(line.p ? line.p : "", line.n, JSON_ALLOW_NUL, NULL);
   const json_t *response = json_object_get(value, "response");
   c->questions.recorded = true;
-  if (str_eq_c(claude_text_of(value, "type"), "control_response"))
+  if (str_eq_c(json_view_at(value, "type"), "control_response"))
     question_answered(
         &c->questions, json_object_get(response, "request_id"),
-        str_eq_c(claude_text_of(json_object_get(response, "response"), "behavior"), "allow"));
+        str_eq_c(json_view_at(json_object_get(response, "response"), "behavior"), "allow"));
   json_decref(value);
 }
 

@@ -4,10 +4,11 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
-#include "provider/agent/evidence.h"
-#include "provider/agent/policy.h"
-#include "provider/agent/question.h"
+#include "provider/agent/agent_question.h"
+#include "provider/agent/classify.h"
+#include "provider/agent/permission_policy.h"
 #include "provider/agent/rpc.h"
 
 #include <stdio.h>
@@ -40,11 +41,6 @@ static struct codex *codex_of(struct driver *d) {
   return d->own;
 }
 
-static struct str codex_text_of(const json_t *object, const char *name) {
-  const json_t *value = json_object_get(object, name);
-  return (struct str){json_string_value(value), json_string_length(value)};
-}
-
 static void codex_over(struct codex *c, enum profile_end end) {
   stream_finish(c->d, end);
   if (c->d->host.close_stdin != NULL)
@@ -64,18 +60,6 @@ static void codex_request(struct codex *c, enum codex_method method, json_t *par
 
 /* --- steps --- */
 
-static void open_thread(struct codex *c) {
-  static const char *const sandboxes[] = {"read-only", "workspace-write", "danger-full-access"};
-  const struct agent_call *call = c->call;
-  json_t *params = json_pack("{s:s, s:s, s:s}", "cwd", call->cwd, "approvalPolicy", "never",
-                             "sandbox", sandboxes[profile_told(c->d->profile, call)]);
-  if (call->request->model.n > 0)
-    json_object_set_new(params, "model", json_text(call->request->model));
-  if (call->session[0] != '\0')
-    json_object_set_new(params, "threadId", json_string(call->session));
-  codex_request(c, call->session[0] != '\0' ? CODEX_RESUME : CODEX_START, params);
-}
-
 static void start_turn(struct codex *c) {
   const struct agent_call *call = c->call;
   json_t *effort = json_object_get(call->request->options, "effort");
@@ -89,20 +73,20 @@ static void start_turn(struct codex *c) {
 }
 
 static void on_thread(struct codex *c, const json_t *result) {
-  struct str id = codex_text_of(json_object_get(result, "thread"), "id");
+  struct str id = json_view_at(json_object_get(result, "thread"), "id");
   if (id.n == 0 || id.n >= sizeof c->thread) {
     codex_fail(c, CLASS_PROTOCOL, "codex did not name a thread");
     return;
   }
-  (void)snprintf(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));
+  print_into(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));
   stream_session(c->d, id);
   start_turn(c);
 }
 
 static void note_turn(struct codex *c, const json_t *turn) {
-  struct str id = codex_text_of(turn, "id");
+  struct str id = json_view_at(turn, "id");
   if (id.n > 0 && id.n < sizeof c->turn)
-    (void)snprintf(c->turn, sizeof c->turn, STR_FMT, STR_ARG(id));
+    print_into(c->turn, sizeof c->turn, STR_FMT, STR_ARG(id));
 }
 
 /* --- errors --- */
@@ -110,8 +94,8 @@ static void note_turn(struct codex *c, const json_t *turn) {
 /* Notes an error such as "unauthorized" or {"responseTooManyFailedAttempts": {"httpStatusCode":
  * 429}}. */
 static void codex_note_error(struct codex *c, const json_t *error) {
-  struct str message = codex_text_of(error, "message"),
-             more = codex_text_of(error, "additionalDetails");
+  struct str message = json_view_at(error, "message"),
+             more = json_view_at(error, "additionalDetails");
   json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
   struct buf text = {.max = LIMIT_EVIDENCE_BYTES};
   const char *name;
@@ -127,17 +111,17 @@ static void codex_note_error(struct codex *c, const json_t *error) {
       stream_kind(c->d, STR("network"));
   }
   if (json_is_string(info))
-    stream_kind(c->d, codex_text_of(error, "codexErrorInfo"));
+    stream_kind(c->d, json_view_at(error, "codexErrorInfo"));
   stream_trouble(c->d, status, buf_view(&text));
   buf_deinit(&text);
 }
 
 static void on_refused(struct codex *c, int method, const json_t *error) {
-  struct str message = codex_text_of(error, "message");
+  struct str message = json_view_at(error, "message");
   if (method == CODEX_INTERRUPT)
     return;
   stream_trouble(c->d, 0, message);
-  if (method == CODEX_RESUME && evidence_of_words(message) == CLASS_NONE)
+  if (method == CODEX_RESUME && classify_of_words(message) == CLASS_NONE)
     c->d->trouble.class = CLASS_NOT_FOUND; /* the thread asked for */
   codex_over(c, STREAM_END_ERROR);
 }
@@ -165,16 +149,16 @@ static const json_t *codex_first(const json_t *item, const char *a, const char *
 }
 
 static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
-  struct str type = codex_text_of(item, "type"), status = codex_text_of(item, "status");
-  struct str name = codex_text_of(item, "tool");
+  struct str type = json_view_at(item, "type"), status = json_view_at(item, "status");
+  struct str name = json_view_at(item, "tool");
   if (completed && str_eq_c(type, "agentMessage")) {
-    stream_tell_rest(c->d, codex_text_of(item, "text"));
-    stream_end_message(c->d, codex_text_of(item, "id"));
+    stream_tell_rest(c->d, json_view_at(item, "text"));
+    stream_end_message(c->d, json_view_at(item, "id"));
   } else if (is_tool(type)) {
-    struct tool_told tool = {.name = name.n > 0 ? name : type,
-                             .id = codex_text_of(item, "id"),
-                             .state = completed ? "end" : "start",
-                             .failed = -1};
+    struct tool_summary tool = {.name = name.n > 0 ? name : type,
+                                .id = json_view_at(item, "id"),
+                                .state = completed ? "end" : "start",
+                                .failed = -1};
     if (completed) {
       tool.failed = str_eq_c(status, "failed") || str_eq_c(status, "declined");
       tool.output = codex_first(item, "aggregatedOutput", "error", "result");
@@ -221,7 +205,7 @@ static void on_usage(struct codex *c, const json_t *usage) {
 }
 
 static void on_completed(struct codex *c, const json_t *turn) {
-  struct str status = codex_text_of(turn, "status");
+  struct str status = json_view_at(turn, "status");
   const json_t *error = json_object_get(turn, "error");
   if (c->d->end != STREAM_END_NONE)
     return;
@@ -240,10 +224,10 @@ static void codex_on_error(struct codex *c, const json_t *params) {
   const json_t *error = json_object_get(params, "error");
   if (json_is_true(json_object_get(params, "willRetry"))) {
     json_t *data = json_object();
-    struct str message = codex_text_of(error, "message");
+    struct str message = json_view_at(error, "message");
     json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
     const char *name;
-    int status = evidence_status(message);
+    int status = classify_status(message);
     json_object_foreach(info, name, detail) {
       json_int_t code = json_integer_value(json_object_get(detail, "httpStatusCode"));
       status = code > 0 ? (int)code : status;
@@ -257,16 +241,16 @@ static void codex_on_error(struct codex *c, const json_t *params) {
 }
 
 static void on_tell(struct codex *c, const struct rpc_message *m) {
-  struct str thread = codex_text_of(m->params, "threadId");
+  struct str thread = json_view_at(m->params, "threadId");
   const json_t *item = json_object_get(m->params, "item");
   const json_t *turn = json_object_get(m->params, "turn");
   if (thread.n > 0 && c->thread[0] != '\0' && !str_eq_c(thread, c->thread))
     return; /* it is about an agent of its own */
   if (strcmp(m->name, "item/agentMessage/delta") == 0) {
-    stream_tell_piece(c->d, codex_text_of(m->params, "delta"));
+    stream_tell_piece(c->d, json_view_at(m->params, "delta"));
   } else if (strcmp(m->name, "item/reasoning/summaryTextDelta") == 0 ||
              strcmp(m->name, "item/reasoning/textDelta") == 0) {
-    stream_tell_thinking(c->d, codex_text_of(m->params, "delta"));
+    stream_tell_thinking(c->d, json_view_at(m->params, "delta"));
   } else if (strcmp(m->name, "item/started") == 0) {
     c->rested = false;
     codex_on_item(c, item, false);
@@ -275,7 +259,7 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
   } else if (strcmp(m->name, "thread/tokenUsage/updated") == 0) {
     on_usage(c, json_object_get(m->params, "tokenUsage"));
   } else if (strcmp(m->name, "thread/status/changed") == 0) {
-    c->rested = str_eq_c(codex_text_of(json_object_get(m->params, "status"), "type"), "idle") &&
+    c->rested = str_eq_c(json_view_at(json_object_get(m->params, "status"), "type"), "idle") &&
                 c->d->last.n > 0 && c->d->told.n == 0;
   } else if (strcmp(m->name, "turn/started") == 0) {
     note_turn(c, turn);
@@ -285,8 +269,8 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
     codex_on_error(c, m->params);
   } else if (strcmp(m->name, "warning") == 0 || strcmp(m->name, "configWarning") == 0) {
     json_t *data = json_object();
-    struct str text = codex_text_of(m->params, "message");
-    stream_put_text(data, "text", text.n > 0 ? text : codex_text_of(m->params, "summary"));
+    struct str text = json_view_at(m->params, "message");
+    stream_put_text(data, "text", text.n > 0 ? text : json_view_at(m->params, "summary"));
     stream_tell(c->d, NEWS_NOTE, (struct str){0}, data);
   }
 }
@@ -312,15 +296,16 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
     json_t *changes = json_object_get(m->params, "fileChanges"), *change;
     const char *path;
     json_object_foreach(changes, path, change) json_array_append_new(paths, json_string(path));
-    if (codex_text_of(m->params, "grantRoot").n > 0)
+    if (json_view_at(m->params, "grantRoot").n > 0)
       json_array_append(paths, json_object_get(m->params, "grantRoot"));
-    struct str title = codex_text_of(m->params, "command");
-    const struct policy policy = driver_policy(c->call);
-    const struct policy_ask ask = {.kind = asks[i].kind, .paths = paths, .command = title};
+    struct str title = json_view_at(m->params, "command");
+    const struct permission_policy policy = driver_policy(c->call);
+    const struct permission_policy_ask ask = {
+        .kind = asks[i].kind, .paths = paths, .command = title};
     struct question question = {
         .tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange" : "commandExecution"),
-        .title = title.n > 0 ? title : codex_text_of(m->params, "reason")};
-    question.allowed = policy_allows(&ask, &policy, &question.reason);
+        .title = title.n > 0 ? title : json_view_at(m->params, "reason")};
+    question.allowed = permission_policy_allows(&ask, &policy, &question.reason);
     question_ask(&c->questions, m->id, &question);
     (void)rpc_reply(&c->rpc, m->id,
                     json_pack("{s:s}", "decision", question.allowed ? asks[i].yes : asks[i].no));
@@ -341,7 +326,15 @@ static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
   case CODEX_INITIALIZE:
     if (!rpc_replays(&c->rpc)) {
       (void)rpc_notify(&c->rpc, "initialized", NULL);
-      open_thread(c);
+      static const char *const sandboxes[] = {"read-only", "workspace-write", "danger-full-access"};
+      const struct agent_call *call = c->call;
+      json_t *params = json_pack("{s:s, s:s, s:s}", "cwd", call->cwd, "approvalPolicy", "never",
+                                 "sandbox", sandboxes[profile_told(c->d->profile, call)]);
+      if (call->request->model.n > 0)
+        json_object_set_new(params, "model", json_text(call->request->model));
+      if (call->session[0] != '\0')
+        json_object_set_new(params, "threadId", json_string(call->session));
+      codex_request(c, call->session[0] != '\0' ? CODEX_RESUME : CODEX_START, params);
     }
     break;
   case CODEX_START:
@@ -400,7 +393,7 @@ static struct driver *codex_open(const struct profile *profile, const struct age
 static void codex_sent(struct driver *d, struct str line) {
   struct codex *c = codex_of(d);
   json_t *value = rpc_sent(&c->rpc, line);
-  struct str decision = codex_text_of(json_object_get(value, "result"), "decision");
+  struct str decision = json_view_at(json_object_get(value, "result"), "decision");
   c->questions.recorded = true;
   if (json_object_get(json_object_get(value, "params"), "outputSchema") != NULL)
     d->schema_asked = true;

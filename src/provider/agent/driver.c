@@ -32,14 +32,14 @@ const struct driver_ops *driver_find(const struct profile *profile, enum transpo
     if (drivers[i]->transport == transport &&
         (transport != TRANSPORT_NATIVE || strcmp(drivers[i]->name, native) == 0))
       return drivers[i];
-  (void)err_set(err, ERR_INVALID, "provider %s has no transport %s", profile->capability.name,
-                transport_name(transport));
+  err_set(err, ERR_INVALID, "provider %s has no transport %s", profile->capability.name,
+          transport_name(transport));
   return NULL;
 }
 
-struct policy driver_policy(const struct agent_call *call) {
-  return (struct policy){.permission = call->permission,
-                         .cwd = call->cwd,
-                         .tools = call->tools,
-                         .run = call->request->run};
+struct permission_policy driver_policy(const struct agent_call *call) {
+  return (struct permission_policy){.permission = call->permission,
+                                    .cwd = call->cwd,
+                                    .tools = call->tools,
+                                    .run = call->request->run};
 }

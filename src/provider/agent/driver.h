@@ -16,7 +16,7 @@
 #ifndef SEGUE_PROVIDER_AGENT_DRIVER_H
 #define SEGUE_PROVIDER_AGENT_DRIVER_H
 
-#include "provider/agent/policy.h"
+#include "provider/agent/permission_policy.h"
 #include "provider/profile/profile.h"
 #include "provider/provider.h"
 #include "provider/redact.h"
@@ -47,6 +47,8 @@ struct driver_host {
   /* The final event came: the program may end by itself within LIMIT_AGENT_FINAL_GRACE_MS, and is
    * ended after that. */
   void (*answered)(void *ctx);
+  /* It did, but the client works on: it has LIMIT_AGENT_BACKGROUND_MS from the first such time. */
+  void (*awaits)(void *ctx);
   void (*give_up)(void *ctx); /* nothing more can help: end the program now */
   /* These are set for an agent that is a server; otherwise NULL. */
   void (*serves_at)(void *ctx, unsigned port); /* on 127.0.0.1: before the first request */
@@ -61,7 +63,7 @@ struct driver_host {
 struct driver; /* each driver has its own */
 
 /* Returns the limits by which a call's questions are answered. */
-struct policy driver_policy(const struct agent_call *call);
+struct permission_policy driver_policy(const struct agent_call *call);
 
 struct driver_ops {
   const char *name; /* as in `native: {driver: NAME}`, or "exec" or "acp" */

@@ -1,28 +1,361 @@
-/* Reads what `opencode serve` says, live or in a recording: its events, and its answers to
- * POST /session/ID/message.
+/* Takes one call through a live `opencode serve`, and reads what it says, live or in a recording:
+ * its events, and its answers to POST /session/ID/message.
+ *
+ *   stdout names the port -> GET /event, and once that flows -> POST /session, or GET /session/ID
+ *   of the known one -> POST /session/ID/message, whose reply is the answer -> the last events ->
+ *   the server is ended
  *
  * Each value is one event ({"type", "properties"}), one answer ({"info", "parts"}) or another
- * body. A recording may hold several prompts: the last one is what the end is about. */
-#include "provider/agent/opencode_internal.h"
+ * body. A recording may hold several prompts: the last one is what the end is about.
+ *
+ * The server tries again by itself and without end after rate limits and broken connections. Once
+ * is enough; then the work is aborted, and what it said of the last failure is the error.
+ *
+ * It asks while it works: may it use a tool (permission.asked), and what should it do
+ * (question.asked)? The first is answered by policy; the second is turned down, so that the agent
+ * decides for itself. An answer counts once, never for good. */
+#include "provider/agent/opencode.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
 #include "os/clock.h"
-#include "provider/agent/evidence.h"
+#include "provider/agent/agent_question.h"
+#include "provider/agent/classify.h"
+#include "provider/agent/permission_policy.h"
+#include "provider/agent/stream.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-struct str opencode_text(const json_t *object, const char *name) {
-  const json_t *value = json_object_get(object, name);
-  return (struct str){json_string_value(value), json_string_length(value)};
+/* A call with a live server has these steps. Each waits for one thing, most for a limited time. */
+enum opencode_step {
+  OPENCODE_STARTING,   /* for the line that says where it listens */
+  OPENCODE_CONNECTING, /* for its stream of events */
+  OPENCODE_OPENING,    /* for the conversation: a new one, or the known one if it still exists */
+  OPENCODE_WORKING,    /* for the answer to the prompt */
+  OPENCODE_ANSWERED,   /* for the events that belong to the answer */
+  OPENCODE_STOPPING,   /* for the end of the work that was aborted */
+  OPENCODE_LOST,       /* the connection broke: is the program dead, too? */
+  OPENCODE_OVER
+};
+
+struct opencode {
+  const struct agent_call *call;
+  char session[128];
+  json_t *assistant;  /* ids of the model's messages: the prompt is a message too */
+  json_t *parts;      /* what was reported of each part: id -> bytes, or a tool's state */
+  json_t *thoughts;   /* ids of reasoning parts, since their pieces do not say so */
+  json_t *tokens;     /* usage of the model's messages, by id */
+  struct buf talking; /* the message being received */
+  struct questions questions;
+  bool aborted; /* a request of ours aborted it */
+  bool idle;    /* it says that the conversation is idle */
+  /* A live server has these: */
+  bool live;
+  enum opencode_step step;
+  struct buf line;   /* a line of its stdout; or why a connection broke */
+  struct buf answer; /* the reply to the prompt, and its status */
+  int answer_status;
+  unsigned answering; /* questions of which it has not taken our answer yet */
+};
+
+static inline struct opencode *opencode_of(const struct driver *d) {
+  return d->own;
+}
+
+/* --- steps --- */
+
+static void serve_step(struct driver *d, enum opencode_step next, uint64_t limit_ms) {
+  opencode_of(d)->step = next;
+  d->host.wake(d->host.ctx, limit_ms);
+}
+
+static void serve_over(struct driver *d) {
+  serve_step(d, OPENCODE_OVER, 0);
+  d->host.give_up(d->host.ctx); /* it would serve on for ever */
+}
+
+static void serve_fail(struct driver *d, enum error_class class, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+static void serve_fail(struct driver *d, enum error_class class, const char *fmt, ...) {
+  char text[300];
+  va_list ap;
+  if (opencode_of(d)->step == OPENCODE_OVER)
+    return;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  stream_trouble(d, 0, str_from(text));
+  d->trouble.class = class;
+  stream_finish(d, STREAM_END_ERROR);
+  serve_over(d);
+}
+
+/* Returns true if the id may be part of a path. */
+static bool opencode_is_id(struct str id) {
+  for (size_t i = 0; i < id.n; i++)
+    if (!(id.p[i] >= '0' && id.p[i] <= '9') && !(id.p[i] >= 'a' && id.p[i] <= 'z') &&
+        !(id.p[i] >= 'A' && id.p[i] <= 'Z') && id.p[i] != '_' && id.p[i] != '-')
+      return false;
+  return id.n > 0 && id.n < 128;
+}
+
+static void serve_get(struct driver *d, int id, const char *path) {
+  const struct driver_request request = {.id = id, .path = path, .events = id == OPENCODE_EVENTS};
+  d->host.request(d->host.ctx, &request);
+}
+
+/* Sends a POST; takes the body. */
+static void opencode_post(struct driver *d, int id, const char *path, json_t *body) {
+  struct opencode *o = opencode_of(d);
+  o->answering += id == OPENCODE_REPLY && o->live;
+  if (o->answering > LIMIT_SERVER_QUESTION_COUNT)
+    serve_fail(d, CLASS_PROTOCOL, "opencode serve asks more than %u questions at once",
+               LIMIT_SERVER_QUESTION_COUNT);
+  if (o->live && o->step != OPENCODE_OVER) {
+    char *text = json_dump_text(body, JSON_COMPACT);
+    const struct driver_request request = {.id = id, .path = path, .body = str_from(text)};
+    d->host.request(d->host.ctx, &request);
+    free(text);
+  }
+  json_decref(body);
+}
+
+/* Looks for "opencode server listening on http://127.0.0.1:4096". No other host is spoken to. */
+static void look_for_port(struct driver *d, struct str line) {
+  static const char words[] = "listening on http://127.0.0.1:";
+  const char *at = line.n > 0 ? memmem(line.p, line.n, words, sizeof words - 1) : NULL;
+  long port = 0;
+  if (at == NULL || opencode_of(d)->step != OPENCODE_STARTING)
+    return;
+  for (at += sizeof words - 1; at < line.p + line.n && *at >= '0' && *at <= '9' && port < 100000;
+       at++)
+    port = port * 10 + (*at - '0');
+  if (port < 1 || port > 65535) {
+    serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name its port");
+    return;
+  }
+  d->host.serves_at(d->host.ctx, (unsigned)port);
+  serve_step(d, OPENCODE_CONNECTING, LIMIT_SERVER_REPLY_MS);
+  serve_get(d, OPENCODE_EVENTS, "/event");
+}
+
+static void serve_open_session(struct driver *d) {
+  const struct agent_call *call = opencode_of(d)->call;
+  struct str known = str_from(call->session);
+  char path[160], title[160];
+  serve_step(d, OPENCODE_OPENING, LIMIT_SERVER_REPLY_MS);
+  if (known.n > 0 && !opencode_is_id(known)) {
+    serve_fail(d, CLASS_NOT_FOUND, "\"%.100s\" is not a conversation of opencode", call->session);
+  } else if (known.n > 0) {
+    print_into(path, sizeof path, "/session/" STR_FMT, STR_ARG(known));
+    serve_get(d, OPENCODE_SESSION, path);
+  } else { /* with a title: else it would ask the model for one */
+    print_into(title, sizeof title, "segue %.80s %ld.%ld",
+               call->request->session ? call->request->session : "", call->request->turn,
+               call->request->call);
+    opencode_post(d, OPENCODE_SESSION, "/session", json_pack("{s:s}", "title", title));
+  }
+}
+
+static void serve_prompt(struct driver *d) {
+  struct opencode *o = opencode_of(d);
+  const struct agent_call *call = o->call;
+  struct str model = call->request->model;
+  const char *slash = model.n > 0 ? memchr(model.p, '/', model.n) : NULL;
+  json_t *effort = json_object_get(call->request->options, "effort");
+  char path[160];
+  if (model.n > 0 && (slash == NULL || slash == model.p || slash == model.p + model.n - 1)) {
+    serve_fail(d, CLASS_BAD_REQUEST, "model \"%.*s\": opencode takes PROVIDER/MODEL",
+               model.n < 150 ? (int)model.n : 150, model.p);
+    return;
+  }
+  json_t *body =
+      json_pack("{s:[{s:s, s:o}]}", "parts", "type", "text", "text", json_text(call->prompt));
+  if (slash != NULL)
+    json_object_set_new(
+        body, "model",
+        json_pack("{s:o, s:o}", "providerID",
+                  json_text((struct str){model.p, (size_t)(slash - model.p)}), "modelID",
+                  json_text((struct str){slash + 1, (size_t)(model.p + model.n - slash - 1)})));
+  if (json_is_string(effort))
+    json_object_set(body, "variant", effort);
+  if (call->schema != NULL)
+    json_object_set_new(body, "format",
+                        json_pack("{s:s, s:O}", "type", "json_schema", "schema", call->schema));
+  o->idle = false;
+  serve_step(d, OPENCODE_WORKING, 0);
+  print_into(path, sizeof path, "/session/%s/message", o->session);
+  opencode_post(d, OPENCODE_PROMPT, path, body);
+}
+
+/* Aborts the work; what is already known to be wrong becomes the end. */
+static void serve_stop(struct driver *d) {
+  const struct opencode *o = opencode_of(d);
+  char path[160];
+  serve_step(d, OPENCODE_STOPPING, LIMIT_SERVER_TAIL_MS);
+  print_into(path, sizeof path, "/session/%s/abort", o->session);
+  opencode_post(d, OPENCODE_ABORT, path, json_object());
+}
+
+/* Notes that it retries by itself: how many times so far, and when next. */
+static void opencode_on_retry(struct driver *d, json_int_t attempt, int64_t delay_ms,
+                              struct str reason) {
+  const struct opencode *o = opencode_of(d);
+  json_int_t tries = attempt > d->retry_count ? attempt : d->retry_count;
+  if (!o->live || o->step != OPENCODE_WORKING ||
+      (tries <= LIMIT_CLIENT_RETRY_COUNT && delay_ms <= LIMIT_CLIENT_RETRY_WAIT_MS))
+    return;
+  stream_trouble(d, 0, reason);
+  d->trouble.class = CLASS_NONE; /* by its words; what it tries again is transient at least */
+  if (classify_of_words(reason) == CLASS_NONE && classify_status(reason) == 0)
+    d->trouble.class = CLASS_OVERLOADED;
+  if (delay_ms > LIMIT_CLIENT_RETRY_WAIT_MS)
+    d->trouble.retry_after_ms = delay_ms;
+  stream_finish(d, STREAM_END_ERROR);
+  serve_stop(d);
+}
+
+/* --- questions --- */
+
+static enum ask_kind opencode_kind_of(struct str permission) {
+  static const struct {
+    const char *name;
+    enum ask_kind kind;
+  } kinds[] = {{"read", ASK_READ},       {"glob", ASK_READ},
+               {"grep", ASK_READ},       {"list", ASK_READ},
+               {"lsp", ASK_READ},        {"skill", ASK_READ},
+               {"todowrite", ASK_READ},  {"todoread", ASK_READ},
+               {"task", ASK_READ}, /* agents below it ask for themselves */
+               {"edit", ASK_EDIT},       {"bash", ASK_EXECUTE},
+               {"webfetch", ASK_FETCH},  {"websearch", ASK_FETCH},
+               {"codesearch", ASK_FETCH}};
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+    if (str_eq_c(permission, kinds[i].name))
+      return kinds[i].kind;
+  return ASK_OTHER;
+}
+
+static void add_text(json_t *list, const json_t *text) {
+  if (json_is_string(text))
+    json_array_append(list, (json_t *)text);
+}
+
+/* Returns the files that an edit is about: `files` of a patch, each with its new name where it gets
+ * one, else `filepath`. What stands in `patterns` is relative to the repository, not to the working
+ * directory. */
+static json_t *opencode_paths_of(const json_t *asked, enum ask_kind kind) {
+  const json_t *metadata = json_object_get(asked, "metadata");
+  const json_t *files = json_object_get(metadata, "files");
+  json_t *paths = json_array();
+  if (kind != ASK_EDIT)
+    return paths;
+  if (!json_is_array(files))
+    add_text(paths, json_object_get(metadata, "filepath"));
+  for (size_t i = 0; i < json_array_size(files); i++) {
+    const json_t *file = json_array_get(files, i);
+    if (!json_is_string(json_object_get(file, "filePath"))) {
+      json_array_clear(paths); /* one is not known, so none of them is */
+      break;
+    }
+    add_text(paths, json_object_get(file, "filePath"));
+    add_text(paths, json_object_get(file, "movePath"));
+  }
+  return paths;
+}
+
+static bool opencode_decide(const struct agent_call *call, const json_t *asked,
+                            const char **reason) {
+  struct str permission = json_view_at(asked, "permission");
+  enum ask_kind kind = opencode_kind_of(permission);
+  json_t *paths = opencode_paths_of(asked, kind);
+  const struct permission_policy policy = driver_policy(call);
+  const struct permission_policy_ask ask = {
+      .kind = kind,
+      .tool = permission,
+      .paths = paths,
+      .command = json_view_at(json_object_get(asked, "metadata"), "command")};
+  bool allowed = permission_policy_allows(&ask, &policy, reason);
+  if (!allowed && str_eq_c(permission, "external_directory"))
+    *reason = "it is outside the working directory";
+  json_decref(paths);
+  return allowed;
+}
+
+/* Tells in a line what the agent wants to do: the command, the file, the address. */
+static struct str opencode_title_of(const json_t *asked) {
+  static const char *const names[] = {"command", "filepath", "url", "query", "pattern", "tool"};
+  const json_t *metadata = json_object_get(asked, "metadata");
+  const json_t *pattern = json_array_get(json_object_get(asked, "patterns"), 0);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (json_view_at(metadata, names[i]).n > 0)
+      return json_view_at(metadata, names[i]);
+  return (struct str){json_string_value(pattern), json_string_length(pattern)};
+}
+
+static void opencode_on_permission(struct driver *d, const json_t *asked) {
+  struct opencode *o = opencode_of(d);
+  struct str id = json_view_at(asked, "id");
+  char path[200];
+  if (!opencode_is_id(id))
+    return;
+  struct question question = {.tool = json_view_at(asked, "permission"),
+                              .title = opencode_title_of(asked)};
+  question.allowed = opencode_decide(o->call, asked, &question.reason);
+  question_ask(&o->questions, json_object_get(asked, "id"), &question);
+  print_into(path, sizeof path, "/permission/" STR_FMT "/reply", STR_ARG(id));
+  json_t *reply = json_pack("{s:s}", "reply", question.allowed ? "once" : "reject");
+  if (!question.allowed)
+    json_object_set_new(reply, "message",
+                        json_string(question.reason ? question.reason : "denied"));
+  opencode_post(d, OPENCODE_REPLY, path, reply);
+}
+
+static void opencode_on_question(struct driver *d, const json_t *asked) {
+  struct opencode *o = opencode_of(d);
+  struct str id = json_view_at(asked, "id");
+  const json_t *first = json_array_get(json_object_get(asked, "questions"), 0);
+  char path[200];
+  if (!opencode_is_id(id))
+    return;
+  const struct question question = {.tool = STR("question"),
+                                    .title = json_view_at(first, "question"),
+                                    .reason = "nobody is there to answer"};
+  question_ask(&o->questions, json_object_get(asked, "id"), &question);
+  print_into(path, sizeof path, "/question/" STR_FMT "/reject", STR_ARG(id));
+  opencode_post(d, OPENCODE_REPLY, path, json_object());
+}
+
+/* Takes the answer of a recorded client: "/permission/ID/reply {...}". */
+static void opencode_replied(struct driver *d, struct str line) {
+  struct opencode *o = opencode_of(d);
+  static const char start[] = "/permission/";
+  const char *at = line.n > 0 ? memchr(line.p, ' ', line.n) : NULL;
+  if (!str_starts(line, start) || at == NULL)
+    return;
+  struct str rest = {line.p + sizeof start - 1, (size_t)(at - line.p) - (sizeof start - 1)};
+  const char *slash = memchr(rest.p, '/', rest.n);
+  json_t *body = json_loadb(at, (size_t)(line.p + line.n - at), 0, NULL);
+  struct str reply = json_view_at(body, "reply");
+  if (slash != NULL && reply.n > 0) {
+    json_t *id = json_text((struct str){rest.p, (size_t)(slash - rest.p)});
+    question_answered(&o->questions, id, !str_eq_c(reply, "reject"));
+    json_decref(id);
+  }
+  json_decref(body);
 }
 
 /* --- errors --- */
 
-void opencode_note_error(struct driver *d, const json_t *error) {
+static void opencode_note_error(struct driver *d, const json_t *error) {
   const json_t *data = json_object_get(error, "data");
   json_int_t status = json_integer_value(json_object_get(data, "statusCode"));
-  struct str message = opencode_text(data, "message"), name = opencode_text(error, "name");
+  struct str message = json_view_at(data, "message"), name = json_view_at(error, "name");
   stream_kind(d, name);
   stream_trouble(d, status >= 400 && status < 600 ? (int)status : 0,
                  message.n > 0 ? message : name);
@@ -80,7 +413,7 @@ static void opencode_say_usage(struct driver *d) {
 
 static void opencode_say_tool(struct driver *d, const json_t *part) {
   struct opencode *o = opencode_of(d);
-  struct str name = opencode_text(part, "tool"), id = opencode_text(part, "callID");
+  struct str name = json_view_at(part, "tool"), id = json_view_at(part, "callID");
   const char *state = json_string_value(json_object_get(json_object_get(part, "state"), "status"));
   const char *key = json_string_value(json_object_get(part, "id"));
   bool failed = state != NULL && strcmp(state, "error") == 0;
@@ -92,15 +425,16 @@ static void opencode_say_tool(struct driver *d, const json_t *part) {
   const json_t *input = json_object_get(now, "input");
   bool told = json_is_false(known) || (known == NULL && tool_has_argument(input));
   if (known == NULL)
-    stream_tool(d, &(struct tool_told){
+    stream_tool(d, &(struct tool_summary){
                        .name = name, .id = id, .state = "start", .failed = -1, .input = input});
-  const struct tool_told end = {.name = name,
-                                .id = id,
-                                .state = "end",
-                                .failed = failed,
-                                .input = told ? NULL : input,
-                                .output = json_object_get(now, failed ? "error" : "output"),
-                                .exit = json_object_get(json_object_get(now, "metadata"), "exit")};
+  const struct tool_summary end = {.name = name,
+                                   .id = id,
+                                   .state = "end",
+                                   .failed = failed,
+                                   .input = told ? NULL : input,
+                                   .output = json_object_get(now, failed ? "error" : "output"),
+                                   .exit =
+                                       json_object_get(json_object_get(now, "metadata"), "exit")};
   if (ended)
     stream_tool(d, &end);
   if (ended)
@@ -136,8 +470,8 @@ static void opencode_say_piece(struct driver *d, const char *part, struct str me
 /* Tells a part as far as it has come. `parts` holds what was already told of it. */
 static void say_part(struct driver *d, const json_t *part) {
   struct opencode *o = opencode_of(d);
-  struct str type = opencode_text(part, "type"), text = opencode_text(part, "text");
-  struct str message = opencode_text(part, "messageID");
+  struct str type = json_view_at(part, "type"), text = json_view_at(part, "text");
+  struct str message = json_view_at(part, "messageID");
   const char *key = json_string_value(json_object_get(part, "id"));
   if (!is_assistants(o, message) || key == NULL)
     return;
@@ -157,11 +491,11 @@ static void say_part(struct driver *d, const json_t *part) {
 
 static void say_delta(struct driver *d, const json_t *properties) {
   struct opencode *o = opencode_of(d);
-  struct str delta = opencode_text(properties, "delta");
-  struct str message = opencode_text(properties, "messageID");
+  struct str delta = json_view_at(properties, "delta");
+  struct str message = json_view_at(properties, "messageID");
   const char *key = json_string_value(json_object_get(properties, "partID"));
   if (delta.n == 0 || key == NULL || !is_assistants(o, message) ||
-      !str_eq_c(opencode_text(properties, "field"), "text"))
+      !str_eq_c(json_view_at(properties, "field"), "text"))
     return;
   json_int_t told = json_integer_value(json_object_get(o->parts, key));
   opencode_say_piece(d, key, message, delta);
@@ -175,32 +509,35 @@ static int64_t delay_until(const json_t *next) {
   return at > now_ms && at < INT64_MAX / 2 ? at - now_ms : 0;
 }
 
-static void opencode_say_retry(struct driver *d, const json_t *status) {
-  json_t *attempt = json_object_get(status, "attempt"), *data = json_object();
-  struct str reason = opencode_text(status, "message");
-  int64_t delay = opencode_of(d)->live ? delay_until(json_object_get(status, "next")) : 0;
-  if (json_is_integer(attempt))
-    json_object_set(data, "attempt", attempt);
-  if (delay > 0)
-    json_object_set_new(data, "delay_ms", json_integer(delay));
-  if (evidence_status(reason) > 0)
-    json_object_set_new(data, "status", json_integer(evidence_status(reason)));
-  stream_retry(d, data, reason);
-  opencode_on_retry(d, json_integer_value(attempt), delay, reason);
-}
-
 static bool is_of_call(const struct opencode *o, struct str session) {
   return session.n == 0 || o->session[0] == '\0' || str_eq_c(session, o->session);
+}
+
+static void opencode_on_idle(struct driver *d) {
+  struct opencode *o = opencode_of(d);
+  o->idle = true;
+  if (o->live && o->step == OPENCODE_ANSWERED)
+    d->host.wake(d->host.ctx, 1); /* from the loop: this event is still being read */
 }
 
 static void say_status(struct driver *d, const json_t *properties) {
   struct opencode *o = opencode_of(d);
   const json_t *status = json_object_get(properties, "status");
-  struct str type = opencode_text(status, "type");
-  bool ours = is_of_call(o, opencode_text(properties, "sessionID"));
-  if (str_eq_c(type, "retry")) /* also for agents below it: they hold it up */
-    opencode_say_retry(d, status);
-  else if (ours && str_eq_c(type, "busy"))
+  struct str type = json_view_at(status, "type");
+  bool ours = is_of_call(o, json_view_at(properties, "sessionID"));
+  if (str_eq_c(type, "retry")) { /* also for agents below it: they hold it up */
+    json_t *attempt = json_object_get(status, "attempt"), *data = json_object();
+    struct str reason = json_view_at(status, "message");
+    int64_t delay = opencode_of(d)->live ? delay_until(json_object_get(status, "next")) : 0;
+    if (json_is_integer(attempt))
+      json_object_set(data, "attempt", attempt);
+    if (delay > 0)
+      json_object_set_new(data, "delay_ms", json_integer(delay));
+    if (classify_status(reason) > 0)
+      json_object_set_new(data, "status", json_integer(classify_status(reason)));
+    stream_retry(d, data, reason);
+    opencode_on_retry(d, json_integer_value(attempt), delay, reason);
+  } else if (ours && str_eq_c(type, "busy"))
     o->idle = false;
   else if (ours && str_eq_c(type, "idle"))
     opencode_on_idle(d);
@@ -209,10 +546,10 @@ static void say_status(struct driver *d, const json_t *properties) {
 static void on_assistant(struct driver *d, const json_t *info) {
   struct opencode *o = opencode_of(d);
   const char *id = json_string_value(json_object_get(info, "id"));
-  if (id == NULL || !str_eq_c(opencode_text(info, "role"), "assistant"))
+  if (id == NULL || !str_eq_c(json_view_at(info, "role"), "assistant"))
     return;
   note_usage(o, info); /* agents below it cost, too */
-  if (is_of_call(o, opencode_text(info, "sessionID")))
+  if (is_of_call(o, json_view_at(info, "sessionID")))
     json_object_set_new(o->assistant, id, json_true());
 }
 
@@ -236,7 +573,7 @@ static void opencode_on_event(struct driver *d, struct str type, const json_t *p
     return;
   else if (str_eq_c(type, "message.updated"))
     on_assistant(d, json_object_get(properties, "info"));
-  else if (!is_of_call(o, opencode_text(properties, "sessionID")))
+  else if (!is_of_call(o, json_view_at(properties, "sessionID")))
     return;
   else if (str_eq_c(type, "message.part.updated"))
     say_part(d, json_object_get(properties, "part"));
@@ -254,14 +591,14 @@ static void on_message(struct driver *d, const json_t *info, const json_t *parts
   struct opencode *o = opencode_of(d);
   const json_t *error = json_object_get(info, "error");
   json_t *structured = json_object_get(info, "structured");
-  struct str finish = opencode_text(info, "finish");
+  struct str finish = json_view_at(info, "finish");
   struct buf text = {.max = LIMIT_OUTPUT_BYTES};
   if (o->aborted && finish.n == 0 && !json_is_object(error))
     return; /* what had come until then is no answer */
   for (size_t i = 0; i < json_array_size(parts); i++)
-    if (str_eq_c(opencode_text(json_array_get(parts, i), "type"), "text"))
-      buf_str(&text, opencode_text(json_array_get(parts, i), "text"));
-  talk(d, opencode_text(info, "id"));
+    if (str_eq_c(json_view_at(json_array_get(parts, i), "type"), "text"))
+      buf_str(&text, json_view_at(json_array_get(parts, i), "text"));
+  talk(d, json_view_at(info, "id"));
   if (text.n > 0)
     stream_tell_rest(d, buf_view(&text));
   buf_deinit(&text);
@@ -282,8 +619,9 @@ static void on_message(struct driver *d, const json_t *info, const json_t *parts
   stream_finish(d, json_is_object(error) || cut ? STREAM_END_ERROR : STREAM_END_OK);
 }
 
-void opencode_value(struct driver *d, const json_t *value) {
-  struct str type = opencode_text(value, "type");
+/* Takes an event ({"type", "properties"}) or an answer ({"info", "parts"}); skips other values. */
+static void opencode_value(struct driver *d, const json_t *value) {
+  struct str type = json_view_at(value, "type");
   const json_t *properties = json_object_get(value, "properties");
   const json_t *info = json_object_get(value, "info");
   bool over = d->end != STREAM_END_NONE;
@@ -295,7 +633,8 @@ void opencode_value(struct driver *d, const json_t *value) {
     on_message(d, info, json_object_get(value, "parts"));
 }
 
-void opencode_enter(struct driver *d, struct str session) {
+/* Notes the id of the conversation. */
+static void opencode_enter(struct driver *d, struct str session) {
   struct opencode *o = opencode_of(d);
   if (session.n >= sizeof o->session)
     return;
@@ -303,3 +642,325 @@ void opencode_enter(struct driver *d, struct str session) {
   o->session[session.n] = '\0';
   stream_session(d, session);
 }
+
+/* --- replies --- */
+
+static void refused(struct driver *d, int status, struct str body) {
+  if (status == 401 || status == 403) {
+    serve_fail(d, CLASS_PROTOCOL,
+               "opencode serve refuses the password that it was given (status %d)", status);
+    return;
+  }
+  /* A reply with another status than 200 says: {"name", "data": {"message"}}. */
+  json_t *value = stream_read_json(body);
+  char text[64];
+  print_into(text, sizeof text, "opencode serve answers with status %d", status);
+  if (!d->trouble.there || d->trouble.message.n == 0) /* an event said it better */
+    stream_trouble(d, 0, str_from(text));
+  if (json_is_object(value) && d->trouble.kinds.n == 0)
+    opencode_note_error(d, value);
+  json_decref(value);
+  stream_finish(d, STREAM_END_ERROR);
+  serve_over(d);
+}
+
+/* Takes the answer: the events that belong to it are all there, or do not come. */
+static void take_answer(struct driver *d) {
+  struct opencode *o = opencode_of(d);
+  if (o->answer_status != 200) {
+    refused(d, o->answer_status, buf_view(&o->answer));
+    return;
+  }
+  for (size_t i = 0; i < o->answer.n; i++) /* white space, where it is JSON */
+    if (o->answer.p[i] == '\n' || o->answer.p[i] == '\r')
+      o->answer.p[i] = ' ';
+  stream_output(d, 1, buf_view(&o->answer));
+  stream_output(d, 1, STR("\n"));
+  if (d->end == STREAM_END_NONE)
+    serve_fail(d, CLASS_PROTOCOL, "the answer of opencode serve cannot be read");
+  else
+    serve_over(d);
+}
+
+static void serve_on_answer(struct driver *d, const struct driver_reply *reply) {
+  struct opencode *o = opencode_of(d);
+  if (o->step == OPENCODE_STOPPING) {
+    serve_step(d, OPENCODE_STOPPING, 1);
+    return;
+  }
+  buf_clear(&o->answer);
+  buf_str(&o->answer, reply->body);
+  o->answer_status = reply->status;
+  serve_step(d, OPENCODE_ANSWERED, o->idle ? 1 : LIMIT_SERVER_TAIL_MS);
+}
+
+static void on_session(struct driver *d, const struct driver_reply *reply) {
+  const char *known = opencode_of(d)->call->session;
+  if (reply->status == 404 && known[0] != '\0') {
+    serve_fail(d, CLASS_NOT_FOUND, "opencode no longer knows the conversation %.100s", known);
+    return;
+  }
+  if (reply->status != 200) {
+    refused(d, reply->status, reply->body);
+    return;
+  }
+  json_t *value = stream_read_json(reply->body);
+  struct str id = json_view_at(value, "id");
+  if (!opencode_is_id(id)) {
+    serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name a conversation");
+  } else {
+    opencode_enter(d, id);
+    serve_prompt(d);
+  }
+  json_decref(value);
+}
+
+/* Handles a broken connection. A server that died says more by its exit status, which is about to
+ * come. */
+static void take_lost_connection(struct driver *d, const struct driver_reply *reply) {
+  struct opencode *o = opencode_of(d);
+  if (reply->class != CLASS_NETWORK) {
+    serve_fail(d, reply->class, "opencode serve: %.200s", reply->message);
+    return;
+  }
+  if (o->step == OPENCODE_LOST)
+    return;
+  buf_clear(&o->line);
+  buf_puts(&o->line, reply->message);
+  serve_step(d, OPENCODE_LOST, LIMIT_SERVER_LOST_MS);
+}
+
+static void opencode_reply(struct driver *d, const struct driver_reply *reply) {
+  struct opencode *o = opencode_of(d);
+  o->answering -= reply->id == OPENCODE_REPLY && o->answering > 0;
+  if (o->step == OPENCODE_OVER || reply->id == OPENCODE_REPLY)
+    return;
+  if (reply->id == OPENCODE_ABORT || o->step == OPENCODE_STOPPING) {
+    if (reply->id == OPENCODE_PROMPT || reply->class != CLASS_NONE)
+      serve_step(d, OPENCODE_STOPPING, 1);
+    return;
+  }
+  if (reply->id == OPENCODE_EVENTS && o->step == OPENCODE_ANSWERED) {
+    d->host.wake(d->host.ctx, 1); /* no more of them come */
+    return;
+  }
+  if (reply->class != CLASS_NONE) {
+    take_lost_connection(d, reply);
+    return;
+  }
+  switch ((enum opencode_request)reply->id) {
+  case OPENCODE_EVENTS:
+    if (reply->status != 200)
+      refused(d, reply->status, reply->body);
+    else if (!reply->begun)
+      take_lost_connection(d, &(struct driver_reply){.class = CLASS_NETWORK,
+                                                     .message = "its stream of events ended"});
+    else if (o->step == OPENCODE_CONNECTING)
+      serve_open_session(d);
+    break;
+  case OPENCODE_SESSION:
+    if (o->step == OPENCODE_OPENING) /* else its events broke: nobody would answer its questions */
+      on_session(d, reply);
+    break;
+  case OPENCODE_PROMPT:
+    serve_on_answer(d, reply);
+    break;
+  case OPENCODE_ABORT:
+  case OPENCODE_REPLY:
+    break;
+  }
+}
+
+/* --- the driver --- */
+
+static void opencode_event(struct driver *d, struct str data) {
+  static const char *const idle_talk[] = {"\"server.heartbeat\"", "\"server.connected\"",
+                                          "\"session.status\""};
+  bool works = data.n > 0;
+  for (size_t i = 0; works && i < ARRAY_LEN(idle_talk); i++)
+    works = memmem(data.p, data.n < 200 ? data.n : 200, idle_talk[i], strlen(idle_talk[i])) == NULL;
+  if (works) /* a heartbeat, or that it waits to try again, is no sign of work */
+    d->host.progress(d->host.ctx);
+  stream_output(d, 1, data);
+  stream_output(d, 1, STR("\n"));
+}
+
+static void opencode_woke(struct driver *d) {
+  struct opencode *o = opencode_of(d);
+  switch (o->step) {
+  case OPENCODE_STARTING:
+    serve_fail(d, CLASS_TIMEOUT, "opencode serve did not say where it listens within %d s",
+               LIMIT_SERVER_START_MS / 1000);
+    break;
+  case OPENCODE_CONNECTING:
+  case OPENCODE_OPENING:
+    serve_fail(d, CLASS_TIMEOUT, "opencode serve did not reply within %d s",
+               LIMIT_SERVER_REPLY_MS / 1000);
+    break;
+  case OPENCODE_ANSWERED:
+    take_answer(d);
+    break;
+  case OPENCODE_STOPPING:
+    if (d->end == STREAM_END_NONE)
+      serve_fail(d, CLASS_CANCELLED, "cancelled");
+    else
+      serve_over(d);
+    break;
+  case OPENCODE_LOST: {
+    char why[200];
+    print_into(why, sizeof why, "%.199s", buf_c(&o->line));
+    serve_fail(d, CLASS_NETWORK, "the connection to opencode serve broke: %s", why);
+    break;
+  }
+  case OPENCODE_WORKING:
+  case OPENCODE_OVER:
+    break;
+  }
+}
+
+/* Reads output. A live server's stdout only tells the port; a recording's is what was received. */
+static void opencode_output(struct driver *d, int fd, struct str bytes) {
+  struct opencode *o = opencode_of(d);
+  if (!o->live || fd != 1) {
+    stream_output(d, fd, bytes);
+    return;
+  }
+  while (o->step == OPENCODE_STARTING && bytes.n > 0) {
+    const char *end = memchr(bytes.p, '\n', bytes.n);
+    size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
+    if (o->line.n + n <= LIMIT_EVIDENCE_BYTES)
+      buf_append(&o->line, bytes.p, n);
+    if (end == NULL)
+      return;
+    look_for_port(d, buf_view(&o->line));
+    buf_clear(&o->line);
+    bytes = (struct str){end + 1, bytes.n - n - 1};
+  }
+}
+
+static struct driver *opencode_open(const struct profile *profile, const struct agent_call *call,
+                                    const struct driver_host *host) {
+  struct driver *d = stream_open(profile, call, host);
+  struct opencode *o = xcalloc(1, sizeof *o);
+  d->own = o;
+  d->value = opencode_value;
+  d->is_text = d->ends_by_exit = d->text_of_all = false;
+  o->call = call;
+  o->questions.d = d;
+  o->assistant = json_object();
+  o->parts = json_object();
+  o->thoughts = json_object();
+  o->tokens = json_object();
+  o->answer.max = LIMIT_AGENT_LINE_BYTES;
+  o->live = host->request != NULL;
+  if (o->live) {
+    d->client_retries = -1; /* ended by an abort, not by a signal: see opencode_on_retry */
+    serve_step(d, OPENCODE_STARTING, LIMIT_SERVER_START_MS);
+  }
+  return d;
+}
+
+static bool opencode_interrupt(struct driver *d) {
+  const struct opencode *o = opencode_of(d);
+  if (o->live && o->step < OPENCODE_WORKING)
+    serve_step(d, OPENCODE_OVER, 0); /* no work is begun while it ends */
+  if (!o->live || o->step != OPENCODE_WORKING)
+    return false;
+  serve_stop(d);
+  return true;
+}
+
+/* Begins the next prompt of a recording. Nothing of the last one counts for it. */
+static void serve_begin(struct driver *d, struct str session, struct str body) {
+  struct opencode *o = opencode_of(d);
+  json_t *value = stream_read_json(body);
+  d->end = STREAM_END_NONE;
+  d->schema_asked = json_object_get(value, "format") != NULL;
+  d->trouble.there = false;
+  d->trouble.status = 0;
+  d->trouble.class = CLASS_NONE;
+  buf_clear(&d->trouble.kinds);
+  buf_clear(&d->trouble.message);
+  buf_clear(&d->told);
+  buf_clear(&d->last);
+  buf_clear(&d->retry);
+  json_decref(d->structured);
+  json_decref(d->usage);
+  d->structured = d->usage = NULL;
+  json_object_clear(o->tokens);
+  o->aborted = o->idle = false;
+  opencode_enter(d, session);
+  json_decref(value);
+}
+
+/* Reads a recorded request, such as "POST /session/ID/message {...}". */
+static void opencode_sent(struct driver *d, struct str line) {
+  static const char post[] = "POST ", start[] = "/session/";
+  opencode_of(d)->questions.recorded = true;
+  if (!str_starts(line, post))
+    return;
+  struct str rest = {line.p + sizeof post - 1, line.n - (sizeof post - 1)};
+  opencode_replied(d, rest);
+  if (!str_starts(rest, start))
+    return;
+  rest = (struct str){rest.p + sizeof start - 1, rest.n - (sizeof start - 1)};
+  const char *slash = memchr(rest.p, '/', rest.n);
+  if (slash == NULL)
+    return;
+  struct str session = {rest.p, (size_t)(slash - rest.p)};
+  struct str verb = {slash, rest.n - session.n};
+  if (str_starts(verb, "/message "))
+    serve_begin(d, session, (struct str){verb.p + 9, verb.n - 9});
+  else if (str_starts(verb, "/abort")) {
+    /* It ends a session whose prompt the recording may not show any more. */
+    struct opencode *o = opencode_of(d);
+    if (!str_eq_c(session, o->session))
+      d->end = STREAM_END_NONE;
+    opencode_enter(d, session);
+    o->aborted = true;
+  }
+}
+
+static void opencode_end(struct driver *d, const struct process_result *p, struct call_result *r) {
+  struct opencode *o = opencode_of(d);
+  stream_take_rest(d);
+  question_end(&o->questions);
+  if (o->step == OPENCODE_ANSWERED) /* it died before its last events were there */
+    take_answer(d);
+  if (d->schema_asked && r->enforced == NULL)
+    r->enforced = "tool"; /* its own, StructuredOutput; it does not check the value */
+  if (d->end == STREAM_END_NONE && o->aborted) {
+    bool retried = d->retry.n > 0; /* given up because it tried again and again */
+    enum error_class class = retried ? stream_retry_class(d) : CLASS_CANCELLED;
+    stream_trouble(d, 0, retried ? buf_view(&d->retry) : STR("cancelled"));
+    d->trouble.class = class == CLASS_NONE ? CLASS_TIMEOUT : class;
+    d->end = STREAM_END_ERROR;
+  }
+  stream_end(d, p, r);
+}
+
+static void opencode_close(struct driver *d) {
+  struct opencode *o = opencode_of(d);
+  json_decref(o->assistant);
+  json_decref(o->parts);
+  json_decref(o->thoughts);
+  json_decref(o->tokens);
+  buf_deinit(&o->talking);
+  buf_deinit(&o->line);
+  buf_deinit(&o->answer);
+  questions_deinit(&o->questions);
+  stream_close(d);
+}
+
+const struct driver_ops driver_opencode = {.name = "opencode",
+                                           .transport = TRANSPORT_NATIVE,
+                                           .password_env = "OPENCODE_SERVER_PASSWORD",
+                                           .open = opencode_open,
+                                           .output = opencode_output,
+                                           .reply = opencode_reply,
+                                           .event = opencode_event,
+                                           .woke = opencode_woke,
+                                           .sent = opencode_sent,
+                                           .interrupt = opencode_interrupt,
+                                           .end = opencode_end,
+                                           .close = opencode_close};

@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -219,7 +218,7 @@ static bool real_path(const char *path, char out[PATH_MAX]) {
   const char *home = getenv("HOME");
   char full[PATH_MAX];
   if (path[0] == '~' && (path[1] == '/' || path[1] == '\0') && home != NULL) {
-    (void)snprintf(full, sizeof full, "%s%s", home, path + 1);
+    print_into(full, sizeof full, "%s%s", home, path + 1);
     path = full;
   }
   return path[0] == '/' && realpath(path, out) != NULL;
@@ -242,7 +241,7 @@ static bool is_trusted(const json_t *settings, const char *cwd) {
 static bool is_repository(const char *folder) {
   char path[PATH_MAX + 8];
   struct stat st;
-  (void)snprintf(path, sizeof path, "%s/.git", folder);
+  print_into(path, sizeof path, "%s/.git", folder);
   return lstat(path, &st) == 0;
 }
 
@@ -258,17 +257,16 @@ static bool project_files_go_up(char *folder) {
 static bool project_files_look(const struct profile *p, const struct profile_project_file *file,
                                const char *cwd, const char *home, struct err *err) {
   char folder[PATH_MAX];
-  (void)snprintf(folder, sizeof folder, "%s", cwd);
+  print_into(folder, sizeof folder, "%s", cwd);
   do {
     struct buf path = {0}, sets = {0};
     buf_printf(&path, "%s/%s", folder[1] ? folder : "", file->path);
     bool refused = strcmp(folder, home) != 0 && is_refused(file, buf_c(&path), &sets);
     if (refused)
-      (void)err_set(err, ERR_FILE,
-                    "%s%s: %s would %s. Remove it, or trust the project in your config.yaml: "
-                    "providers: {%s: {trust_project: [%s]}}",
-                    buf_c(&path), buf_c(&sets), p->capability.name, file->does, p->capability.name,
-                    cwd);
+      err_set(err, ERR_FILE,
+              "%s%s: %s would %s. Remove it, or trust the project in your config.yaml: "
+              "providers: {%s: {trust_project: [%s]}}",
+              buf_c(&path), buf_c(&sets), p->capability.name, file->does, p->capability.name, cwd);
     buf_deinit(&path);
     buf_deinit(&sets);
     if (refused)

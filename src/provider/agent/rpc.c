@@ -2,7 +2,6 @@
 #include "provider/agent/rpc.h"
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "format/json_write.h"
 
 #include <assert.h>

@@ -2,10 +2,8 @@
 #include "provider/agent/subscription.h"
 
 #include "base/file.h"
-#include "base/limits.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -75,7 +73,7 @@ static bool read_zone(struct str name, struct buf *out) {
   struct err err;
   if (!is_zone_name(name))
     return false;
-  (void)snprintf(path, sizeof path, "/usr/share/zoneinfo/" STR_FMT, STR_ARG(name));
+  print_into(path, sizeof path, "/usr/share/zoneinfo/" STR_FMT, STR_ARG(name));
   return file_read(path, ZONE_FILE_BYTES, out, &err);
 }
 
@@ -182,15 +180,6 @@ static bool take_day(struct subscription_cursor *c, struct moment *m) {
   return true;
 }
 
-static void take_year(struct subscription_cursor *c, struct moment *m) {
-  struct subscription_cursor before = *c;
-  int year;
-  if (take_number(c, 9999, &year) && year >= 2000)
-    m->year = year;
-  else
-    *c = before;
-}
-
 /* Takes "2026-11-25", with a T or a space behind. */
 static bool take_iso_date(struct subscription_cursor *c, struct moment *m) {
   struct subscription_cursor start = *c;
@@ -214,7 +203,12 @@ static bool take_date(struct subscription_cursor *c, struct moment *m) {
   bool first = take_day(c, m);
   m->month = take_name(c, months, 12);
   if (m->month >= 0 && (first || take_day(c, m))) {
-    take_year(c, m);
+    struct subscription_cursor before = *c;
+    int year;
+    if (take_number(c, 9999, &year) && year >= 2000)
+      m->year = year;
+    else
+      *c = before;
     return true;
   }
   *c = start;
@@ -504,7 +498,7 @@ void subscription_check(struct call_result *r, int64_t now_ms) {
   int64_t reset_ms = subscription_reset_ms(text, now_ms);
   if (!known) {
     char words[WORDS_BYTES + 1];
-    (void)snprintf(words, sizeof words, STR_FMT, STR_ARG(text));
+    print_into(words, sizeof words, STR_FMT, STR_ARG(text));
     call_result_fail(r, CLASS_RATE_LIMIT, "%s", words);
   }
   if (reset_ms > 0)

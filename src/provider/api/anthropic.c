@@ -8,12 +8,6 @@
 
 enum { MAX_TOKENS_DEFAULT = 8192 }; /* the API requires a number; this is room for a long review */
 
-static json_t *tool_of(const struct ask *ask) {
-  return json_pack("[{ss ss sb sO}]", "name", ASK_TOOL, "description",
-                   "Gives the answer in its one allowed form.", "strict", 1, "input_schema",
-                   ask->schema);
-}
-
 void anthropic_headers(struct wire *wire, const char *version, struct str key) {
   wire_header(wire, "anthropic-version", str_from(version));
   if (key.n > 0 && strcmp(version, "2023-06-01") == 0)
@@ -53,7 +47,10 @@ static bool anthropic_build(const struct ask *ask, struct wire *wire, struct err
     json_object_set(body, "output_config", output);
   json_decref(output);
   if (ask_rung(ask, RUNG_TOOL)) {
-    json_object_set_new(body, "tools", tool_of(ask));
+    json_object_set_new(body, "tools",
+                        json_pack("[{ss ss sb sO}]", "name", ASK_TOOL, "description",
+                                  "Gives the answer in its one allowed form.", "strict", 1,
+                                  "input_schema", ask->schema));
     json_object_set_new(body, "tool_choice", json_pack("{ssss}", "type", "tool", "name", ASK_TOOL));
   }
   if (json_is_true(ask->think))
@@ -67,12 +64,6 @@ static bool anthropic_build(const struct ask *ask, struct wire *wire, struct err
   anthropic_headers(wire, ask->version, ask->key);
   return wire_body(wire, ask, body);
 }
-
-static const struct reply_word stops[] = {
-    {"max_tokens", CLASS_LENGTH}, {"model_context_window_exceeded", CLASS_LENGTH},
-    {"refusal", CLASS_REFUSED},   {"pause_turn", CLASS_PROTOCOL},
-    {NULL, CLASS_NONE},
-};
 
 /* Reads the use. A stream begins by reporting an output of a few tokens, which is not the answer's
  * count. */
@@ -88,7 +79,7 @@ static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begi
 static void read_stop(struct reply *r, const json_t *from) {
   const json_t *word = json_object_get(from, "stop_reason");
   if (json_is_string(word))
-    reply_stop(r, word, reply_word_class(stops, word, CLASS_NONE));
+    reply_stop(r, word, CLASS_NONE);
 }
 
 static void anthropic_event(struct reply *r, struct str type, const json_t *doc) {

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "provider/api/internal.h"
 #include "provider/api/key.h"
-#include "provider/api/key_command.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -173,7 +172,7 @@ bool api_ready(const struct provider *provider, struct str model, struct err *er
   if (has_model && !has_key)
     *err = missing;
   else if (!has_key)
-    other = *err, (void)err_set(err, ERR_INVALID, "%.350s; %.350s", missing.text, other.text);
+    other = *err, err_set(err, ERR_INVALID, "%.350s; %.350s", missing.text, other.text);
   return has_model && has_key;
 }
 
@@ -205,9 +204,9 @@ static bool unknown_type(const char *name, const char *type, struct err *err) {
   struct buf names = {0};
   for (const struct preset *p = presets; p->name; p++)
     buf_printf(&names, "%s%s", names.n ? ", " : "", p->name);
-  (void)err_set(err, ERR_FILE, "providers.%s: %s%.40s%s: use one of %s", name,
-                type ? "type \"" : "it has a base_url and no type", type ? type : "",
-                type ? "\" is unknown" : "", buf_c(&names));
+  err_set(err, ERR_FILE, "providers.%s: %s%.40s%s: use one of %s", name,
+          type ? "type \"" : "it has a base_url and no type", type ? type : "",
+          type ? "\" is unknown" : "", buf_c(&names));
   buf_deinit(&names);
   return false;
 }
@@ -217,10 +216,10 @@ static bool unknown_name(const struct provider_registry *registry, const char *n
                          struct err *err) {
   struct buf names = {0};
   registry_names(registry, &names);
-  (void)err_set(err, ERR_FILE,
-                "providers.%s: there is no such provider: an API of your own needs a type and a "
-                "base_url, an agent a profile providers/%s.yaml; or use one of %s",
-                name, name, buf_c(&names));
+  err_set(err, ERR_FILE,
+          "providers.%s: there is no such provider: an API of your own needs a type and a "
+          "base_url, an agent a profile providers/%s.yaml; or use one of %s",
+          name, name, buf_c(&names));
   buf_deinit(&names);
   return false;
 }

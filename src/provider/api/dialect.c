@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "format/json_write.h"
-#include "provider/api/refusal.h"
+#include "provider/api/rejected_parameter.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body) {
   const json_t *name;
   size_t i;
   json_array_foreach((json_t *)ask->without, i, name) {
-    refusal_leave_out(owned_body, json_string_value(name));
+    rejected_parameter_leave_out(owned_body, json_string_value(name));
   }
   buf_reserve(&wire->body, BODY_BYTES);
   json_write(owned_body, &wire->body);

@@ -71,30 +71,6 @@ static bool gemini_api_build(const struct ask *ask, struct wire *wire, struct er
   return wire_body(wire, ask, body);
 }
 
-static const struct reply_word stops[] = {
-    {"STOP", CLASS_NONE},
-    {"MAX_TOKENS", CLASS_LENGTH},
-    {"SAFETY", CLASS_REFUSED},
-    {"RECITATION", CLASS_REFUSED},
-    {"LANGUAGE", CLASS_REFUSED},
-    {"BLOCKLIST", CLASS_REFUSED},
-    {"PROHIBITED_CONTENT", CLASS_REFUSED},
-    {"SPII", CLASS_REFUSED},
-    {"IMAGE_SAFETY", CLASS_REFUSED},
-    {"FINISH_REASON_UNSPECIFIED", CLASS_NONE},
-    {NULL, CLASS_NONE},
-};
-
-static void gemini_api_read_usage(struct reply *r, const json_t *usage) {
-  const json_t *answer = json_object_get(usage, "candidatesTokenCount");
-  const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
-  json_t *output = reply_sum((const json_t *[]){answer, thoughts}, 2);
-  reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
-              json_object_get(usage, "cachedContentTokenCount"));
-  reply_reasoning(r, thoughts);
-  json_decref(output);
-}
-
 static void gemini_api_read(struct reply *r, const json_t *doc) {
   const json_t *candidate = json_array_get(json_object_get(doc, "candidates"), 0);
   const json_t *stop = json_object_get(candidate, "finishReason"), *part;
@@ -109,11 +85,18 @@ static void gemini_api_read(struct reply *r, const json_t *doc) {
     if (json_object_get(call, "args"))
       reply_tool_value(r, json_object_get(call, "args"));
   }
-  gemini_api_read_usage(r, json_object_get(doc, "usageMetadata"));
+  const json_t *usage = json_object_get(doc, "usageMetadata");
+  const json_t *answer = json_object_get(usage, "candidatesTokenCount");
+  const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
+  json_t *output = reply_sum((const json_t *[]){answer, thoughts}, 2);
+  reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
+              json_object_get(usage, "cachedContentTokenCount"));
+  reply_reasoning(r, thoughts);
+  json_decref(output);
   if (json_is_string(blocked))
     reply_stop(r, blocked, CLASS_REFUSED);
   else if (json_is_string(stop)) /* MALFORMED_FUNCTION_CALL, OTHER and so on: no answer */
-    reply_stop(r, stop, reply_word_class(stops, stop, CLASS_PROTOCOL));
+    reply_stop(r, stop, CLASS_NONE);
 }
 
 static void gemini_api_event(struct reply *r, struct str type, const json_t *doc) {

@@ -1,11 +1,12 @@
-/* internal.h - declares what api.c, run.c and probe.c share; agent/server.c uses api_end_class. */
+/* internal.h - declares what api.c, exchange.c and api_probe.c share; agent/server.c uses
+ * api_end_class. */
 #ifndef SEGUE_PROVIDER_API_INTERNAL_H
 #define SEGUE_PROVIDER_API_INTERNAL_H
 
 #include "http/http.h"
 #include "provider/api/api.h"
 #include "provider/api/preset.h"
-#include "provider/api/schema.h"
+#include "provider/api/schema_forms.h"
 #include "provider/redact.h"
 
 struct api {
@@ -13,7 +14,7 @@ struct api {
   struct http *http;
   struct api_schemas *schemas;
   struct process_table *processes; /* for programs that print keys; or NULL */
-  struct key_entry *keys;          /* keys that they printed, see key_command.h */
+  struct key_entry *keys;          /* keys that they printed, see key.h */
   json_t *memo; /* what was learnt: "rung NAME MODEL" -> number, "version URL" -> text */
 };
 

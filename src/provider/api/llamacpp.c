@@ -30,8 +30,6 @@ static bool llamacpp_build(const struct ask *ask, struct wire *wire, struct err 
   return chat_build(ask, wire);
 }
 
-static const struct reply_word stops[] = {{"limit", CLASS_LENGTH}, {NULL, CLASS_NONE}};
-
 static void llamacpp_read(struct reply *r, const json_t *doc) {
   if (json_object_get(doc, "choices")) {
     chat_read(r, doc);
@@ -39,11 +37,10 @@ static void llamacpp_read(struct reply *r, const json_t *doc) {
   }
   reply_text(r, json_object_get(doc, "content"));
   if (json_is_true(json_object_get(doc, "stop"))) {
-    const json_t *stop = json_object_get(doc, "stop_type");
     bool limit = json_is_true(json_object_get(doc, "stopped_limit")); /* older versions send it */
     reply_usage(r, json_object_get(doc, "tokens_evaluated"),
                 json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"));
-    reply_stop(r, stop, limit ? CLASS_LENGTH : reply_word_class(stops, stop, CLASS_NONE));
+    reply_stop(r, json_object_get(doc, "stop_type"), limit ? CLASS_LENGTH : CLASS_NONE);
     reply_close(r);
   }
 }

@@ -17,15 +17,6 @@ static bool set_format(const struct ask *ask, json_t *body, struct err *err) {
   return true; /* else no format at all: null and "" mean something to some versions */
 }
 
-/* Sets the window: the server cuts what does not fit from the front, and says nothing. */
-static void set_window(const struct ask *ask, json_t *options) {
-  size_t tokens = ask->prompt.n / 3 + LIMIT_OLLAMA_WINDOW / 2; /* at least 3 bytes for each token */
-  if (tokens > LIMIT_OLLAMA_WINDOW && json_object_get(options, "num_ctx") == NULL)
-    json_object_set_new(
-        options, "num_ctx",
-        json_integer((json_int_t)((tokens / LIMIT_OLLAMA_WINDOW + 1) * LIMIT_OLLAMA_WINDOW)));
-}
-
 static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *err) {
   bool generate = ask->quirks & QUIRK_GENERATE;
   json_t *body = json_object(), *options = json_object();
@@ -47,7 +38,12 @@ static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *e
   ask_option(ask, "seed", options, "seed");
   ask_option(ask, "max_tokens", options, "num_predict");
   ask_extra(ask, options);
-  set_window(ask, options);
+  /* The server cuts what does not fit into its window from the front, and says nothing. */
+  size_t tokens = ask->prompt.n / 3 + LIMIT_OLLAMA_WINDOW / 2; /* at least 3 bytes for each token */
+  if (tokens > LIMIT_OLLAMA_WINDOW && json_object_get(options, "num_ctx") == NULL)
+    json_object_set_new(
+        options, "num_ctx",
+        json_integer((json_int_t)((tokens / LIMIT_OLLAMA_WINDOW + 1) * LIMIT_OLLAMA_WINDOW)));
   if (json_object_size(options) > 0)
     json_object_set(body, "options", options);
   json_decref(options);
@@ -58,17 +54,14 @@ static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *e
   return wire_body(wire, ask, body);
 }
 
-static const struct reply_word stops[] = {{"length", CLASS_LENGTH}, {NULL, CLASS_NONE}};
-
 static void ollama_read(struct reply *r, const json_t *doc) {
   const json_t *message = json_object_get(doc, "message"); /* from chat */
   reply_thinking(r, json_object_get(message ? message : doc, "thinking"));
   reply_text(r, message ? json_object_get(message, "content") : json_object_get(doc, "response"));
   if (json_is_true(json_object_get(doc, "done"))) {
-    const json_t *stop = json_object_get(doc, "done_reason");
     reply_usage(r, json_object_get(doc, "prompt_eval_count"), json_object_get(doc, "eval_count"),
                 NULL);
-    reply_stop(r, stop, reply_word_class(stops, stop, CLASS_NONE));
+    reply_stop(r, json_object_get(doc, "done_reason"), CLASS_NONE);
     reply_close(r);
   }
 }

@@ -81,13 +81,6 @@ static bool chat_build_request(const struct ask *ask, struct wire *wire, struct 
   return chat_build(ask, wire);
 }
 
-static const struct reply_word stops[] = {
-    {"length", CLASS_LENGTH},
-    {"content_filter", CLASS_REFUSED},
-    {"error", CLASS_OVERLOADED},
-    {NULL, CLASS_NONE},
-};
-
 /* Reads `delta` of a stream or `message` of a document. */
 static void read_message(struct reply *r, const json_t *message) {
   const json_t *call, *part;
@@ -122,8 +115,7 @@ void chat_read(struct reply *r, const json_t *doc) {
   if (json_is_object(error))
     reply_error(r, choice);
   else if (json_is_string(stop))
-    reply_stop(r, stop,
-               r->refusal.n > 0 ? CLASS_REFUSED : reply_word_class(stops, stop, CLASS_NONE));
+    reply_stop(r, stop, r->refusal.n > 0 ? CLASS_REFUSED : CLASS_NONE);
 }
 
 static void chat_event(struct reply *r, struct str type, const json_t *doc) {

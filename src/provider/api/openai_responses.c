@@ -42,23 +42,8 @@ static bool responses_build(const struct ask *ask, struct wire *wire, struct err
   return wire_body(wire, ask, body);
 }
 
-static void responses_read_output(struct reply *r, const json_t *output) {
-  const json_t *item, *part;
-  size_t i, k;
-  json_array_foreach((json_t *)output, i, item) {
-    json_array_foreach(json_object_get(item, "content"), k, part) {
-      reply_text(r, json_object_get(part, "text"));
-      reply_refusal(r, json_object_get(part, "refusal"));
-    }
-    if (json_object_get(item, "arguments"))
-      reply_tool(r, json_object_get(item, "arguments"));
-  }
-}
-
 /* Reads the response object at its end; deltas may have brought its output already. */
 static void responses_read_end(struct reply *r, const json_t *response) {
-  static const struct reply_word reasons[] = {
-      {"max_output_tokens", CLASS_LENGTH}, {"content_filter", CLASS_REFUSED}, {NULL, CLASS_NONE}};
   const json_t *usage = json_object_get(response, "usage");
   const json_t *reason = json_object_get(json_object_get(response, "incomplete_details"), "reason");
   struct str status = str_from(json_string_value(json_object_get(response, "status")));
@@ -66,13 +51,24 @@ static void responses_read_end(struct reply *r, const json_t *response) {
               json_object_get(json_object_get(usage, "input_tokens_details"), "cached_tokens"));
   reply_reasoning(
       r, json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"));
-  if (r->text.n == 0 && r->tool.n == 0 && r->refusal.n == 0)
-    responses_read_output(r, json_object_get(response, "output"));
+  if (r->text.n == 0 && r->tool.n == 0 && r->refusal.n == 0) {
+    const json_t *item, *part;
+    size_t i, k;
+    json_array_foreach((json_t *)json_object_get(response, "output"), i, item) {
+      json_array_foreach(json_object_get(item, "content"), k, part) {
+        reply_text(r, json_object_get(part, "text"));
+        reply_refusal(r, json_object_get(part, "refusal"));
+      }
+      if (json_object_get(item, "arguments"))
+        reply_tool(r, json_object_get(item, "arguments"));
+    }
+  }
   if (str_eq_c(status, "failed") || str_eq_c(status, "cancelled"))
     reply_error(r, response);
-  else if (str_eq_c(status, "incomplete"))
-    reply_stop(r, reason, reply_word_class(reasons, reason, CLASS_PROTOCOL));
-  else if (status.n > 0 || json_is_array(json_object_get(response, "output")))
+  else if (str_eq_c(status, "incomplete")) {
+    enum error_class class = reply_end_class(str_from(json_string_value(reason)));
+    reply_stop(r, reason, class != CLASS_NONE ? class : CLASS_PROTOCOL);
+  } else if (status.n > 0 || json_is_array(json_object_get(response, "output")))
     reply_stop(r, json_object_get(response, "status"),
                r->refusal.n > 0 ? CLASS_REFUSED : CLASS_NONE);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 const struct preset presets[] = {
     {.name = "anthropic",
@@ -456,9 +455,8 @@ struct api_config *api_config_new(const struct preset *preset, const char *name,
     }
   }
   if ((c->key_env != NULL) + (c->key_file != NULL) + (c->key_command != NULL) > 1) {
-    (void)err_set(err, ERR_FILE,
-                  "providers.%s: key_env, key_file and key_command cannot be combined: keep one",
-                  name);
+    err_set(err, ERR_FILE,
+            "providers.%s: key_env, key_file and key_command cannot be combined: keep one", name);
     api_config_free(c);
     return NULL;
   }

@@ -1,20 +1,23 @@
-/* Reads the reply of a model API as its bytes come. */
+/* Reads the reply of a model API as its bytes come, and finds the meaning of an error: its class
+ * and when to come back.
+ *
+ * A status says little by itself: 429 is "slow down" or "out of money", 400 may be a bad key. Words
+ * that decide come first, then the status, then the general words of errors within a stream. */
 #include "provider/api/reply.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "format/json_write.h"
-#include "provider/api/failure.h"
 #include "json/scan.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-static bool reply_on_event(void *ctx, struct str type, struct str data);
-static bool reply_on_line(void *ctx, struct str line);
+#include <time.h>
 
 void reply_init(struct reply *r, const struct dialect *dialect, int64_t wall_ms,
                 reply_watch_fn watch, void *ctx) {
@@ -175,12 +178,37 @@ static void reply_keep(char *out, size_t size, struct str value) {
   out[n] = '\0';
 }
 
+enum error_class reply_end_class(struct str word) {
+  /* The words of all dialects, folded: gateways pass on those of the API behind them. */
+  static const struct reply_word ends[] = {
+      {"stop end_turn stop_sequence tool_use tool_calls function_call complete completed eos "
+       "eos_token word finish_reason_unspecified",
+       CLASS_NONE},
+      {"length max_tokens max_output_tokens model_length model_context_window_exceeded limit "
+       "max_turn_requests",
+       CLASS_LENGTH},
+      {"content_filter content_filtered refusal safety recitation language blocklist "
+       "prohibited_content spii image_safety sensitive guardrail_intervened",
+       CLASS_REFUSED},
+      {"error network_error insufficient_system_resource", CLASS_OVERLOADED}};
+  char folded[48];
+  size_t n = 0;
+  for (; n < word.n && n < sizeof folded && word.p[n] != ':'; n++) /* "content_filter: SPII" */
+    folded[n] = (char)(word.p[n] == '-' ? '_' : tolower((unsigned char)word.p[n]));
+  for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+    if (str_among((struct str){folded, n}, ends[i].word))
+      return ends[i].class;
+  return word.n > 0 ? CLASS_PROTOCOL : CLASS_NONE;
+}
+
 void reply_stop(struct reply *r, const json_t *word, enum error_class class) {
   assert(r->dialect != NULL);
   struct str s = string_of(word);
   r->over = true;
   if (s.n > 0)
     reply_keep(r->stop, sizeof r->stop, s);
+  if (class == CLASS_NONE)
+    class = reply_end_class(s);
   if (class == CLASS_LENGTH)
     reply_fail(r, class, "the answer was cut off by the limit of tokens (%s): raise max_tokens",
                r->stop);
@@ -194,8 +222,9 @@ void reply_close(struct reply *r) {
   r->over = r->closed = true;
 }
 
-enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
-                                  enum error_class otherwise) {
+/* Returns the class of a word; `otherwise` if the table lacks it. */
+static enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
+                                         enum error_class otherwise) {
   struct str s = string_of(word);
   for (; table->word; table++)
     if (s.n > 0 && str_eq_c(s, table->word))
@@ -222,46 +251,357 @@ json_t *reply_usage_json(const struct reply *r) {
   return usage;
 }
 
-/* --- bytes to documents --- */
+/* --- what a failure means, and when to come back --- */
 
-/* Copies a text with U+FFFD in place of what is not UTF-8. */
-static void mend(struct str s, struct buf *out) {
-  for (size_t i = 0; i < s.n;) {
-    size_t n = utf8_decode(s.p + i, s.n - i, NULL);
-    if (n > 0)
-      buf_append(out, s.p + i, n);
+/* These words decide, whatever the status is. */
+static const struct reply_word decisive[] = {
+    {"insufficient_quota", CLASS_QUOTA},
+    {"billing_error", CLASS_QUOTA},
+    {"billing_hard_limit_reached", CLASS_QUOTA},
+    {"billing_not_active", CLASS_QUOTA},
+    {"enforced_spend_limit_reached", CLASS_QUOTA},
+    {"credit_balance_exhausted", CLASS_QUOTA},
+    {"insufficient_credits", CLASS_QUOTA},
+    {"invalid_api_key", CLASS_AUTH},
+    {"authentication_error", CLASS_AUTH},
+    {"permission_error", CLASS_AUTH},
+    {"API_KEY_INVALID", CLASS_AUTH},
+    {"UNAUTHENTICATED", CLASS_AUTH},
+    {"PERMISSION_DENIED", CLASS_AUTH},
+    {"model_not_found", CLASS_NOT_FOUND},
+    {"overloaded_error", CLASS_OVERLOADED},
+    {"server_is_overloaded", CLASS_OVERLOADED},
+    {"slow_down", CLASS_OVERLOADED},
+    {"content_filter", CLASS_REFUSED},
+    {"content_policy_violation", CLASS_REFUSED},
+    {"context_length_exceeded", CLASS_BAD_REQUEST},
+    {NULL, CLASS_NONE},
+};
+
+/* These words tell of an error within a stream, which has no status of its own. */
+static const struct reply_word general[] = {
+    {"rate_limit_error", CLASS_RATE_LIMIT},
+    {"rate_limit_exceeded", CLASS_RATE_LIMIT},
+    {"RESOURCE_EXHAUSTED", CLASS_RATE_LIMIT},
+    {"not_found_error", CLASS_NOT_FOUND},
+    {"NOT_FOUND", CLASS_NOT_FOUND},
+    {"invalid_request_error", CLASS_BAD_REQUEST},
+    {"invalid_prompt", CLASS_BAD_REQUEST},
+    {"request_too_large", CLASS_BAD_REQUEST},
+    {"INVALID_ARGUMENT", CLASS_BAD_REQUEST},
+    {"FAILED_PRECONDITION", CLASS_BAD_REQUEST},
+    {NULL, CLASS_NONE},
+};
+
+static enum error_class of_status(int status) {
+  switch (status) {
+  case 401:
+  case 403:
+  case 407:
+    return CLASS_AUTH;
+  case 402:
+    return CLASS_QUOTA;
+  case 404:
+  case 410:
+    return CLASS_NOT_FOUND;
+  case 408:
+    return CLASS_NETWORK;
+  case 409:
+  case 425:
+    return CLASS_OVERLOADED;
+  case 429:
+    return CLASS_RATE_LIMIT;
+  default:
+    break;
+  }
+  if (status >= 500)
+    return status == 501 || status == 505 ? CLASS_BAD_REQUEST : CLASS_OVERLOADED;
+  return status >= 400 ? CLASS_BAD_REQUEST : CLASS_NONE;
+}
+
+/* Classifies by texts for people, which the word of the error does not tell apart. */
+static enum error_class of_message(const char *message) {
+  static const struct reply_word phrases[] = {
+      {"credit balance is too low", CLASS_QUOTA},
+      {"exceeded your current quota", CLASS_QUOTA},
+      {"API key not valid", CLASS_AUTH},
+      {"Insufficient credits", CLASS_QUOTA},
+      {NULL, CLASS_NONE},
+  };
+  for (const struct reply_word *p = phrases; message && p->word; p++)
+    if (strcasestr(message, p->word))
+      return p->class;
+  return CLASS_NONE;
+}
+
+static enum error_class failure_decide(int status, const json_t *error) {
+  const json_t *metadata = json_object_get(error, "metadata");
+  const json_t *details = json_object_get(error, "details"), *detail;
+  const json_t *words[4] = {json_object_get(error, "code"), json_object_get(error, "type"),
+                            json_object_get(error, "status"),
+                            json_object_get(details, "error_code")};
+  enum error_class class = CLASS_NONE;
+  size_t i;
+  for (i = 0; i < ARRAY_LEN(words) && class == CLASS_NONE; i++)
+    class = reply_word_class(decisive, words[i], CLASS_NONE);
+  json_array_foreach((json_t *)details, i, detail) {
+    if (class == CLASS_NONE)
+      class = reply_word_class(decisive, json_object_get(detail, "reason"), CLASS_NONE);
+  }
+  if (class == CLASS_NONE && json_object_get(metadata, "flagged_input"))
+    class = CLASS_REFUSED;
+  /* Gemini says this of an exhausted minute, too. */
+  if (class == CLASS_NONE && !json_is_array(details))
+    class = of_message(json_string_value(json_object_get(error, "message")));
+  if (class == CLASS_NONE)
+    class = of_status(status);
+  /* A number as the code of an error within a stream is the status that it should have had. */
+  if (class == CLASS_NONE && json_is_integer(words[0]))
+    class = of_status((int)json_integer_value(words[0]));
+  for (i = 0; i < ARRAY_LEN(words) && class == CLASS_NONE; i++)
+    class = reply_word_class(general, words[i], CLASS_NONE);
+  return class != CLASS_NONE ? class : CLASS_OVERLOADED; /* it failed on its side: try again */
+}
+
+/* Rounds up: coming back too early is useless. */
+static int64_t failure_whole(double ms) {
+  int64_t down = (int64_t)ms;
+  return (double)down < ms ? down + 1 : down;
+}
+
+/* Reads "1.5s", "250ms", "6m0s" or "1h2m" as milliseconds. Returns -1 if it is no duration. */
+static int64_t duration_ms(const char *s) {
+  double total = 0;
+  bool any = false;
+  while (*s >= '0' && *s <= '9') {
+    char *end;
+    double n = strtod(s, &end), unit;
+    if (str_starts(str_from(end), "ms")) {
+      unit = 1;
+      end++;
+    } else if (*end == 's') {
+      unit = 1000;
+    } else if (*end == 'm') {
+      unit = 60000;
+    } else if (*end == 'h') {
+      unit = 3600000;
+    } else {
+      return -1;
+    }
+    total += n * unit;
+    s = end + 1;
+    any = true;
+  }
+  return any && total < 1e12 ? failure_whole(total) : -1;
+}
+
+/* Reads a delay from Gemini's RetryInfo.retryDelay or OpenAI's "try again in 1.2s". */
+static void read_delay(struct reply *r, const json_t *error) {
+  const json_t *details = json_object_get(error, "details"), *detail;
+  const char *message = json_string_value(json_object_get(error, "message"));
+  const char *phrase = message ? strcasestr(message, "try again in ") : NULL;
+  int64_t ms = phrase ? duration_ms(phrase + strlen("try again in ")) : -1;
+  size_t i;
+  json_array_foreach((json_t *)details, i, detail) {
+    const char *delay = json_string_value(json_object_get(detail, "retryDelay"));
+    if (delay != NULL)
+      ms = duration_ms(delay);
+  }
+  if (ms >= 0 && r->wait.retry_after_ms < 0)
+    r->wait.retry_after_ms = ms;
+}
+
+/* Takes the error's own message, safe for a terminal and without the value of a secret. */
+static void message_of(const struct reply *r, const json_t *error, struct buf *out) {
+  const json_t *text = json_is_string(error) ? error : json_object_get(error, "message");
+  struct buf raw = {0};
+  if (!json_is_string(text))
+    text = json_object_get(error, "detail"); /* FastAPI: vLLM */
+  if (json_is_string(text))
+    buf_append(&raw, json_string_value(text), json_string_length(text));
+  /* OpenRouter's own words say only that a provider failed. */
+  text = json_object_get(json_object_get(error, "metadata"), "raw");
+  if (json_is_string(text))
+    buf_printf(&raw, ": %s", json_string_value(text));
+  (void)secrets_hide(r->of_text.secrets, &raw);
+  buf_safe(out, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < 300 ? raw.n : 300)},
+           false);
+  buf_deinit(&raw);
+}
+
+/* Reads which parameter is meant: OpenAI's `param`, Gemini's fieldViolations, or the last word of
+ * FastAPI's `loc`. */
+static void read_param(struct reply *r, const json_t *error) {
+  const json_t *named = json_object_get(error, "param"), *detail;
+  size_t i;
+  json_array_foreach(json_object_get(error, "details"), i, detail) {
+    const json_t *first = json_array_get(json_object_get(detail, "fieldViolations"), 0);
+    if (!json_is_string(named))
+      named = json_object_get(first, "field");
+  }
+  const json_t *loc = json_object_get(json_array_get(json_object_get(error, "detail"), 0), "loc");
+  if (!json_is_string(named) && json_array_size(loc) > 0)
+    named = json_array_get(loc, json_array_size(loc) - 1);
+  if (json_is_string(named))
+    print_into(r->param, sizeof r->param, "%s", json_string_value(named));
+}
+
+static void fail_with(struct reply *r, int status, const json_t *error) {
+  struct buf said = {0};
+  enum error_class class = failure_decide(status, error);
+  message_of(r, error, &said);
+  read_delay(r, error);
+  read_param(r, error);
+  if (status >= 400)
+    reply_fail(r, class, "HTTP %d%s%s", status, said.n ? ": " : "", buf_c(&said));
+  else
+    reply_fail(r, class, "the backend failed while it answered%s%s", said.n ? ": " : "",
+               buf_c(&said));
+  buf_deinit(&said);
+}
+
+void reply_error(struct reply *r, const json_t *doc) {
+  enum { DEPTH = 4 }; /* gateways wrap what they received */
+  for (int i = 0; i < DEPTH; i++) {
+    const json_t *inner = json_object_get(doc, "error");
+    if (inner == NULL)
+      inner = json_array_get(json_object_get(doc, "errors"), 0);
+    if (json_is_string(inner) && (i == 0 || json_object_get(doc, "message") == NULL))
+      doc = inner;
+    if (!json_is_object(inner))
+      break;
+    doc = inner;
+  }
+  fail_with(r, r->status, doc);
+}
+
+/* Classes a reply whose status is no success. owned_doc: its body, NULL if that is not JSON. */
+static void failure_status(struct reply *r, json_t *owned_doc) {
+  if (r->status >= 300 && r->status < 400) {
+    reply_fail(r, CLASS_BAD_REQUEST,
+               "HTTP %d: the server redirects to %s, and redirects are not followed: correct "
+               "base_url",
+               r->status, r->location[0] ? r->location : "another place");
+  } else if (json_is_object(owned_doc)) {
+    reply_error(r, owned_doc);
+  } else {
+    /* An array with the error as its only item is Gemini's form for a stream. */
+    const json_t *first = json_is_array(owned_doc) ? json_array_get(owned_doc, 0) : NULL;
+    struct buf shown = {0};
+    if (first == NULL && !str_starts_fold(str_from(r->content_type), "text/html")) {
+      struct str head = {buf_c(&r->document), r->document.n};
+      head.n = utf8_floor(head.p, head.n < 160 ? head.n : 160);
+      (void)buf_safe(&shown, str_trim(head), false);
+      (void)secrets_hide(r->of_text.secrets, &shown);
+    }
+    if (first != NULL)
+      reply_error(r, first);
     else
-      buf_puts(out, "\xEF\xBF\xBD");
-    i += n ? n : 1;
+      reply_fail(r, of_status(r->status) != CLASS_NONE ? of_status(r->status) : CLASS_PROTOCOL,
+                 "HTTP %d%s%s", r->status, shown.n ? ": " : "", buf_c(&shown));
+    buf_deinit(&shown);
+  }
+  json_decref(owned_doc);
+}
+
+/* Reads seconds (whole or not) or a date of RFC 9110. Returns -1 if it is neither. */
+static int64_t retry_after_ms(const char *value, int64_t wall_ms) {
+  char *end;
+  double seconds = strtod(value, &end);
+  if (end != value && *end == '\0' && seconds >= 0 && seconds < 1e9)
+    return failure_whole(seconds * 1000);
+  struct tm tm = {0};
+  const char *rest = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+  if (rest == NULL || *rest != '\0')
+    return -1;
+  int64_t in = (int64_t)timegm(&tm) * 1000 - wall_ms;
+  return in > 0 ? in : 0;
+}
+
+/* Reads a duration ("6m0s"), a time of day (RFC 3339) or seconds; -1 if it is none of them. */
+static int64_t reset_ms(const char *value, int64_t wall_ms) {
+  struct tm tm = {0};
+  int64_t ms = duration_ms(value);
+  const char *rest = strptime(value, "%Y-%m-%dT%H:%M:%S", &tm);
+  if (ms >= 0 || rest == NULL)
+    return ms;
+  int64_t in = (int64_t)timegm(&tm) * 1000 - wall_ms;
+  return in > 0 ? in : 0;
+}
+
+/* Takes a header that says when to come back: retry-after(-ms), x-should-retry,
+ * *ratelimit*-reset. */
+static void failure_header(struct reply_wait *wait, int64_t wall_ms, struct str name,
+                           struct str value) {
+  char text[64];
+  size_t n = value.n < sizeof text ? value.n : sizeof text - 1;
+  memcpy(text, value.p, n);
+  text[n] = '\0';
+  if (str_eq_fold(name, "retry-after-ms")) {
+    char *end;
+    double ms = strtod(text, &end);
+    if (end != text && *end == '\0' && ms >= 0 && ms < 1e12)
+      wait->retry_after_ms = failure_whole(ms);
+  } else if (str_eq_fold(name, "retry-after")) {
+    if (wait->retry_after_ms < 0)
+      wait->retry_after_ms = retry_after_ms(text, wall_ms);
+  } else if (str_eq_fold(name, "x-should-retry")) {
+    wait->should_retry = -1;
+    if (strcasecmp(text, "true") == 0)
+      wait->should_retry = 1;
+    else if (strcasecmp(text, "false") == 0)
+      wait->should_retry = 0;
+  } else if (name.n > 12 && str_has(name, "ratelimit-")) {
+    /* The names are anthropic-ratelimit-requests-remaining / -reset and
+     * x-ratelimit-remaining-tokens / -reset-... */
+    bool remaining = str_has(name, "-remaining");
+    bool reset = str_ends(name, "-reset") || str_has(name, "-reset-");
+    unsigned bit = str_has(name, "request") ? 1u : 2u;
+    if (remaining && strcmp(text, "0") == 0)
+      wait->used_up |= bit;
+    else if (reset)
+      wait->resets_ms[bit - 1] = reset_ms(text, wall_ms);
   }
 }
 
-static enum jscan_code reply_scan(struct str text, json_t **value) {
-  struct jscan js;
-  struct jscan_result result;
-  jscan_init(&js, text.p, text.n);
-  enum jscan_code code = jscan_value(&js, 0, &result);
-  jscan_deinit(&js);
-  *value = result.value;
-  if (code == JSCAN_OK && str_trim((struct str){text.p + result.end, text.n - result.end}).n > 0) {
-    json_decref(result.value);
-    *value = NULL;
-    return JSCAN_SYNTAX;
-  }
-  return code;
+/* Fills retry_after_ms of a failed reply from the headers and its message. */
+static void failure_wait(struct reply *r) {
+  int64_t ms = r->wait.retry_after_ms;
+  if (r->class == CLASS_NONE)
+    return;
+  for (unsigned i = 0; i < 2 && r->wait.retry_after_ms < 0; i++)
+    if ((r->wait.used_up & (1u << i)) && r->wait.resets_ms[i] > ms)
+      ms = r->wait.resets_ms[i];
+  bool transient = error_class_is_transient(r->class);
+  if (r->wait.should_retry == 0 && transient)
+    r->class = r->class == CLASS_RATE_LIMIT ? CLASS_QUOTA : CLASS_BAD_REQUEST;
+  else if (r->wait.should_retry == 1 && r->status >= 400 && r->class == CLASS_BAD_REQUEST)
+    r->class = CLASS_OVERLOADED;
+  if (ms > 0 && (r->class == CLASS_RATE_LIMIT || r->class == CLASS_OVERLOADED))
+    r->retry_after_ms = ms;
 }
+
+/* --- bytes to documents --- */
 
 /* Returns a new reference, NULL if the text is not JSON. */
 static json_t *reply_parse(struct reply *r, struct str text) {
-  json_t *value = NULL;
+  struct jscan_result found;
   text = str_trim(text);
-  if (reply_scan(text, &value) == JSCAN_UTF8) {
+  if (jscan_whole(text, &found) == JSCAN_UTF8) {
     struct buf mended = {0};
-    mend(text, &mended);
-    r->mended = reply_scan(buf_view(&mended), &value) == JSCAN_OK;
+    /* Copies a text with U+FFFD in place of what is not UTF-8. */
+    for (size_t i = 0; i < text.n;) {
+      size_t n = utf8_decode(text.p + i, text.n - i, NULL);
+      if (n > 0)
+        buf_append(&mended, text.p + i, n);
+      else
+        buf_puts(&mended, "\xEF\xBF\xBD");
+      i += n ? n : 1;
+    }
+    r->mended = jscan_whole(buf_view(&mended), &found) == JSCAN_OK;
     buf_deinit(&mended);
   }
-  return value;
+  return found.value;
 }
 
 static bool on_document(struct reply *r, struct str type, struct str text) {
@@ -432,8 +772,8 @@ void reply_end(struct reply *r, bool whole) {
   if (r->class == CLASS_REFUSED && r->refusal.n > 0) {
     struct buf shown = {0};
     buf_safe(&shown, buf_view(&r->refusal), false);
-    (void)snprintf(r->message, sizeof r->message, "the model refused: %.*s",
-                   (int)utf8_floor(shown.p, shown.n < 300 ? shown.n : 300), shown.p);
+    print_into(r->message, sizeof r->message, "the model refused: %.*s",
+               (int)utf8_floor(shown.p, shown.n < 300 ? shown.n : 300), shown.p);
     buf_deinit(&shown);
   }
   failure_wait(r);

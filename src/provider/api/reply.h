@@ -95,7 +95,10 @@ json_t *reply_sum(const json_t *const *counts, size_t n);
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);
 void reply_reasoning(struct reply *r, const json_t *tokens);
 void reply_cost(struct reply *r, const json_t *usd);
-/* Ends the reply with the reason; class is CLASS_NONE for a whole answer, length or refused. */
+/* Returns the class of a backend's word for why an answer ended, however it spells it: CLASS_NONE
+ * for a whole answer and for no word at all, CLASS_PROTOCOL for a word that is not known. */
+enum error_class reply_end_class(struct str word);
+/* Ends the reply with the word, or with the class, where that is not CLASS_NONE. */
 void reply_stop(struct reply *r, const json_t *word, enum error_class class);
 /* Closes the reply if the dialect has no event after this: a second answer is not read. */
 void reply_close(struct reply *r);
@@ -110,9 +113,6 @@ struct reply_word {
   const char *word;
   enum error_class class;
 };
-/* Returns the class of a word; `otherwise` if the table lacks it. */
-enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
-                                  enum error_class otherwise);
 
 /* Builds chat completions, which llama.cpp speaks too. */
 bool chat_build(const struct ask *ask, struct wire *wire);

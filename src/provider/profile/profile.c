@@ -3,8 +3,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
-#include "provider/profile/keys.h"
+#include "provider/profile/profile_keys.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -27,11 +28,53 @@ bool transport_from_name(struct str name, enum transport *out) {
   return false;
 }
 
-/* --- from checked keys to a profile; nothing can be wrong here any more --- */
+/* --- enforcement --- */
 
-static struct str profile_text_of(const json_t *value) {
-  return (struct str){json_string_value(value), json_string_length(value)};
+/* Returns true for a value that says true: below `native` and `acp` each value of a profile is kept
+ * as its text. */
+static bool is_held_true(const json_t *said, const char *key) {
+  const json_t *value = json_object_get(said, key);
+  return json_is_true(value) || str_eq_c(json_view(value), "true");
 }
+
+static struct held held_said(const json_t *said) {
+  static const char *const runs[] = {
+      [HELD_RUN_NAMED] = "named", [HELD_RUN_ANY] = "any", [HELD_RUN_NONE] = "none"};
+  static const char unknown[] = "its profile does not say what it does with this word (holds)";
+  struct held held = {.edits = true, .looks = true, .run = HELD_RUN_ANY};
+  const json_t *but = json_object_get(said, "but");
+  if (said != NULL)
+    held.looks = is_held_true(said, "looks");
+  held.served = is_held_true(said, "served");
+  for (int i = 0; said != NULL && i <= HELD_RUN_NONE; i++)
+    if (str_eq_c(json_view(json_object_get(said, "run")), runs[i]))
+      held.run = (enum held_run)i;
+  for (int i = 0; i < PERMISSION_COUNT; i++) {
+    held.but[i] = json_string_value(json_object_get(but, permission_name((enum permission)i)));
+    if (said == NULL && i != PERMISSION_FULL)
+      held.but[i] = unknown;
+  }
+  return held;
+}
+
+static const json_t *holder_of(const struct profile *p, enum transport transport) {
+  if (transport == TRANSPORT_EXEC)
+    return p->keys;
+  return transport == TRANSPORT_NATIVE ? p->native : p->acp;
+}
+
+void profile_read_told(struct profile *p, const json_t *about) {
+  p->about = held_said(json_object_get(about, "holds"));
+  p->capability.held = &p->about;
+}
+
+void profile_tell_held(const struct profile *p, json_t *about) {
+  json_t *said = json_object_get(holder_of(p, p->preferred), "holds");
+  if (said != NULL)
+    json_object_set(about, "holds", said);
+}
+
+/* --- from checked keys to a profile; nothing can be wrong here any more --- */
 
 static bool profile_is_word(const json_t *keys, const char *key, const char *word) {
   const json_t *value = json_object_get(keys, key);
@@ -41,7 +84,7 @@ static bool profile_is_word(const json_t *keys, const char *key, const char *wor
 /* Returns as text again what YAML read as a number or a truth value. */
 static struct str profile_words_of(struct arena *a, const json_t *value) {
   if (json_is_string(value))
-    return profile_text_of(value);
+    return json_view(value);
   char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
   struct str out = arena_str(a, str_from(dump));
   free(dump);
@@ -74,7 +117,7 @@ static struct profile_matches matches_of(struct arena *a, const json_t *map) {
   out.items = arena_array(a, out.count, sizeof *out.items);
   json_object_foreach((json_t *)map, pointer, value) {
     struct profile_match *m = &out.items[i++];
-    struct str text = profile_text_of(value);
+    struct str text = json_view(value);
     m->pointer = str_from(pointer);
     m->kind = MATCH_VALUES;
     if (json_is_string(value) && str_eq_c(text, "*")) {
@@ -109,15 +152,22 @@ struct choice {
 };
 
 static const struct choice ends[] = {{"ok", STREAM_END_OK}, {"error", STREAM_END_ERROR}, {0}};
-static const struct choice scopes[] = {
-    {"request", USAGE_OF_REQUEST}, {"conversation", USAGE_OF_CONVERSATION}, {0}};
+
+static const struct choice scopes[] = {{"request", USAGE_OF_REQUEST},
+                                       {"turn", USAGE_OF_TURN},
+                                       {"conversation", USAGE_OF_CONVERSATION},
+                                       {0}};
+
 static const struct choice stderr_kinds[] = {
     {"retry", STDERR_RETRY}, {"permission", STDERR_PERMISSION}, {0}};
 static const struct choice notice_kinds[] = {{"retry", NOTICE_RETRY}, {"note", NOTICE_NOTE}, {0}};
+
 static const struct choice aboves[] = {
     {"repository", PROJECT_ABOVE_REPOSITORY}, {"root", PROJECT_ABOVE_ROOT}, {0}};
+
 static const struct choice schema_ways[] = {
     {"text", SCHEMA_BY_TEXT}, {"file", SCHEMA_BY_FILE}, {0}};
+
 static const struct choice outputs[] = {
     {"json", DIALECT_JSON}, {"text", DIALECT_TEXT}, {"acp", DIALECT_ACP}, {0}};
 
@@ -131,7 +181,9 @@ static unsigned choice_of(const json_t *keys, const char *key, const struct choi
 
 static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *r) {
   static const char *const tool[] = {"name", "id", "state", "failed", "input", "output", "exit"};
-  static const char *const usage[] = {"input", "output", "cached", "reasoning", "cost"};
+  static const char *const usage[] = {"input", "output",    "cached",    "reasoning",
+                                      "cost",  "all_input", "all_output"};
+  static const char *const background[] = {"id", "what", "state", "all"};
   static const char *const retry[] = {"attempt", "of", "delay_ms", "status", "reason"};
   static const char *const asked[] = {"tool", "answer", "message"};
   static const char *const error[] = {"status", "kind", "message", "retry_after_ms", "log"};
@@ -147,8 +199,10 @@ static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *
   r->when = matches_of(a, json_object_get(keys, "when"));
   r->unless = matches_of(a, json_object_get(keys, "unless"));
   r->where = matches_of(a, json_object_get(keys, "where"));
-  r->each = profile_text_of(json_object_get(keys, "each"));
+  r->each = json_view(json_object_get(keys, "each"));
   r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
+  r->has_background =
+      fields_of(a, json_object_get(keys, "background"), background, r->background, TASK_FIELDS);
   r->has_usage = fields_of(a, json_object_get(keys, "usage"), usage, r->usage, USAGE_FIELDS);
   r->usage_of =
       (enum usage_scope)choice_of(json_object_get(keys, "usage"), "of", scopes, USAGE_OF_CALL);
@@ -162,7 +216,7 @@ static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *
 static enum error_class profile_class_of(const json_t *value) {
   enum error_class class = CLASS_NONE;
   if (json_is_string(value))
-    (void)error_class_from_name(profile_text_of(value), &class);
+    (void)error_class_from_name(json_view(value), &class);
   return class;
 }
 
@@ -207,7 +261,7 @@ static unsigned transports_of(const json_t *names) {
   unsigned bits = names ? 0 : ~0u;
   enum transport transport;
   for (size_t i = 0; i < json_array_size(names); i++)
-    if (transport_from_name(profile_text_of(json_array_get(names, i)), &transport))
+    if (transport_from_name(json_view(json_array_get(names, i)), &transport))
       bits |= 1u << transport;
   return bits;
 }
@@ -247,7 +301,7 @@ unsigned profile_options_of(const json_t *names) {
   unsigned bits = 0;
   for (size_t i = 0; i < json_array_size(names); i++)
     for (unsigned bit = 0; option_names[bit] != NULL; bit++)
-      if (str_eq_c(profile_text_of(json_array_get(names, i)), option_names[bit]))
+      if (str_eq_c(json_view(json_array_get(names, i)), option_names[bit]))
         bits |= 1u << bit;
   return bits;
 }
@@ -314,7 +368,7 @@ static void profile_build(struct profile *p) {
   p->dialect = choice_of(keys, "output", outputs, DIALECT_JSON_LINES);
   p->preferred = TRANSPORT_EXEC;
   if (json_object_get(keys, "transport") != NULL)
-    (void)transport_from_name(profile_text_of(json_object_get(keys, "transport")), &p->preferred);
+    (void)transport_from_name(json_view(json_object_get(keys, "transport")), &p->preferred);
   else if (p->dialect == DIALECT_ACP)
     p->preferred = TRANSPORT_ACP;
   p->text_of_all = profile_is_word(keys, "text", "all") || p->dialect == DIALECT_TEXT;
@@ -322,7 +376,10 @@ static void profile_build(struct profile *p) {
   if (p->empty == CLASS_NONE)
     p->empty = CLASS_PROTOCOL;
   read_capability(p);
-  profile_read_held(p);
+  for (int i = 0; i < TRANSPORT_COUNT; i++)
+    p->holds[i] = held_said(json_object_get(holder_of(p, (enum transport)i), "holds"));
+  p->capability.held = &p->holds[p->preferred];
+  p->capability.forks = profile_forks(p, p->preferred);
   read_lists(p);
   p->capability.tells_no_tokens = !tells_tokens(p);
   read_project_files(p);
@@ -338,7 +395,7 @@ static void profile_build(struct profile *p) {
 static bool fail_at(struct err_list *errors, const char *file, const struct yaml_node *at,
                     const char *text) {
   struct err err;
-  (void)err_set_at(&err, ERR_FILE, file, at ? at->line : 1, at ? at->column : 1, "%s", text);
+  err_set_at(&err, ERR_FILE, file, at ? at->line : 1, at ? at->column : 1, "%s", text);
   err_list_add(errors, &err);
   return false;
 }
@@ -525,12 +582,12 @@ enum error_class profile_class(const struct profile *p, struct str word) {
 
 enum error_class profile_status_class(const struct profile *p, int status) {
   char text[16];
-  (void)snprintf(text, sizeof text, "%d", status);
+  print_into(text, sizeof text, "%d", status);
   return lookup(p, "classes", str_from(text));
 }
 
 enum error_class profile_exit_class(const struct profile *p, int exit) {
   char text[16];
-  (void)snprintf(text, sizeof text, "%d", exit);
+  print_into(text, sizeof text, "%d", exit);
   return lookup(p, "exits", str_from(text));
 }

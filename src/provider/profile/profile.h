@@ -3,8 +3,8 @@
  * A profile is a YAML file. The shipped ones are src/provider/profiles/NAME.yaml; the user's are
  * providers/NAME.yaml in the configuration folder: a new agent, or a change of a shipped one
  * (`extends: NAME` keeps all top-level keys of NAME that the file does not write itself). No
- * project's file is ever read. provider/profile/keys.c is the one table of the keys: the parser's
- * checks and schemas/provider-profile.json come from it.
+ * project's file is ever read. provider/profile/profile_keys.c is the one table of the keys: the
+ * parser's checks and schemas/provider-profile.json come from it.
  *
  *   profile_load(name, file, text, base, &errors)    NULL: each error has file, line and column
  *   profile_command(profile, call, &arena, &out, &err)   what to run
@@ -70,10 +70,12 @@ enum usage_field {
   USAGE_CACHED,
   USAGE_REASONING,
   USAGE_COST,
+  USAGE_ALL_INPUT, /* tokens that the cost covers, if those are more */
+  USAGE_ALL_OUTPUT,
   USAGE_FIELDS
 };
 /* Whose tokens an event tells. */
-enum usage_scope { USAGE_OF_CALL, USAGE_OF_REQUEST, USAGE_OF_CONVERSATION };
+enum usage_scope { USAGE_OF_CALL, USAGE_OF_REQUEST, USAGE_OF_CONVERSATION, USAGE_OF_TURN };
 enum retry_field {
   RETRY_ATTEMPT,
   RETRY_OF,
@@ -82,6 +84,7 @@ enum retry_field {
   RETRY_REASON,
   RETRY_FIELDS
 };
+enum task_field { TASK_ID, TASK_WHAT, TASK_STATE, TASK_ALL, TASK_FIELDS };
 enum permission_field { ASKED_TOOL, ASKED_ANSWER, ASKED_MESSAGE, ASKED_FIELDS };
 enum error_field {
   ERROR_STATUS,
@@ -95,18 +98,19 @@ enum error_field {
 /* One entry of `events`: if it matches, everything it says is done, in the order of this struct. */
 struct profile_rule {
   struct profile_matches when, unless; /* on the line */
-  struct str each;              /* p NULL: the line itself; else each value at this pointer */
-  struct profile_matches where; /* on that value; the pointers below start there too */
+  struct str each;                     /* empty: the line itself; else each value at this pointer */
+  struct profile_matches where;        /* on that value; the pointers below start there too */
   struct profile_value session;
   struct profile_value delta;      /* a piece of the answer */
   struct profile_value cumulative; /* the message as far as it has come */
   struct profile_value thinking;
   struct profile_value message;    /* a whole message (its pieces may have been told before) */
   struct profile_value message_id; /* messages of one id are one text */
-  bool has_tool, has_usage, has_retry, has_permission, has_error;
+  bool has_tool, has_background, has_usage, has_retry, has_permission, has_error;
   enum usage_scope usage_of;
   struct profile_value tool[TOOL_FIELDS];
-  struct profile_value usage[USAGE_FIELDS]; /* all that are there are added up */
+  struct profile_value background[TASK_FIELDS]; /* the client's own tasks */
+  struct profile_value usage[USAGE_FIELDS];     /* all that are there are added up */
   struct profile_value retry[RETRY_FIELDS];
   struct profile_value permission[ASKED_FIELDS];
   struct profile_value error[ERROR_FIELDS]; /* of kind: every one that is there counts */
@@ -196,11 +200,6 @@ struct profile {
 typedef const struct profile *(*profile_find_fn)(void *ctx, struct str name);
 struct profile *profile_load(const char *name, const char *file, struct str text,
                              profile_find_fn find, void *ctx, struct err_list *errors);
-/* Makes a profile that is compiled in. Its capability and program come from `about` (the entry of
- * profiles/index.json under `name`; both are borrowed for its life). The rest is made on demand:
- * most runs use one profile, and making all would be half of a start. It is not checked here,
- * because tests check the shipped ones. Shipped profiles extend no other. */
-struct profile *profile_shipped(const char *name, const json_t *about);
 /* Completes a pending profile at once; from any thread. Results of profiles_find and
  * provider_profile are ready. */
 const struct profile *profile_ready(const struct profile *profile);
@@ -222,9 +221,6 @@ enum error_class profile_class(const struct profile *profile, struct str word);
 enum error_class profile_status_class(const struct profile *profile, int status);
 enum error_class profile_exit_class(const struct profile *profile, int exit);
 
-/* held.c: reads `holds` of each transport, from a profile or from index.json, and writes it for
- * index.json. */
-void profile_read_held(struct profile *p);
 void profile_read_told(struct profile *p, const json_t *about);
 void profile_tell_held(const struct profile *p, json_t *about);
 

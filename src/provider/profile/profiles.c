@@ -4,14 +4,90 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/resource.h"
 #include "base/utf8.h"
+#include "provider/profile/profile.h"
+#include "json/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- shipped profiles --- */
+
+static const struct {
+  const char *key;
+  size_t offset;
+} abilities[] = {
+    {"can_judge", offsetof(struct capability, can_judge)},
+    {"takes_model", offsetof(struct capability, takes_model)},
+    {"sessions", offsetof(struct capability, sessions)},
+    {"forks", offsetof(struct capability, forks)},
+};
+
+json_t *profile_about(const struct profile *p) {
+  const struct capability *c = &p->capability;
+  json_t *about = json_pack("{ss}", "summary", c->summary), *options = json_array();
+  if (p->program != NULL)
+    json_object_set_new(about, "program", json_string(p->program));
+  for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+    if (c->options & (1u << bit))
+      json_array_append_new(options, json_string(option_names[bit]));
+  json_object_set_new(about, "options", options);
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    json_object_set_new(about, abilities[i].key,
+                        json_boolean(*(const bool *)((const char *)c + abilities[i].offset)));
+  json_object_set_new(about, "structured", json_string(c->structured));
+  profile_tell_held(p, about);
+  if (c->judge_effort != NULL)
+    json_object_set_new(about, "judge_effort", json_string(c->judge_effort));
+  return about;
+}
+
+/* Makes a profile that is compiled in. Its capability and program come from `about` (the entry of
+ * profiles/index.json under `name`; both are borrowed for its life). The rest is made on demand:
+ * most runs use one profile, and making all would be half of a start. It is not checked here,
+ * because tests check the shipped ones. Shipped profiles extend no other. */
+static struct profile *profile_shipped(const char *name, const json_t *about) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  p->file = "built in";
+  p->capability.name = name;
+  p->capability.summary = json_string_value(json_object_get(about, "summary"));
+  p->capability.structured = json_string_value(json_object_get(about, "structured"));
+  p->capability.options = profile_options_of(json_object_get(about, "options"));
+  p->capability.judge_effort = json_string_value(json_object_get(about, "judge_effort"));
+  p->capability.touches_files = true;
+  profile_read_told(p, about);
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    *(bool *)((char *)&p->capability + abilities[i].offset) =
+        json_is_true(json_object_get(about, abilities[i].key));
+  p->program = json_string_value(json_object_get(about, "program"));
+  p->pending = true;
+  return p;
+}
+
+struct str profile_shipped_text(const char *name, const char *form) {
+  char path[128];
+  print_into(path, sizeof path, "provider/profiles/%s.%s", name, form);
+  const struct resource *r = resource_find(path);
+  if (r == NULL)
+    BUG("%s is not there", path);
+  return (struct str){r->p, r->n};
+}
+
+/* Reads a shipped document with our own scanner: jansson's takes four times as long, at every
+ * start. */
+json_t *profile_document(const char *name) {
+  struct jscan_result result;
+  if (jscan_whole(str_trim(profile_shipped_text(name, "json")), &result) != JSCAN_OK)
+    BUG("what is compiled in is no JSON");
+  return result.value;
+}
+
+/* --- loading --- */
 
 struct profiles {
   json_t *index; /* what is known of the shipped ones before they are made */
@@ -49,14 +125,6 @@ static const struct profile *find_base(void *ctx, struct str name) {
   return found ? profile_ready(found) : profiles_find(p, name);
 }
 
-static void load_shipped(struct profiles *p) {
-  const char *name;
-  json_t *about;
-  p->index = profile_document("index");
-  json_object_foreach(p->index, name, about)
-      profiles_put(&p->items, &p->count, profile_shipped(name, about));
-}
-
 static bool profiles_ends_in(const char *file, const char *end) {
   size_t n = strlen(file), end_n = strlen(end);
   return n > end_n && strcmp(file + n - end_n, end) == 0;
@@ -80,7 +148,7 @@ static bool profiles_is_name(const char *name) {
 static void profiles_add_error(struct err_list *errors, const char *path, const struct err *err) {
   struct err placed = *err;
   if (placed.file[0] == '\0')
-    (void)err_set_at(&placed, ERR_FILE, path, 1, 1, "%s", err->text);
+    err_set_at(&placed, ERR_FILE, path, 1, 1, "%s", err->text);
   err_list_add(errors, &placed);
 }
 
@@ -117,26 +185,22 @@ static const char *misnamed(const char *file, const char *name) {
   return NULL;
 }
 
-/* Adds a broken profile under its file's name, which no provider can have because of the dot. */
-static void put_misnamed(struct profiles *p, const char *path, const char *file, const char *why) {
-  char shown[NAME_MAX + 1];
-  struct err err;
-  (void)snprintf(shown, sizeof shown, "%s", file);
-  for (char *c = shown; *c != '\0'; c++)
-    if (*c < ' ' || *c > '~')
-      *c = '?';
-  (void)err_set_at(&err, ERR_FILE, path, 1, 1,
-                   "\"%.140s\" cannot be the name of a profile's file: %s", shown, why);
-  profiles_put(&p->items, &p->count, profile_broken(shown, path, &err));
-}
-
 static void load_file(struct profiles *p, const char *path, const char *file) {
   char name[NAME_MAX + 1];
-  (void)snprintf(name, sizeof name, "%s", file);
+  print_into(name, sizeof name, "%s", file);
   *strrchr(name, '.') = '\0';
   const char *why = misnamed(file, name);
   if (why != NULL) {
-    put_misnamed(p, path, file, why);
+    /* It is a broken profile, under its file's name, which no provider can have for its dot. */
+    char shown[NAME_MAX + 1];
+    struct err err;
+    print_into(shown, sizeof shown, "%s", file);
+    for (char *c = shown; *c != '\0'; c++)
+      if (*c < ' ' || *c > '~')
+        *c = '?';
+    err_set_at(&err, ERR_FILE, path, 1, 1, "\"%.140s\" cannot be the name of a profile's file: %s",
+               shown, why);
+    profiles_put(&p->items, &p->count, profile_broken(shown, path, &err));
     return;
   }
   struct profile *read = read_profile(p, path, name);
@@ -169,14 +233,14 @@ static void load_folder(struct profiles *p, const char *folder, struct err_list 
   int count = scandir(folder, &entries, NULL, alphasort);
   struct err err;
   if (count < 0 && errno != ENOENT && errno != ENOTDIR) {
-    (void)err_set_errno(&err, errno, "cannot read the folder");
+    err_set_errno(&err, errno, "cannot read the folder");
     profiles_add_error(errors, folder, &err);
   }
   for (int i = 0; i < count; i++) {
     if (is_profile_file(entries[i]->d_name) && i < (int)LIMIT_PROFILE_COUNT) {
       size_t n = strlen(folder) + strlen(entries[i]->d_name) + 2;
       char *path = xmalloc(n);
-      (void)snprintf(path, n, "%s/%s", folder, entries[i]->d_name);
+      print_into(path, n, "%s/%s", folder, entries[i]->d_name);
       load_file(p, path, entries[i]->d_name);
       free(path);
     }
@@ -189,7 +253,11 @@ static void load_folder(struct profiles *p, const char *folder, struct err_list 
 struct profiles *profiles_load(const char *folder, struct err_list *errors) {
   struct profiles *p = xcalloc(1, sizeof *p);
   size_t before = errors->count + errors->dropped;
-  load_shipped(p);
+  const char *name;
+  json_t *about;
+  p->index = profile_document("index");
+  json_object_foreach(p->index, name, about)
+      profiles_put(&p->items, &p->count, profile_shipped(name, about));
   if (folder != NULL)
     load_folder(p, folder, errors);
   if (errors->count + errors->dropped == before)

@@ -62,8 +62,8 @@ static struct pg_base *base_make(const char *url, struct err *err) {
   pg->url = xstrdup(url);
   (void)pthread_mutex_init(&pg->lock, NULL);
   pg->news_end = &pg->news;
-  pg->keeper.wake[0] = pg->keeper.wake[1] = -1;
-  keeper_rename(pg);
+  pg->heartbeat.wake[0] = pg->heartbeat.wake[1] = -1;
+  heartbeat_rename(pg);
   return pg;
 }
 
@@ -131,7 +131,7 @@ struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct
  * be reused by now. */
 static void end_lost(struct pg_base *pg, struct conn *conn) {
   int lost[LIMIT_STORE_IDLE_COUNT];
-  char who[BASE_WHO_BYTES], number[16];
+  char who[BASE_WHO_BYTES], number[ARG_NUMBER_BYTES];
   enum conn_failure failure;
   struct err err;
   (void)pthread_mutex_lock(&pg->lock);
@@ -141,8 +141,7 @@ static void end_lost(struct pg_base *pg, struct conn *conn) {
   pg->lost_count = 0;
   (void)pthread_mutex_unlock(&pg->lock);
   for (size_t i = 0; i < n && conn_is_open(conn); i++) {
-    (void)snprintf(number, sizeof number, "%d", lost[i]);
-    const struct conn_arg args[] = {arg_text(number), arg_text(who)};
+    const struct conn_arg args[] = {arg_number(number, (uint64_t)lost[i]), arg_text(who)};
     conn_free(conn_ask(conn,
                        "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a "
                        "WHERE a.pid = $1::int AND a.application_name = $2 AND "
@@ -203,7 +202,7 @@ void base_drop(struct pg_base *pg, struct conn *conn) {
   if (conn == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
-  bool writes = pg->keeper.runs; /* only a writer holds rows */
+  bool writes = pg->heartbeat.runs; /* only a writer holds rows */
   if (writes && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
     pg->lost[pg->lost_count++] = conn_backend(conn);
   (void)pthread_mutex_unlock(&pg->lock);
@@ -280,11 +279,11 @@ PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *a
 /* --- the worker --- */
 
 unsigned base_term(const struct pg_base *pg) {
-  return atomic_load(&pg->keeper.term);
+  return atomic_load(&pg->heartbeat.term);
 }
 
 bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err) {
-  if (term == base_term(pg) && clock_boot_ms() < atomic_load(&pg->keeper.trust_until))
+  if (term == base_term(pg) && clock_boot_ms() < atomic_load(&pg->heartbeat.trust_until))
     return true;
   return err_set(
       err, ERR_LOCKED,
@@ -293,30 +292,33 @@ bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err) {
 }
 
 bool base_enter(struct pg_base *pg, struct err *err) {
-  return pg->keeper.runs || keeper_start(pg, err);
+  return pg->heartbeat.runs || heartbeat_start(pg, err);
 }
 
 bool base_join(struct pg_base *pg, struct err *err) {
   if (!base_enter(pg, err))
     return false;
-  keeper_join(pg);
+  heartbeat_join(pg);
   return true;
 }
 
 void worker_leave_all(void) {
   for (struct pg_base *pg = bases; pg != NULL; pg = pg->next) {
-    keeper_stop(pg);
+    heartbeat_stop(pg);
     base_drop_idle(pg);
   }
 }
 
 /* --- what stays on this machine --- */
 
-bool base_local(const struct pg_base *pg, struct store *local, struct err *err) {
+bool base_local(const struct store *store, struct store *local, struct err *err) {
+  const struct pg_base *pg = base_of(store->where, err);
   char where[STORE_PATH_BYTES], sha[SHA256_HEX];
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (pg == NULL)
+    return false;
   if (options.local != NULL) {
-    (void)snprintf(where, sizeof where, "%s", options.local);
+    print_into(where, sizeof where, "%s", options.local);
   } else {
     bool by_state = state != NULL && state[0] == '/';
     sha256_hex(pg->url, strlen(pg->url), NULL, 0, sha);

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "store/backend.h"
 #include "store/postgres/conn.h"
+#include "store/postgres/heartbeat.h"
 #include "store/worker.h"
 
 #include <pthread.h>
@@ -27,26 +28,6 @@ struct news_item {
   struct news_item *next;
   enum worker_news news;
   char id[STORE_ID_BYTES], what[16];
-};
-
-enum { KEEPER_NAME_BYTES = 280 };
-
-struct keeper {
-  pthread_t thread;
-  bool runs;
-  bool named;                   /* the id was used: the next lease gets another one */
-  atomic_bool joined;           /* it takes sessions, so it hears what other workers do */
-  int wake[2];                  /* a pipe: something changed */
-  _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
-  atomic_bool answers;          /* the store answered the last request */
-  _Atomic unsigned term;        /* changes each time the lease is lost */
-  char worker[STORE_ID_BYTES];
-  /* previous id, to be told to the store: its worker gave up but lives */
-  char former[STORE_ID_BYTES];
-  char name[KEEPER_NAME_BYTES]; /* HOST:PID */
-  char *needs; /* labels that sessions made here ask for, as an SQL array; for the program's life */
-  uint64_t ttl_ms;
-  atomic_bool ends;
 };
 
 struct base_idle {
@@ -79,21 +60,22 @@ struct pg_base {
   bool checked;       /* its tables have our version */
   atomic_bool narrow; /* as conn_is_narrow */
   char who[BASE_WHO_BYTES];
-  struct keeper keeper;
+  struct heartbeat heartbeat;
   struct base_blob blobs[LIMIT_STORE_BLOB_COUNT]; /* under the lock */
   /* The watcher's members: its loop is below. */
   uv_async_t async;
   worker_told_fn told;
   void *told_ctx;
   struct news_item *news, **news_end;
-  struct list claimed;       /* struct base_claim, oldest first */
-  struct list leaving;       /* struct base_leave, for the next commit; under the lock */
-  struct list paused;        /* struct base_pause, first noted first */
-  struct list open;          /* every struct shared_log; under the lock, like `claimed` */
-  struct seats_known *known; /* state of the providers as of the last poll; under the lock */
+  struct list claimed; /* struct base_claim, oldest first */
+  struct list leaving; /* struct base_leave, for the next commit; under the lock */
+  struct list paused;  /* struct base_pause, first noted first */
+  struct list open;    /* every struct shared_log; under the lock, like `claimed` */
+  struct provider_slots_known
+      *known; /* state of the providers as of the last poll; under the lock */
   size_t known_count;
-  struct list seats_kept; /* struct seat, to be given back once the store answers */
-  _Atomic uint64_t seats; /* last number given to a request for a seat */
+  struct list seats_kept; /* struct provider_slot, to be given back once the store answers */
+  _Atomic uint64_t slots; /* last number given to a request for a slot */
   atomic_bool unsure;     /* the store says that we hold more than we know of */
   atomic_bool outdated;   /* the tables have another version, and that was reported */
   struct list waiting;    /* struct shared_log with a batch to append; only on the loop's thread */
@@ -160,34 +142,33 @@ bool base_join(struct pg_base *pg, struct err *err) MUST_CHECK;
 /* Returns whether sessions taken in this term may still be written. */
 bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err);
 unsigned base_term(const struct pg_base *pg);
-/* Gives the store for files that stay on this machine. */
-bool base_local(const struct pg_base *pg, struct store *local, struct err *err);
+/* Gives the store for files of this shared store that stay on this machine. */
+bool base_local(const struct store *store, struct store *local, struct err *err);
 const struct worker_options *base_options(void);
 bool base_label_check(const char *label, struct err *err) MUST_CHECK;
-/* place.c: adds one item to an SQL array whose opening brace is there. */
+/* worker.c: adds one item to an SQL array whose opening brace is there. */
 void base_put_label(struct buf *out, const char *prefix, const char *label);
 
-/* seats.c: learns what segue.poll says about providers. Returns true if that has changed. */
-bool seats_learn(struct pg_base *pg, const char *lines);
-/* Gives back the places that could not be given back before. Only the keeper calls it, since
+/* slots.c: learns what segue.poll says about providers. Returns true if that has changed. */
+bool provider_slots_learn(struct pg_base *pg, const char *lines);
+/* Gives back the places that could not be given back before. Only the heartbeat calls it, since
  * nothing else waits for it. */
-void seats_settle(struct pg_base *pg, struct conn *conn);
+void provider_slots_settle(struct pg_base *pg, struct conn *conn);
 
-/* watch.c: appends the sessions that are not claimed for now, as an SQL array. */
-void base_put_paused(struct pg_base *pg, struct buf *out);
-/* Says why this worker cannot continue a session now; owned, or NULL. */
+/* worker.c: says why this worker cannot continue a session now; owned, or NULL. */
 char *base_pause_why(struct pg_base *pg, const char *id);
 
-/* keeper.c: makes a fresh id, by which connections can be ended; begins the lease, then the
- * thread. */
-void keeper_rename(struct pg_base *pg);
-bool keeper_start(struct pg_base *pg, struct err *err) MUST_CHECK;
-void keeper_join(struct pg_base *pg);
-void keeper_stop(struct pg_base *pg);
+/* heartbeat.c: passes news to the loop that watches the store, if any. */
 void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what);
 
 static inline struct conn_arg arg_text(const char *text) {
   return (struct conn_arg){.kind = ARG_TEXT, .text = text};
+}
+/* `room` has to live as long as the argument. */
+enum { ARG_NUMBER_BYTES = 24 };
+static inline struct conn_arg arg_number(char room[ARG_NUMBER_BYTES], uint64_t n) {
+  print_into(room, ARG_NUMBER_BYTES, "%llu", (unsigned long long)n);
+  return arg_text(room);
 }
 static inline struct conn_arg arg_bytes(struct str bytes) {
   return (struct conn_arg){.kind = ARG_BYTES, .bytes = bytes};

@@ -28,9 +28,9 @@ struct conn {
   int backend;
 };
 
-static void ignore_notice(void *ctx, const PGresult *notice) {
+static void ignore_notice(void *ctx, const PGresult *notification) {
   (void)ctx;
-  (void)notice;
+  (void)notification;
 }
 
 static bool is_state(const char *state, const char *wanted) {
@@ -46,18 +46,11 @@ static size_t one_line(const char *text) {
 static bool conn_lose(struct conn *conn, const char *why, enum conn_failure *failure,
                       struct err *err) {
   *failure = CONN_LOST;
-  (void)err_set(err, ERR_IO, "the store %s does not answer: %.*s", conn->shown, (int)one_line(why),
-                why);
+  err_set(err, ERR_IO, "the store %s does not answer: %.*s", conn->shown, (int)one_line(why), why);
   if (conn->pg != NULL)
     conn->pq->finish(conn->pg);
   conn->pg = NULL;
   return false;
-}
-
-static bool say_missing(const struct conn *conn, struct err *err) {
-  return err_set(err, ERR_NOT_FOUND,
-                 "there are no tables of segue in the store %s: make them with segue store init",
-                 conn->shown);
 }
 
 /* Classifies a refusal by its SQLSTATE. */
@@ -80,7 +73,9 @@ static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_fai
                    (int)one_line(text), text);
   }
   if (is_state(state, "3F000") || is_state(state, "42P01") || is_state(state, "42883"))
-    return say_missing(conn, err);
+    return err_set(err, ERR_NOT_FOUND,
+                   "there are no tables of segue in the store %s: make them with segue store init",
+                   conn->shown);
   if (is_state(state, "42501"))
     return err_set(
         err, ERR_INVALID,
@@ -126,7 +121,6 @@ static bool may_pass(const char *why) {
                                         "does not exist",
                                         "pg_hba.conf",
                                         "certificate",
-                                        "no password",
                                         "SSL",
                                         "could not translate",
                                         "invalid",
@@ -136,11 +130,6 @@ static bool may_pass(const char *why) {
     if (strstr(why, lasting[i]) != NULL)
       return false;
   return true;
-}
-
-static bool conn_is_full(const char *why) {
-  return strstr(why, "too many c") != NULL || strstr(why, "remaining connection slots") != NULL ||
-         strstr(why, "no more connections") != NULL; /* says pgbouncer */
 }
 
 /* Says what to do, where libpq's message does not. */
@@ -216,7 +205,7 @@ static void ask_why_refused(const struct pq_api *pq, const struct url_options *o
     size_t n = one_line(why);
     if (n > 5 && why[n - 6] == ' ' &&
         strspn(why + n - 5, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= 5)
-      (void)snprintf(state, 6, "%.5s", why + n - 5);
+      print_into(state, 6, "%.5s", why + n - 5);
   }
   pq->finish(pg);
 }
@@ -233,12 +222,20 @@ static bool is_unreached(const char *why) {
   return false;
 }
 
+static bool conn_is_full(const char *why) {
+  return strstr(why, "too many c") != NULL || strstr(why, "remaining connection slots") != NULL ||
+         strstr(why, "no more connections") != NULL; /* says pgbouncer */
+}
+
 static bool open_failed(struct conn *conn, const struct url_options *options, const char *who,
                         enum conn_failure *failure, struct err *err) {
   const char *why = conn->pq->errorMessage(conn->pg);
+  /* libpq tells of each address of a host, and tries the next one only where nobody listens. */
+  for (const char *next = why; next; next = strstr(why + (why[0] != 0), "connection to server "))
+    why = next;
   bool transient = may_pass(why), full = conn_is_full(why);
   char text[512], state[6];
-  (void)snprintf(text, sizeof text, "%.*s", (int)one_line(why), why);
+  print_into(text, sizeof text, "%.*s", (int)one_line(why), why);
   if (transient && !full && !is_unreached(why)) {
     ask_why_refused(conn->pq, options, who, state);
     full = is_state(state, "53300");
@@ -252,11 +249,10 @@ static bool open_failed(struct conn *conn, const struct url_options *options, co
                    conn->shown, fatal ? fatal : text);
   }
   (void)conn_lose(conn, text, failure, err);
-  if (!transient) {
-    *failure = CONN_REFUSED;
-    (void)err_set(err, ERR_INVALID, "the store %s: %s%s", conn->shown, text, open_hint(text));
-  }
-  return false;
+  if (transient)
+    return false;
+  *failure = CONN_REFUSED;
+  return err_set(err, ERR_INVALID, "the store %s: %s%s", conn->shown, text, open_hint(text));
 }
 
 static PGconn *conn_connect(const struct pq_api *pq, const struct url_options *options,
@@ -305,7 +301,7 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
     return NULL;
   struct conn *conn = xcalloc(1, sizeof *conn);
   conn->pq = pq;
-  (void)snprintf(conn->shown, sizeof conn->shown, "%s", shown);
+  print_into(conn->shown, sizeof conn->shown, "%s", shown);
   bool ok = conn_connected(conn, options, who);
   conn->backend = ok ? pq->backendPID(conn->pg) : 0;
   if (ok) {
@@ -369,11 +365,9 @@ static bool conn_next(struct conn *conn, uint64_t until_ms, PGresult **answer) {
 
 static bool conn_lost_now(struct conn *conn, uint64_t until_ms, enum conn_failure *failure,
                           struct err *err) {
-  char text[300];
   const char *why = conn->pq->errorMessage(conn->pg);
-  bool late = clock_mono_ms() >= until_ms;
-  (void)snprintf(text, sizeof text, "%s", late || why[0] == '\0' ? "no answer in time" : why);
-  return conn_lose(conn, text, failure, err);
+  bool late = clock_mono_ms() >= until_ms || why[0] == '\0';
+  return conn_lose(conn, late ? "no answer in time" : why, failure, err);
 }
 
 /* --- asking --- */
@@ -546,7 +540,7 @@ static bool take_notification(struct conn *conn, char payload[64]) {
   PGnotify *n = conn->pq->notifies(conn->pg);
   if (n == NULL)
     return false;
-  (void)snprintf(payload, 64, "%.60s", n->extra);
+  print_into(payload, 64, "%.60s", n->extra);
   conn->pq->freemem(n);
   return true;
 }

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "store/postgres/pq.h"
+#include "store/postgres/libpq.h"
 #include "store/postgres/url.h"
 
 #include <stdint.h>

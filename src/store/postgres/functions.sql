@@ -1,5 +1,10 @@
 -- Workers change the store only through these functions, which run with the owner's rights and a
 -- search path of their own.
+--
+-- A session that is named by its id is found by its id: its state is compared with IS NOT DISTINCT FROM
+-- there, which no index of one state answers. A connection plans a function once, often while the store is
+-- still empty; the index of what is held, or ready, then looks cheapest, and would be read as a whole, with
+-- all that has left it since the last vacuum, at each append.
 
 -- Older versions are dropped first: a function that returns other columns cannot be replaced.
 DO $$
@@ -206,7 +211,8 @@ BEGIN
     EXIT WHEN cardinality(v_ids) = 0;
     RETURN QUERY
     WITH c AS (SELECT s.id FROM segue.session s
-                WHERE s.id = ANY (v_ids) AND s.state = 'ready' AND s.ready_at <= clock_timestamp()
+                WHERE s.id = ANY (v_ids) AND s.state IS NOT DISTINCT FROM 'ready'
+                  AND s.ready_at <= clock_timestamp()
                   FOR UPDATE SKIP LOCKED),
          u AS (UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
                  FROM c WHERE s.id = c.id RETURNING s.*)
@@ -239,7 +245,7 @@ BEGIN
                       ELSE t.asked END,
          deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END,
          dead = CASE WHEN p_turn THEN '{}' ELSE t.dead END
-   WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state = 'held' RETURNING t.* INTO s;
+   WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state IS NOT DISTINCT FROM 'held' RETURNING t.* INTO s;
   IF FOUND THEN
     INSERT INTO segue.line (session, seq, at, line)
     SELECT p_id, p_seq + l.n, l.a, l.l FROM unnest(p_ats, p_lines) WITH ORDINALITY AS l (a, l, n);
@@ -278,7 +284,7 @@ BEGIN
                     dead = CASE WHEN b.turn THEN '{}' ELSE t.dead END
                FROM unnest(p_ids, p_fences, p_seqs, p_news, p_bytes, p_hashes, p_rests, p_turns)
                     WITH ORDINALITY AS b (id, fence, seq, new, bytes, hash, rest, turn, n)
-              WHERE t.id = b.id AND t.fence = b.fence AND t.seq = b.seq AND t.state = 'held'
+              WHERE t.id = b.id AND t.fence = b.fence AND t.seq = b.seq AND t.state IS NOT DISTINCT FROM 'held'
              RETURNING b.n, b.id, t.asked),
        i AS (INSERT INTO segue.line (session, seq, at, line)
              SELECT p_ids[l.n], l.seq, l.at, l.line FROM unnest(p_of, p_line_seqs, p_ats, p_lines) AS l (n, seq, at, line)
@@ -297,7 +303,7 @@ BEGIN
      SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked) END, owner = NULL,
          asked = CASE WHEN p_drop OR t.rest = 'ended' THEN NULL ELSE t.asked END,
          ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond', why = p_why
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held' RETURNING t.state INTO v_rest;
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' RETURNING t.state INTO v_rest;
   IF v_rest = 'ready' THEN
     PERFORM pg_notify('segue', 'ready');
   END IF;
@@ -309,7 +315,7 @@ CREATE OR REPLACE FUNCTION segue.set_aside(p_id uuid, p_fence bigint, p_to text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE segue.session t SET moved = true, moved_to = p_to, state = 'ended', rest = 'ended', owner = NULL
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held';
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held';
   RETURN FOUND;
 END $$;
 
@@ -348,7 +354,7 @@ CREATE OR REPLACE FUNCTION segue.arrive(p_id uuid, p_fence bigint, p_rest text) 
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE segue.session t SET moved = false, rest = p_rest, deaths = 0, dead = '{}', died = NULL
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held';
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held';
   RETURN FOUND;
 END $$;
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "store/postgres/pq.h"
+#include "store/postgres/libpq.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -110,12 +110,6 @@ static bool url_secure(struct url_options *o, struct err *err) {
   return true;
 }
 
-static void url_show(const struct url_options *o, char shown[URL_SHOWN_BYTES]) {
-  const char *host = url_get(o, "host"), *port = url_get(o, "port"), *db = url_get(o, "dbname");
-  (void)snprintf(shown, URL_SHOWN_BYTES, "%.150s%s%.20s/%.100s", host && host[0] ? host : "(local)",
-                 port ? ":" : "", port ? port : "", db ? db : "");
-}
-
 static bool url_refuse(const char *why, struct err *err) {
   size_t n = strcspn(why, "\n");
   return err_set(err, ERR_USAGE,
@@ -153,7 +147,10 @@ bool url_read(const char *where, struct url_options *options, char shown[URL_SHO
   pq->conninfoFree(parsed);
   if (url_get(options, "password") != NULL || url_get(options, "sslpassword") != NULL)
     return refuse_password(err); /* its keyword was encoded */
-  url_show(options, shown);
+  const char *host = url_get(options, "host"), *port = url_get(options, "port"),
+             *db = url_get(options, "dbname");
+  print_into(shown, URL_SHOWN_BYTES, "%.150s%s%.20s/%.100s", host && host[0] ? host : "(local)",
+             port ? ":" : "", port ? port : "", db ? db : "");
   if (url_get(options, "dbname") == NULL)
     return err_set(err, ERR_USAGE,
                    "the address of the store names no database: write "

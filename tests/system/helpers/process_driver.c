@@ -84,7 +84,7 @@ static void start(struct driver *d) {
   d->left--;
   struct job *job = calloc(1, sizeof *job);
   job->driver = d;
-  (void)snprintf(job->marker, sizeof job->marker, "%s/%d", d->dir, d->next);
+  print_into(job->marker, sizeof job->marker, "%s/%d", d->dir, d->next);
   const char *argv[] = {d->fake, strcmp(d->action, "exit") == 0 ? "tree-exit" : "tree", job->marker,
                         NULL};
   struct process_spec spec = {.argv = argv, .envp = d->envp};

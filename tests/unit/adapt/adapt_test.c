@@ -139,10 +139,10 @@ static void run_case(const char *file) {
   char path[1024];
   struct buf got = {0}, wanted = {0};
   struct err err = {0};
-  (void)snprintf(path, sizeof path, "%s/%s", CASES, file);
+  print_into(path, sizeof path, "%s/%s", CASES, file);
   json_t *c = data_load(path), *all = outcome(file, c);
   outcome_text(all, &got);
-  (void)snprintf(path, sizeof path, "%s/%.*s.expect", CASES, (int)strlen(file) - 5, file);
+  print_into(path, sizeof path, "%s/%.*s.expect", CASES, (int)strlen(file) - 5, file);
   if (!file_read(path, DATA_FILE_BYTES, &wanted, &err))
     buf_clear(&wanted);
   if (strcmp(buf_c(&got), buf_c(&wanted)) != 0 && getenv("SEGUE_UPDATE")) {
@@ -216,7 +216,7 @@ static json_t *wide(unsigned count) {
   json_t *properties = json_object();
   for (unsigned i = 0; i < count; i++) {
     char name[16];
-    (void)snprintf(name, sizeof name, "p%u", i);
+    print_into(name, sizeof name, "p%u", i);
     json_object_set_new(properties, name, json_pack("{s:s}", "type", "string"));
   }
   return json_pack("{s:s, s:o, s:b}", "type", "object", "properties", properties,
@@ -227,7 +227,7 @@ static json_t *choice(unsigned count, unsigned characters) {
   json_t *values = json_array();
   for (unsigned i = 0; i < count; i++) {
     char text[256];
-    (void)snprintf(text, sizeof text, "%0*u", (int)characters, i);
+    print_into(text, sizeof text, "%0*u", (int)characters, i);
     json_array_append_new(values, json_string(text));
   }
   return json_pack("{s:s, s:{s:{s:o}}, s:[s]}", "type", "object", "properties", "a", "enum", values,
@@ -249,7 +249,7 @@ static void limits_are_checked_before_sending(void **state) {
   json_t *properties = json_object();
   for (unsigned i = 0; i < 4000; i++) {
     char name[64];
-    (void)snprintf(name, sizeof name, "%040u", i);
+    print_into(name, sizeof name, "%040u", i);
     json_object_set_new(properties, name, json_pack("{s:s}", "type", "string"));
   }
   limit("openai", json_pack("{s:s, s:o}", "type", "object", "properties", properties),
@@ -277,8 +277,8 @@ static json_t *doubling(unsigned count, bool shared) {
   json_t *definitions = json_object();
   for (unsigned i = 0; i <= count; i++) {
     char name[16], below[32];
-    (void)snprintf(name, sizeof name, "d%u", i);
-    (void)snprintf(below, sizeof below, "#/$defs/d%u", i - 1);
+    print_into(name, sizeof name, "d%u", i);
+    print_into(below, sizeof below, "#/$defs/d%u", i - 1);
     json_t *one = json_pack("{s:s}", "type", i == 0 ? "string" : "object");
     if (i > 0)
       json_object_set_new(one, "properties",
@@ -291,7 +291,7 @@ static json_t *doubling(unsigned count, bool shared) {
     json_object_set_new(definitions, name, one);
   }
   char top[32];
-  (void)snprintf(top, sizeof top, "#/$defs/d%u", count);
+  print_into(top, sizeof top, "#/$defs/d%u", count);
   return json_pack("{s:s, s:o}", "$ref", top, "$defs", definitions);
 }
 
@@ -332,6 +332,44 @@ static void deep_answers_are_refused(void **state) {
   assert_null(out);
   json_decref(answer);
   adapted_free(adapted);
+  json_decref(doc);
+}
+
+/* Nothing is lost unseen: a name that is given twice leaves a member that no answer may have. */
+static void names_given_twice_are_seen(void **state) {
+  (void)state;
+  json_t *doc = data_json("{'type':'object','properties':{'ages':{'type':'object',"
+                          "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
+                          "'integer'}},'required':['ages','any','id'],'additionalProperties':"
+                          "{'type':'integer'}}");
+  static const struct {
+    const char *answer, *name; /* the member that has U+0000 behind it; NULL: there is none */
+  } rows[] = {
+      {"{'ages':[{'key':'Ann','value':3},{'key':'Bo','value':4}],'any':'{}','id':1}", NULL},
+      {"{'ages':[{'key':'Ann','value':3},{'key':'Ann','value':4}],'any':'{}','id':1}", "Ann"},
+      {"{'ages':[{'key':'','value':3},{'key':'','value':3}],'any':'{}','id':1}", ""},
+      {"{'ages':[],'any':'[{\\'a\\':1,\\'a\\':1}]','id':1}", ""},
+      {"{'ages':[],'any':'{\\'a\\':1,\\'b\\':1}','id':1}", NULL},
+      {"{'ages':[],'any':'','id':1,'additional_properties':[{'key':'id','value':2}]}", "id"},
+      {"{'additional_properties':[{'key':'id','value':2}],'ages':[],'any':'','id':1}", "id"},
+  };
+  for (size_t d = 0; d < 2; d++) {
+    const struct adapt_dialect *dialect = adapt_dialect_find(d == 0 ? "openai" : "anthropic");
+    struct adapted *adapted = adapt(doc, dialect, NULL, NULL);
+    assert_non_null(adapted);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+      json_t *answer = data_json(rows[i].answer), *out = NULL;
+      assert_int_equal(adapt_reverse(adapted, answer, &out), ADAPT_OK);
+      char *text = json_dumps(out, JSON_COMPACT), wanted[16];
+      print_into(wanted, sizeof wanted, "\"%s\\u0000\":", rows[i].name ? rows[i].name : "");
+      if (rows[i].name ? strstr(text, wanted) == NULL : strstr(text, "u0000") != NULL)
+        fail_msg("%s, row %zu: %s", dialect->name, i, text);
+      free(text);
+      json_decref(out);
+      json_decref(answer);
+    }
+    adapted_free(adapted);
+  }
   json_decref(doc);
 }
 
@@ -377,6 +415,7 @@ int main(void) {
       cmocka_unit_test(limits_are_checked_before_sending),
       cmocka_unit_test(hostile_schemas_are_bounded),
       cmocka_unit_test(deep_answers_are_refused),
+      cmocka_unit_test(names_given_twice_are_seen),
       cmocka_unit_test(other_documents_come_along),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,15 +8,15 @@
 #include "support/log_ref.h"
 
 static struct drive drive;
-static struct book book;
+static struct verified_reader book;
 
-static void read_all(struct book *b, const char *path) {
+static void read_all(struct verified_reader *b, const char *path) {
   struct err err;
   json_t *record;
-  assert_true(book_open(b, log_ref(path), true, &err));
-  while ((record = book_next(b)) != NULL)
+  assert_true(verified_open(b, log_ref(path), true, &err));
+  while ((record = verified_next(b)) != NULL)
     json_decref(record);
-  while ((record = book_next_unproven(b)) != NULL)
+  while ((record = verified_next_unproven(b)) != NULL)
     json_decref(record);
 }
 
@@ -31,16 +31,17 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
-  book_close(&book);
+  verified_close(&book);
   drive_deinit(&drive);
   return 0;
 }
 
-static void explain_word(const struct book *b, const char *word, bool full, struct buf *out) {
+static void explain_word(const struct verified_reader *b, const char *word, bool full,
+                         struct buf *out) {
   const struct explain_opts opts = {.full = full, .columns = 100};
   struct explain_found found;
   struct err err = {0};
-  if (!explain_find(b, word, &found, &err) || !explain_turn(b, found.turn, &opts, out, &err))
+  if (!explain_find(b, word, false, &found, &err) || !explain_turn(b, found.turn, &opts, out, &err))
     fail_msg("%s: %s", word, err.text);
 }
 
@@ -57,7 +58,7 @@ static void expect_file(const char *name, const struct buf *text) {
   char path[512];
   struct buf expected = {0};
   struct err err;
-  (void)snprintf(path, sizeof path, "%s/tests/data/audit/%s", SEGUE_SOURCE_DIR, name);
+  print_into(path, sizeof path, "%s/tests/data/audit/%s", SEGUE_SOURCE_DIR, name);
   if (getenv("SEGUE_UPDATE") != NULL)
     folder_write(path, (struct str){text->p, text->n});
   if (!file_read(path, 1u << 20, &expected, &err))
@@ -91,28 +92,28 @@ static void every_prefix(void **state) {
   struct buf text = {0};
   char path[200];
   (void)state;
-  (void)snprintf(path, sizeof path, "%s/prefix.ndjson", drive.dir);
+  print_into(path, sizeof path, "%s/prefix.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
-    struct book b;
+    struct verified_reader b;
     if (drive.log.p[i] != '\n')
       continue;
     folder_write(path, (struct str){drive.log.p, i + 1});
     read_all(&b, path);
     for (size_t k = 0; k < b.place_count; k++)
-      if (b.places[k].kind == BOOK_TURN_START) {
+      if (b.places[k].kind == VERIFIED_TURN_START) {
         const struct explain_opts opts = {.full = true};
         struct err err;
         buf_clear(&text);
         assert_true(explain_turn(&b, b.places[k].turn, &opts, &text, &err));
         expect_harmless(&text);
       }
-    book_close(&b);
+    verified_close(&b);
   }
   buf_deinit(&text);
 }
 
 /* All turns of a log that may hold anything. */
-static void explain_all(const struct book *b, bool full, struct buf *text) {
+static void explain_all(const struct verified_reader *b, bool full, struct buf *text) {
   const struct explain_opts opts = {.full = full, .columns = 80};
   for (long turn = 1; turn <= 4; turn++) {
     struct err err;
@@ -131,13 +132,13 @@ static void holes(void **state) {
   size_t i;
   json_t *record;
   (void)state;
-  (void)snprintf(path, sizeof path, "%s/hole.ndjson", drive.dir);
+  print_into(path, sizeof path, "%s/hole.ndjson", drive.dir);
   for (size_t hole = 0; hole < json_array_size(drive.records); hole++)
     for (size_t k = 0; k <= ARRAY_LEN(keys); k++) {
       struct buf log = {0};
-      struct book b;
+      struct verified_reader b;
       char hash[SHA256_HEX];
-      memcpy(hash, line_first_hash, SHA256_HEX);
+      memcpy(hash, record_line_first_hash, SHA256_HEX);
       json_array_foreach(drive.records, i, record) {
         json_t *copy = json_copy(record);
         if (i == hole && k < ARRAY_LEN(keys) && json_object_get(copy, keys[k]) != NULL)
@@ -149,7 +150,7 @@ static void holes(void **state) {
       folder_write(path, (struct str){log.p, log.n});
       read_all(&b, path);
       explain_all(&b, false, &text);
-      book_close(&b);
+      verified_close(&b);
       buf_deinit(&log);
     }
   buf_deinit(&text);
@@ -164,13 +165,13 @@ static void numbers_of_any_size(void **state) {
   size_t i;
   json_t *record;
   (void)state;
-  (void)snprintf(path, sizeof path, "%s/numbers.ndjson", drive.dir);
+  print_into(path, sizeof path, "%s/numbers.ndjson", drive.dir);
   for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
     const char *key = keys[k / ARRAY_LEN(numbers)];
     struct buf log = {0};
-    struct book b;
+    struct verified_reader b;
     char hash[SHA256_HEX];
-    memcpy(hash, line_first_hash, SHA256_HEX);
+    memcpy(hash, record_line_first_hash, SHA256_HEX);
     json_array_foreach(drive.records, i, record) {
       json_t *copy = json_copy(record);
       if (json_is_integer(json_object_get(copy, key)))
@@ -181,7 +182,7 @@ static void numbers_of_any_size(void **state) {
     folder_write(path, (struct str){log.p, log.n});
     read_all(&b, path);
     explain_all(&b, true, &text);
-    book_close(&b);
+    verified_close(&b);
     buf_deinit(&log);
   }
   buf_deinit(&text);
@@ -200,6 +201,7 @@ static void finding(void **state) {
     const char *word, *why;
   } missing[] = {{"review#3", "ran 2 times"},
                  {"fix#2", "ran 1 time"},
+                 {"fix 1", "what ran: check, review, fix"},
                  {"nothing", "what ran: check, review, fix"},
                  {"", "what ran"},
                  {"review#", "what ran"},
@@ -209,13 +211,13 @@ static void finding(void **state) {
   struct err err;
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(found_cases); i++) {
-    assert_true(explain_find(&book, found_cases[i].word, &found, &err));
+    assert_true(explain_find(&book, found_cases[i].word, false, &found, &err));
     assert_int_equal(found.turn, found_cases[i].turn);
     assert_int_equal(found.run, found_cases[i].run);
     assert_int_equal(found.runs, found_cases[i].runs);
   }
   for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
-    assert_false(explain_find(&book, missing[i].word, &found, &err));
+    assert_false(explain_find(&book, missing[i].word, false, &found, &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
     if (strstr(err.text, missing[i].why) == NULL)
       fail_msg("%s: %s", missing[i].word, err.text);
@@ -225,7 +227,7 @@ static void finding(void **state) {
 /* Long texts: head and end are shown, the rest is counted; --full shows all. */
 static void long_texts(void **state) {
   struct drive d;
-  struct book b;
+  struct verified_reader b;
   struct buf answer = {0}, text = {0};
   (void)state;
   drive_init(&d);
@@ -248,7 +250,7 @@ static void long_texts(void **state) {
   explain_word(&b, "check", true, &text);
   assert_non_null(strstr(text.p, "| line 500\n"));
   assert_true(text.n > answer.n);
-  book_close(&b);
+  verified_close(&b);
   buf_deinit(&answer);
   buf_deinit(&text);
   drive_deinit(&d);

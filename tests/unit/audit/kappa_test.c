@@ -118,6 +118,27 @@ static void corners(void **state) {
   assert_true(kappa_of(&t).kappa < 1);
 }
 
+/* A rater who never varies makes kappa 0 by arithmetic: it is not known, however many turns. */
+static void one_never_varies(void **state) {
+  (void)state;
+  struct kappa_table t = {0}, back = {0};
+  struct kappa_stratum stratum = {.weight = 7.0 / 3};
+  for (int i = 0; i < 60; i++) {
+    kappa_add(&t, 1, i < 58 ? 1 : 2, 7.0 / 3);
+    kappa_add(&back, i < 58 ? 1 : 2, 1, 1);
+    kappa_stratum_add(&stratum, 1, i < 58 ? 1 : 2);
+  }
+  assert_false(kappa_of(&t).known);
+  assert_false(kappa_of(&back).known);
+  assert_false(kappa_of_strata(&t, &stratum, 1).known);
+  near_to(kappa_of(&back).agreement, 58.0 / 60, 1e-12);
+  kappa_add(&t, 2, 1, 7.0 / 3);
+  assert_true(kappa_of(&t).known);
+  struct kappa_table once = {0};
+  kappa_add(&once, 1, 2, 1);
+  assert_false(kappa_of(&once).known);
+}
+
 /* A weight of three is three turns for the share, and one for how sure it is. */
 static void weights(void **state) {
   (void)state;
@@ -264,6 +285,7 @@ int main(void) {
                                      cmocka_unit_test(samples_of_a_known_truth),
                                      cmocka_unit_test(newcombe_shares),
                                      cmocka_unit_test(corners),
+                                     cmocka_unit_test(one_never_varies),
                                      cmocka_unit_test(weights)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,14 +38,14 @@ static void long_texts_are_cut(void **state) {
   (void)state;
   memset(text, 'x', sizeof text);
   text[sizeof text - 1] = '\0';
-  (void)err_set(&err, ERR_INVALID, "%s", text);
+  err_set(&err, ERR_INVALID, "%s", text);
   assert_int_equal(strlen(err.text), sizeof err.text - 1);
   for (int i = 0; i < 5; i++)
-    (void)err_wrap(&err, "%s", text);
+    err_wrap(&err, "%s", text);
   assert_int_equal(strlen(err.text), sizeof err.text - 1);
-  (void)err_set_at(&err, ERR_FILE, text, 1, 1, "%s", text);
+  err_set_at(&err, ERR_FILE, text, 1, 1, "%s", text);
   assert_int_equal(strlen(err.file), sizeof err.file - 1);
-  (void)err_set_errno(&err, EIO, "%s", text);
+  err_set_errno(&err, EIO, "%s", text);
   assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
@@ -89,7 +89,7 @@ static void a_list_has_an_end(void **state) {
   struct err err;
   (void)state;
   for (unsigned i = 0; i < LIMIT_FILE_ERROR_COUNT + 7; i++) {
-    (void)err_set(&err, ERR_FILE, "%u", i);
+    err_set(&err, ERR_FILE, "%u", i);
     err_list_add(&list, &err);
   }
   assert_int_equal(list.count, LIMIT_FILE_ERROR_COUNT);

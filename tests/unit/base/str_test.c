@@ -21,6 +21,9 @@ static void views(void **state) {
   assert_true(str_starts(STR("when(x)"), "when("));
   assert_false(str_starts(STR("whe"), "when("));
   assert_true(str_starts(STR("x"), ""));
+  assert_true(str_among(STR("b"), "a b cd") && str_among(STR("cd"), "a b cd"));
+  assert_false(str_among(STR("c"), "a b cd") || str_among(STR("a b"), "a b cd"));
+  assert_false(str_among(STR(""), "a b") || str_among(STR("a"), ""));
   assert_true(str_ends(STR("a.yaml"), ".yaml"));
   assert_true(str_ends(STR(""), ""));
   assert_false(str_ends(STR("yaml"), ".yaml"));

@@ -216,8 +216,8 @@ static void max_movements_is_checked_before_a_movement(void **state) {
     struct play p;
     char workflow[512];
     const char *at = strstr(tag_only, "%s");
-    (void)snprintf(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only,
-                   cases[i].max, at + 2);
+    print_into(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only, cases[i].max,
+               at + 2);
     play_init(&p, cases[i].script, workflow, NULL, cases[i].script);
     play_start(&p);
     play_run(&p);
@@ -274,8 +274,9 @@ static void errors_are_retried_by_class(void **state) {
     const struct retry_case *c = &retry_cases[i];
     struct play p;
     char script[512];
-    (void)snprintf(script, sizeof script, "{'a':%s}", c->replies);
-    play_init(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"), NULL, script);
+    print_into(script, sizeof script, "{'a':%s}", c->replies);
+    play_init(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"),
+              "{'default_provider':'sim','wait_for_outage':false}", script);
     play_start(&p);
     play_run(&p);
     if (c->class)
@@ -338,11 +339,11 @@ static void another_provider_takes_over(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
     struct play p;
     char script[512], workflow[512];
-    (void)snprintf(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
-    (void)snprintf(workflow, sizeof workflow,
-                   "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
-                   "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
-                   fallback_cases[i].providers);
+    print_into(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
+    print_into(workflow, sizeof workflow,
+               "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
+               "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+               fallback_cases[i].providers);
     play_init(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
     play_start(&p);
     play_run(&p);
@@ -445,7 +446,7 @@ static void a_conversation_goes_on(void **state) {
   struct play p;
   char workflow[512];
   (void)state;
-  (void)snprintf(workflow, sizeof workflow, sessions_workflow, "");
+  print_into(workflow, sizeof workflow, sessions_workflow, "");
   play_init(&p, "continue", workflow, NULL,
             "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
             "{'text':'[A:1]','session':'s2'},'[A:2]']}");
@@ -461,7 +462,7 @@ static void a_conversation_goes_on(void **state) {
   assert_int_equal(play_count(&p, "call_start"), 4);
   play_deinit(&p);
 
-  (void)snprintf(workflow, sizeof workflow, sessions_workflow, "'session':'refresh',");
+  print_into(workflow, sizeof workflow, sessions_workflow, "'session':'refresh',");
   play_init(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
   play_start(&p);
   play_run(&p);
@@ -585,7 +586,8 @@ static void waits_grow_and_a_named_one_is_kept(void **state) {
   struct play p;
   int64_t waited = 0;
   (void)state;
-  play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+  play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"),
+            "{'default_provider':'sim','wait_for_outage':false}",
             "{'a':[" FAIL("network") "," FAIL(
                 "network") ","
                            "{'error':'rate_limit','message':'no','retry_after_ms':7000},'ok']}");
@@ -605,6 +607,326 @@ static void waits_grow_and_a_named_one_is_kept(void **state) {
   assert_true(p.now_ms - start >= waited);
   expect_end(&p, END_COMPLETE);
   play_deinit(&p);
+}
+
+/* --- outages: a provider that is away is waited for by time --- */
+
+/* For how long, from the first call that meets it, whom. */
+struct outage {
+  const char *provider, *class;
+  int64_t from_ms, ms, retry_after_ms;
+  const char *key; /* it begins with the first call of that purpose or movement; NULL: any */
+};
+
+static void outage_reply(struct play *p, const struct call_request *request,
+                         struct call_result *out) {
+  struct outage *o = p->ctx;
+  bool meets = o->key == NULL || str_eq_c(request->movement, o->key) ||
+               (request->purpose == PURPOSE_JUDGE && strcmp(o->key, "judge") == 0);
+  if (meets && o->from_ms == 0)
+    o->from_ms = p->now_ms;
+  out->duration_ms = 1;
+  if (meets && p->now_ms - o->from_ms < o->ms && str_eq_c(request->provider, o->provider)) {
+    (void)error_class_from_name(str_from(o->class), &out->class);
+    print_into(out->message, sizeof out->message, "away");
+    out->retry_after_ms = o->retry_after_ms;
+    return;
+  }
+  buf_puts(&out->text.bytes, request->purpose == PURPOSE_EXECUTE ? "worked, I think\n[A:1]" : "x");
+  if (request->schema != NULL && request->purpose == PURPOSE_JUDGE)
+    out->structured = json_pack("{si ss}", "step", 1, "reason", "so");
+}
+
+static bool has_answered(void *ctx, struct str provider) {
+  (void)ctx;
+  return str_eq_c(provider, "sim");
+}
+
+static void outage_play(struct play *p, const char *title, const char *workflow, const char *config,
+                        struct outage *o, bool known) {
+  play_init(p, title, workflow, config, NULL);
+  p->reply = outage_reply;
+  p->ctx = o;
+  if (known)
+    p->env.has_answered = has_answered;
+}
+
+/* Time of the k-th record of a type. */
+static int64_t time_of(const struct play *p, const char *type, int k) {
+  int64_t ms = 0;
+  assert_true(record_time_parse(data_get(play_find(p, type, k), "ts").p, &ms));
+  return ms;
+}
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND };
+#define MOST(time) "{'default_provider':'sim','wait_for_outage':'" time "'}"
+
+static const struct {
+  const char *title, *class, *config;
+  bool known;
+  int64_t away_ms, retry_after_ms;
+  int64_t waits_ms; /* until it stops; 0: it completes */
+} outage_cases[] = {
+    {"40 s, never answered", "overloaded", NULL, false, 40 * SECOND, 0, 0},
+    {"59 s, never answered", "network", NULL, false, 59 * SECOND, 0, 0},
+    {"for ever, never answered", "network", NULL, false, 600 * MINUTE, 0, MINUTE},
+    {"14 min", "overloaded", NULL, true, 14 * MINUTE, 0, 0},
+    {"59 min", "rate_limit", NULL, true, 59 * MINUTE, 0, 0},
+    {"for ever", "rate_limit", NULL, true, 600 * MINUTE, 0, 60 * MINUTE},
+    {"a time named, again and again", "rate_limit", NULL, true, 600 * MINUTE, 1000, 60 * MINUTE},
+    {"a time named, for a while", "overloaded", NULL, true, 10 * MINUTE, 90 * SECOND, 0},
+    {"a bound of the user's", "network", MOST("20m"), true, 600 * MINUTE, 0, 20 * MINUTE},
+    {"a short one", "network", MOST("7s"), false, 600 * MINUTE, 0, 7 * SECOND},
+    {"a long one, never answered", "network", MOST("6h"), false, 600 * MINUTE, 0, MINUTE},
+    {"a long one", "network", MOST("6h"), true, 600 * MINUTE, 0, 360 * MINUTE},
+};
+
+static void an_outage_is_waited_for_by_time(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(outage_cases); i++) {
+    struct play p;
+    struct outage o = {
+        "sim", outage_cases[i].class, 0, outage_cases[i].away_ms, outage_cases[i].retry_after_ms,
+        NULL};
+    outage_play(&p, outage_cases[i].title, ONE("{'condition':'done','next':'COMPLETE'}"),
+                outage_cases[i].config, &o, outage_cases[i].known);
+    play_start(&p);
+    play_run(&p);
+    int tries = play_count(&p, "call_end");
+    if (outage_cases[i].waits_ms == 0) {
+      expect_end(&p, END_COMPLETE);
+      assert_true(p.now_ms - o.from_ms < outage_cases[i].away_ms + 2 * MINUTE);
+    } else {
+      expect_stop(&p, "provider_error", outage_cases[i].class);
+      int64_t waited = time_of(&p, "call_end", -1) - o.from_ms, named = 3 * o.retry_after_ms;
+      if (waited < outage_cases[i].waits_ms || waited > outage_cases[i].waits_ms + named + SECOND)
+        fail_msg("%s: it was waited for %ld ms", p.title, (long)waited);
+    }
+    if (tries < 3 || tries > 10 + outage_cases[i].away_ms / MINUTE)
+      fail_msg("%s: %d attempts", p.title, tries);
+    play_deinit(&p);
+  }
+}
+
+static void pauses_of_an_outage_grow(void **state) {
+  struct play p;
+  struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
+  (void)state;
+  outage_play(&p, "pauses", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+  play_start(&p);
+  play_run(&p);
+  int64_t began = time_of(&p, "call_end", 0), base = LIMIT_OUTAGE_PAUSE_MS, at = 0;
+  int last = play_count(&p, "call_end") - 1;
+  for (int i = 0; i < last; i++) {
+    const json_t *end = play_find(&p, "call_end", i), *outage = json_object_get(end, "outage");
+    json_int_t pause = json_integer_value(json_object_get(end, "retry_in_ms"));
+    assert_true(pause <= base && (pause >= base / 2 || i == last - 1));
+    assert_true(str_eq_c(data_get(outage, "provider"), "sim"));
+    assert_int_equal(json_integer_value(json_object_get(outage, "tries")), i + 1);
+    assert_true(record_time_parse(data_get(outage, "since").p, &at));
+    assert_int_equal(at, began);
+    assert_true(record_time_parse(data_get(outage, "until").p, &at));
+    assert_int_equal(at, began + 60 * MINUTE);
+    base = base * 2 < LIMIT_OUTAGE_MAX_MS ? base * 2 : LIMIT_OUTAGE_MAX_MS;
+  }
+  assert_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
+  play_deinit(&p);
+}
+
+/* A provider that answered in this session is waited for longer than a minute. An attempt that
+ * failed in an outage is none of the call's: a silent answer after it is asked for once more. */
+static void an_answer_in_the_log_makes_a_provider_known(void **state) {
+  struct play p;
+  struct outage o = {"sim", "overloaded", 0, 30 * MINUTE, 0, "review"};
+  (void)state;
+  outage_play(&p, "known", two_movements, NULL, &o, false);
+  play_start(&p);
+  play_run(&p);
+  assert_true(p.core.status == SESSION_ENDED);
+  assert_true(play_count(&p, "call_end") > 15);
+  play_deinit(&p);
+  play_init(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+            "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
+                "network") ",'','ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+static void another_provider_takes_over_an_outage_at_once(void **state) {
+  static const char flow[] = "{'name':'w','provider':'sim','fallback':['other'],'movements':[{"
+                             "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}";
+  struct play p;
+  struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
+  (void)state;
+  outage_play(&p, "takes over", flow, NULL, &o, true);
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  expect_providers(&p, "sim sim sim sim other");
+  assert_true(p.now_ms - o.from_ms < 5 * SECOND);
+  play_deinit(&p);
+  play_init(
+      &p, "the last one is waited for", flow, NULL,
+      "{'a':[" FAIL("auth") "," FAIL("network") "," FAIL("network") "," FAIL("network") ",'ok']}");
+  play_start(&p);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  expect_providers(&p, "sim other other other other");
+  assert_int_equal(p.core.turn_count, 1);
+  assert_true(p.now_ms - time_of(&p, "call_end", 0) > 3 * LIMIT_OUTAGE_PAUSE_MS);
+  play_deinit(&p);
+}
+
+/* While a judge is away no other stage is tried, and the agent's own tag decides nothing; once it
+ * was waited for in vain, the stages behind it do not wait again. */
+static void a_judges_stage_waits_as_well(void **state) {
+  static const char flow[] =
+      "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'provider':'other'},"
+      "'rules':[{'condition':'done','next':'COMPLETE'},{'condition':'not','next':'ABORT'}]}]}";
+  (void)state;
+  for (int longer = 0; longer < 2; longer++) {
+    struct play p;
+    struct outage o = {"other", "overloaded", 0, longer ? 600 * MINUTE : 50 * SECOND, 0, "judge"};
+    outage_play(&p, longer ? "in vain" : "in time", flow, NULL, &o, true);
+    play_start(&p);
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    const json_t *judgment = play_find(&p, "judgment", 0);
+    if (!longer) {
+      assert_true(str_eq_c(data_get(judgment, "method"), "structured_output"));
+      assert_int_equal(play_count(&p, "stage"), 1);
+    } else {
+      assert_true(str_eq_c(data_get(judgment, "method"), "phase1_tag"));
+      assert_true(time_of(&p, "stage", 1) - o.from_ms >= MINUTE);
+      assert_true(p.now_ms - time_of(&p, "stage", 1) < 30 * SECOND);
+    }
+    play_deinit(&p);
+  }
+}
+
+/* Runs until an outage has had so many attempts. */
+static void run_into_outage(struct play *p, int tries) {
+  play_start(p);
+  while (play_count(p, "call_end") < tries) {
+    play_decide_next(p);
+    play_commit(p);
+  }
+}
+
+/* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
+ * where it was, for as long as was left of it. */
+static void an_outage_goes_on_where_it_was(void **state) {
+  static const struct {
+    const char *title;
+    int64_t jump_ms;
+    bool crash;
+  } jumps[] = {{"a crash", SECOND, true},
+               {"a night without power", 8 * 60 * MINUTE, true},
+               {"asleep", 8 * 60 * MINUTE, false},
+               {"the clock set back", -24 * 60 * MINUTE, false},
+               {"set back, and a crash", -24 * 60 * MINUTE, true}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
+    struct play p;
+    struct outage o = {"sim", "network", 0, (int64_t)1 << 50, 0, NULL};
+    outage_play(&p, jumps[i].title, ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+    run_into_outage(&p, 12);
+    int64_t before = time_of(&p, "call_end", 11) - time_of(&p, "call_end", 0);
+    assert_true(before > 5 * MINUTE && before < 60 * MINUTE);
+    o.from_ms += jumps[i].jump_ms < 0 ? jumps[i].jump_ms : 0; /* away all the same */
+    p.now_ms += jumps[i].jump_ms;
+    if (jumps[i].crash) {
+      play_crash(&p, 0);
+      play_send(&p, EVENT_RESUME, "crash", NULL);
+    } else {
+      p.pending[0].due_ms += jumps[i].jump_ms; /* a timer has a clock of its own */
+    }
+    int64_t from = p.now_ms;
+    play_run(&p);
+    expect_stop(&p, "provider_error", "network");
+    int64_t after = time_of(&p, "call_end", -1) - from;
+    if (before + after < 57 * MINUTE || before + after > 63 * MINUTE)
+      fail_msg("%s: %ld ms before, %ld after", p.title, (long)before, (long)after);
+    play_deinit(&p);
+  }
+}
+
+/* An attempt that a crash interrupted is not charged with the time in which nothing ran. */
+static void a_crash_during_an_attempt_of_an_outage(void **state) {
+  struct play p;
+  struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
+  (void)state;
+  outage_play(&p, "in an attempt", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+  play_start(&p);
+  while (play_count(&p, "call_start") < 6) {
+    play_decide_next(&p);
+    play_commit(&p);
+  }
+  p.now_ms += 8 * 60 * MINUTE;
+  play_crash(&p, 0);
+  play_send(&p, EVENT_RESUME, "crash", NULL);
+  play_decide_next(&p);
+  play_commit(&p);
+  assert_non_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
+  assert_non_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
+  o.ms = 0;
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+}
+
+/* Stopped by a person while it waits, it is cancelled or goes on; after a wait in vain, a resume
+ * waits anew. */
+static void an_outage_can_be_left(void **state) {
+  (void)state;
+  for (int cancels = 0; cancels < 2; cancels++) {
+    struct play p;
+    struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
+    outage_play(&p, "left", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+    run_into_outage(&p, 3);
+    p.pending_count = 0; /* the host closes its timers */
+    play_send(&p, cancels ? EVENT_CANCEL : EVENT_STOP, cancels ? NULL : "interrupted", NULL);
+    if (cancels) {
+      expect_end(&p, END_CANCELLED);
+    } else {
+      expect_stop(&p, "interrupted", "");
+      play_send(&p, EVENT_RESUME, "user", NULL);
+      play_run(&p);
+      expect_stop(&p, "provider_error", "network");
+      int64_t began = p.now_ms;
+      play_send(&p, EVENT_RESUME, "user", NULL);
+      play_run(&p);
+      expect_stop(&p, "provider_error", "network");
+      assert_true(p.now_ms - began >= 60 * MINUTE && p.now_ms - began < 61 * MINUTE);
+    }
+    play_deinit(&p);
+  }
+}
+
+/* Children wait each for themselves and together: a group does not add its children's hours up. */
+static void children_wait_for_one_outage(void **state) {
+  static const char flow[] =
+      "{'name':'w','provider':'sim','movements':[{'name':'g','concurrency':2,'parallel':["
+      "{'name':'a','rules':[{'condition':'done'}]},{'name':'b','rules':[{'condition':'done'}]},"
+      "{'name':'c','rules':[{'condition':'done'}]},{'name':'d','rules':[{'condition':'done'}]}],"
+      "'rules':[{'condition':'all(done)','next':'COMPLETE'},{'condition':'any(error)','next':"
+      "'ABORT'}]}]}";
+  (void)state;
+  for (int longer = 0; longer < 2; longer++) {
+    struct play p;
+    struct outage o = {"sim", "network", 0, longer ? 600 * MINUTE : 20 * MINUTE, 0, NULL};
+    outage_play(&p, longer ? "in vain" : "in time", flow, NULL, &o, true);
+    play_start(&p);
+    play_run(&p);
+    int64_t waited = p.now_ms - o.from_ms;
+    if (!longer)
+      expect_end(&p, END_COMPLETE);
+    else if (p.core.status == SESSION_RUNNING || waited < 60 * MINUTE || waited > 62 * MINUTE)
+      fail_msg("%s: %ld ms", p.title, (long)waited);
+    play_deinit(&p);
+  }
 }
 
 static void a_judge_that_fails_is_retried_within_its_stage(void **state) {
@@ -683,7 +1005,15 @@ static void files_of_attempts_add_up(void **state) {
     bool holds;
   } cases[] = {
       {"once a file", "[" ATTEMPT("{'path':'x'}") ",{'text':'ok','files':[" TWO "]}]",
-       "changed == 4 && contains(files.path, \\\"y\\\")", true},
+       "changed == 4", true},
+      {"not all are named", "[" ATTEMPT("{'path':'x'}") ",{'text':'ok','files':[" TWO "]}]",
+       "contains(files.path, \\\"y\\\")", false},
+      {"all are named", "[{'text':'ok','files':[" TWO "]}]", "contains(files.path, \\\"y\\\")",
+       true},
+      {"not all are known, but that is not asked",
+       "[{'text':'ok','files':[" TWO "],'files_unknown':'a folder'}]", "changed > 0", true},
+      {"not all are known", "[{'text':'ok','files':[" TWO "],'files_unknown':'a folder'}]",
+       "files.length == 2", false},
       {"first nothing",
        "[{'error':'network','message':'no','files':[]},{'text':'ok','files':[" TWO "]}]",
        "changed == 2", true},
@@ -698,11 +1028,11 @@ static void files_of_attempts_add_up(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char workflow[400], script[500];
     struct play p;
-    (void)snprintf(workflow, sizeof workflow,
-                   "{'name':'w','provider':'sim','movements':[{'name':'a','rules':["
-                   "{'condition':'when(%s)','next':'COMPLETE'}]}]}",
-                   cases[i].rule);
-    (void)snprintf(script, sizeof script, "{'a':%s}", cases[i].replies);
+    print_into(workflow, sizeof workflow,
+               "{'name':'w','provider':'sim','movements':[{'name':'a','rules':["
+               "{'condition':'when(%s)','next':'COMPLETE'}]}]}",
+               cases[i].rule);
+    print_into(script, sizeof script, "{'a':%s}", cases[i].replies);
     play_init(&p, cases[i].title, workflow, NULL, script);
     play_start(&p);
     play_run(&p);
@@ -881,22 +1211,27 @@ static void an_answer_that_comes_late_is_dropped(void **state) {
 
 /* A clock that was set back must not make a session wait for years. */
 static void a_wait_is_bounded_after_a_jump_of_the_clock(void **state) {
-  struct play p;
   (void)state;
-  play_init(&p, "clock", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-            "{'a':[" FAIL("network") ",'ok']}");
-  play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
-  play_crash(&p, 0);
-  p.now_ms -= 2 * LIMIT_RESET_WAIT_MS;
-  int64_t now = p.now_ms;
-  play_send(&p, EVENT_RESUME, "restart", NULL);
-  assert_int_equal(p.pending_count, 1);
-  assert_int_equal(p.pending[0].due_ms, now + LIMIT_RESET_WAIT_MS);
-  play_run(&p);
-  expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
+  for (int outage = 0; outage < 2; outage++) {
+    struct play p;
+    static const char *const scripts[] = {
+        "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9},'ok']}",
+        "{'a':[" FAIL("network") ",'ok']}"};
+    play_init(&p, "clock", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, scripts[outage]);
+    play_start(&p);
+    play_decide_next(&p);
+    play_commit(&p);
+    play_crash(&p, 0);
+    p.now_ms -= 2 * LIMIT_RESET_WAIT_MS;
+    int64_t now = p.now_ms;
+    play_send(&p, EVENT_RESUME, "restart", NULL);
+    assert_int_equal(p.pending_count, 1);
+    assert_int_equal(p.pending[0].due_ms,
+                     now + (outage ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS));
+    play_run(&p);
+    expect_end(&p, END_COMPLETE);
+    play_deinit(&p);
+  }
 }
 
 static void a_drain_does_not_wait_for_a_retry(void **state) {
@@ -946,11 +1281,11 @@ static void a_prompt_suits_whoever_takes_over(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     char workflow[512];
-    (void)snprintf(workflow, sizeof workflow,
-                   "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
-                   "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
-                   "{'condition':'not done','next':'ABORT'}]}]}",
-                   cases[i].fallback);
+    print_into(workflow, sizeof workflow,
+               "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
+               "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
+               "{'condition':'not done','next':'ABORT'}]}]}",
+               cases[i].fallback);
     play_init(&p, "by tool", workflow, NULL,
               "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
     play_start(&p);
@@ -1163,13 +1498,13 @@ static void expect_effort(const char *model, const char *judge, const char *expe
   struct turn *turn;
   struct call_request r;
   char workflow[400];
-  (void)snprintf(workflow, sizeof workflow,
-                 "{'name':'w','judge':%s,'movements':[{'name':'a','rules':["
-                 "{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
-                 judge);
+  print_into(workflow, sizeof workflow,
+             "{'name':'w','judge':%s,'movements':[{'name':'a','rules':["
+             "{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
+             judge);
   char config[200];
-  (void)snprintf(config, sizeof config,
-                 "{'default_provider':'sim','provider_models':{'tooled':'%s'}}", model);
+  print_into(config, sizeof config, "{'default_provider':'sim','provider_models':{'tooled':'%s'}}",
+             model);
   play_init(&p, "effort", workflow, config,
             "{'a':'t','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
   play_start(&p);
@@ -1351,6 +1686,15 @@ int main(void) {
       cmocka_unit_test(a_limit_of_hours_can_stop),
       cmocka_unit_test(the_hosts_answers_are_records),
       cmocka_unit_test(waits_grow_and_a_named_one_is_kept),
+      cmocka_unit_test(an_outage_is_waited_for_by_time),
+      cmocka_unit_test(pauses_of_an_outage_grow),
+      cmocka_unit_test(an_answer_in_the_log_makes_a_provider_known),
+      cmocka_unit_test(another_provider_takes_over_an_outage_at_once),
+      cmocka_unit_test(a_judges_stage_waits_as_well),
+      cmocka_unit_test(an_outage_goes_on_where_it_was),
+      cmocka_unit_test(a_crash_during_an_attempt_of_an_outage),
+      cmocka_unit_test(an_outage_can_be_left),
+      cmocka_unit_test(children_wait_for_one_outage),
       cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
       cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),

@@ -188,7 +188,7 @@ static void crashes_lose_and_repeat_no_item(void **state) {
     struct buf script = {0};
     struct play p;
     char title[32], *workflow = NULL;
-    (void)snprintf(title, sizeof title, "items %u", round);
+    print_into(title, sizeof title, "items %u", round);
     assert_true(asprintf(&workflow,
                          ITEMS("[1,2,3,4,5,6,7]", "'concurrency':%u,%s",
                                "{'condition':'when(votes.error == 0 && votes.none == 0)',"

@@ -104,9 +104,9 @@ static void aggregates_choose_the_first_that_holds(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     char script[300];
-    (void)snprintf(script, sizeof script,
-                   "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", cases[i].a,
-                   cases[i].b, cases[i].c);
+    print_into(script, sizeof script,
+               "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", cases[i].a,
+               cases[i].b, cases[i].c);
     play_group(&p, cases[i].title, cases[i].rules, "", script);
     run_group(&p);
     const json_t *judgment = group_judgment(&p);
@@ -597,9 +597,9 @@ static void random_groups_come_to_an_end(void **state) {
     struct buf script = {0};
     struct play p;
     char title[32], concurrency[40];
-    (void)snprintf(title, sizeof title, "round %u", round);
-    (void)snprintf(concurrency, sizeof concurrency, "'concurrency':%u,%s", 1 + dice(&seed, 3),
-                   round % 3 == 0 ? "'stop_on':'error'," : "");
+    print_into(title, sizeof title, "round %u", round);
+    print_into(concurrency, sizeof concurrency, "'concurrency':%u,%s", 1 + dice(&seed, 3),
+               round % 3 == 0 ? "'stop_on':'error'," : "");
     buf_putc(&script, '{');
     put_random_reply(&script, "a", 'A', &seed);
     put_random_reply(&script, "b", 'B', &seed);

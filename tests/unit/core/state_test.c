@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "core/monitor.h"
 #include "core/outputs.h"
-#include "core/ref.h"
+#include "core/value_ref.h"
 #include "support/data.h"
 
 #include <stdlib.h>

@@ -115,13 +115,13 @@ static void inheritance(void **state) {
   workflow_unref(same);
 }
 
-struct refusal {
+struct rejected_parameter {
   const char *doc, *error;
 };
 
 #define M(more) "{\"name\":\"w\",\"movements\":[{\"name\":\"a\"," more "}]}"
 
-static const struct refusal refusals[] = {
+static const struct rejected_parameter refusals[] = {
     {"null", "must be an object"},
     {"[]", "must be an object"},
     {"{}", "name: is missing"},

@@ -134,13 +134,13 @@ static void values_are_as_the_grammar_says(void **state) {
   }
 }
 
-struct refusal {
+struct rejected_parameter {
   const char *text;
   size_t offset;
   const char *error;
 };
 
-static const struct refusal refusals[] = {
+static const struct rejected_parameter refusals[] = {
     {"", 0, "the expression is empty"},
     {"  ", 0, "the expression is empty"},
     {"exit = 0", 5, "write =="},
@@ -191,7 +191,7 @@ static const struct refusal refusals[] = {
 static void refusals_name_the_place(void **state) {
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
-    const struct refusal *c = &refusals[i];
+    const struct rejected_parameter *c = &refusals[i];
     struct arena arena = {0};
     struct expr_error err;
     const struct expr *e = parse_when(&arena, c->text, &err);

@@ -96,6 +96,12 @@ static void an_item_is_told_with_its_last_byte(void **state) {
   }
   assert_int_equal(next, ARRAY_LEN(ends));
   item_stream_deinit(&s);
+  item_stream_init(&s, ITEM_MAX);
+  buf_clear(&out);
+  item_stream_feed(&s, "[1, true, 19", 12, on_item, &out);
+  item_stream_end(&s, on_item, &out); /* it may have been 1999 */
+  assert_string_equal(buf_c(&out), "1\ntrue\n");
+  item_stream_deinit(&s);
   buf_deinit(&out);
 }
 

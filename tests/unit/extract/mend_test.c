@@ -244,6 +244,8 @@ static void put_damaged(struct buf *out, const char *t, enum damage how) {
   }
   while (how == NO_CLOSERS && out->n > 1 && strchr("}] ", out->p[out->n - 1]) && pick(4))
     out->p[--out->n] = '\0';
+  if (how == NO_CLOSERS)
+    buf_putc(out, '\n'); /* else a number is left out, of which more may be missing */
 }
 
 /* Damage that leaves no doubt: the value itself comes out. */

@@ -80,12 +80,12 @@ static void values_follow_the_core_schema(void **state) {
   }
 }
 
-struct refusal {
+struct rejected_parameter {
   const char *yaml;
   const char *errors; /* the start of the messages, each in its line */
 };
 
-static const struct refusal refusals[] = {
+static const struct rejected_parameter refusals[] = {
     {"", "1:1: the file is empty: write at least one key and its value"},
     {" \n\n", "1:1: the file is empty: write at least one key and its value"},
     {"# nothing\n", "1:1: the file is empty: write at least one key and its value"},
@@ -261,7 +261,7 @@ static void many_keys_are_told_apart(void **state) {
   static const int lines[][2] = {{101, 3}, {103, 99}, {104, 102}}; /* where, first in */
   for (size_t i = 0; i < 3; i++) {
     char first[40];
-    (void)snprintf(first, sizeof first, "(first in line %d)", lines[i][1]);
+    print_into(first, sizeof first, "(first in line %d)", lines[i][1]);
     assert_int_equal(errors.items[i].line, lines[i][0]);
     assert_non_null(strstr(errors.items[i].text, first));
   }

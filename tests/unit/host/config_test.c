@@ -200,7 +200,7 @@ static void overrides_that_replace_nothing(void **state) {
   err_list_deinit(&warnings);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char name[128];
-    (void)snprintf(name, sizeof name, "segue/prompts/%s", cases[i].file);
+    print_into(name, sizeof name, "segue/prompts/%s", cases[i].file);
     put(name, "x", 1);
     struct err_list found = {0};
     overrides_check(&found);
@@ -212,7 +212,7 @@ static void overrides_that_replace_nothing(void **state) {
       fail_msg("%s: %zu: %s", cases[i].file, found.count, found.items[found.count - 1].text);
     err_list_deinit(&found);
     char path[800];
-    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    print_into(path, sizeof path, "%s/%s", dir, name);
     assert_int_equal(unlink(path), 0);
   }
 }

@@ -145,7 +145,7 @@ static int warm_up(void **state) {
 static struct workflow *make_workflow(const struct fixture *f) {
   char text[2048];
   struct err err;
-  (void)snprintf(text, sizeof text, WORKFLOW, f->dir);
+  print_into(text, sizeof text, WORKFLOW, f->dir);
   json_t *doc = json_loads(text, 0, NULL);
   assert_non_null(doc);
   struct workflow *wf = workflow_build(doc, &err);
@@ -160,7 +160,7 @@ static void use_scenario(struct fixture *f, int delay_ms) {
   struct err err;
   if (f->scenario.replies)
     scenario_deinit(&f->scenario);
-  (void)snprintf(text, sizeof text, SCENARIO, delay_ms);
+  print_into(text, sizeof text, SCENARIO, delay_ms);
   if (!scenario_parse(&f->scenario, "scenario.yaml", str_from(text), &err))
     fail_msg("%s", err.text);
 }
@@ -190,7 +190,7 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
   const char *type = record->type_name.p;
   seen->records++;
   assert_int_equal(record->seq, seen->records);
-  (void)snprintf(seen->last, sizeof seen->last, "%s", type);
+  print_into(seen->last, sizeof seen->last, "%s", type);
   seen->judgments += strcmp(type, "judgment") == 0;
   if (strcmp(type, "admission") == 0) {
     const char *answer = record_text_c(record, MEMBER_ANSWER);
@@ -225,7 +225,7 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
 static void on_trouble(void *ctx, const char *message) {
   struct seen *seen = ctx;
   seen->troubles++;
-  (void)snprintf(seen->trouble, sizeof seen->trouble, "%s", message);
+  print_into(seen->trouble, sizeof seen->trouble, "%s", message);
 }
 
 static void on_finished(void *ctx, struct session *s) {
@@ -331,7 +331,7 @@ static void a_session_that_waits_can_leave(void **state) {
   assert_int_equal(stopped.admitted + cancelled.admitted, 0);
   char path[STORE_PATH_BYTES];
   struct err err;
-  (void)snprintf(path, sizeof path, "%s", session_log_name(stopped.session));
+  print_into(path, sizeof path, "%s", session_log_name(stopped.session));
   session_free(first.session);
   session_free(stopped.session);
   session_free(cancelled.session);
@@ -421,7 +421,7 @@ static void a_stop_can_be_resumed(void **state) {
     assert_int_equal(session_core(seen.session)->status, SESSION_STOPPED);
     assert_true(str_eq_c(buf_view(&session_core(seen.session)->stop_reason), "interrupted"));
     assert_null(session_broken(seen.session));
-    (void)snprintf(path, sizeof path, "%s", session_log_name(seen.session));
+    print_into(path, sizeof path, "%s", session_log_name(seen.session));
 
     struct seen second = {0}; /* it is owned until it is freed */
     assert_false(resume(f, &second, path, &err));
@@ -463,7 +463,7 @@ static void a_watcher_may_stop_what_it_watches(void **state) {
     if (seen.cancel && strcmp(types[i / 2], "session_end") != 0 && core->outcome != END_COMPLETE)
       assert_int_equal(core->outcome, END_CANCELLED);
     bool stopped = core->status == SESSION_STOPPED;
-    (void)snprintf(path, sizeof path, "%s", session_log_name(seen.session));
+    print_into(path, sizeof path, "%s", session_log_name(seen.session));
     session_free(seen.session);
     if (stopped) {
       struct seen again = {0};
@@ -533,11 +533,11 @@ static void a_resume_can_be_refused(void **state) {
   use_scenario(f, 60 * 1000);
   start(f, &seen);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  (void)snprintf(path, sizeof path, "%s", session_log_name(seen.session));
+  print_into(path, sizeof path, "%s", session_log_name(seen.session));
   session_free(seen.session);
   assert_null(open_and_go(&f->host, log_ref(path), refuse, NULL, "user", &watcher, &seen, &err));
   assert_string_equal(err.text, "the working directory is gone");
-  (void)snprintf(path, sizeof path, "%s/none.ndjson", f->dir);
+  print_into(path, sizeof path, "%s/none.ndjson", f->dir);
   assert_null(open_and_go(&f->host, log_ref(path), choose, f, "user", &watcher, &seen, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
@@ -581,7 +581,7 @@ static int run_with_fault(void) {
   start(&f, &seen);
   (void)uv_run(&f.loop, UV_RUN_DEFAULT);
   assert_int_equal(seen.finished, 1);
-  (void)snprintf(path, sizeof path, "%s", session_log_name(seen.session));
+  print_into(path, sizeof path, "%s", session_log_name(seen.session));
   if (session_broken(seen.session) == NULL) {
     expect_complete(&seen);
     session_free(seen.session);
@@ -626,8 +626,7 @@ static void a_failing_store_breaks_the_session(void **state) {
     sync_now = i % 2 == 1; /* the child inherits it */
     do {
       char fault[64];
-      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, ++n,
-                     faults[i / 2].error);
+      print_into(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, ++n, faults[i / 2].error);
       status = in_child(fault, run_with_fault);
       if (status != TOUCHED && status != UNTOUCHED)
         fail_msg("SEGUE_FAULT=%s: status %d", fault, status);
@@ -645,7 +644,7 @@ static void a_failed_sync_is_mended(void **state) {
   (void)state;
   for (int n = 1; n <= 8; n++) {
     char fault[64];
-    (void)snprintf(fault, sizeof fault, "fail:sync:%d", n);
+    print_into(fault, sizeof fault, "fail:sync:%d", n);
     assert_int_equal(in_child(fault, run_with_failed_sync), 0);
   }
 }

@@ -79,7 +79,7 @@ static void a_relative_folder_is_below_the_current_one(void **state) {
   struct err err;
   (void)state;
   assert_non_null(getcwd(cwd, sizeof cwd));
-  (void)snprintf(wanted, sizeof wanted, "%s/some/logs", cwd);
+  print_into(wanted, sizeof wanted, "%s/some/logs", cwd);
   assert_true(paths_logs("some/logs", out, &err));
   assert_string_equal(out, wanted);
 }
@@ -120,7 +120,7 @@ static void facets_of_home(void **state) {
 }
 
 static void make(char path[600], const char *below, mode_t mode) {
-  (void)snprintf(path, 600, "%s/%s", dir, below);
+  print_into(path, 600, "%s/%s", dir, below);
   assert_int_equal(mkdir(path, 0700), 0);
   assert_int_equal(chmod(path, mode), 0);
 }
@@ -128,11 +128,11 @@ static void make(char path[600], const char *below, mode_t mode) {
 /* The .segue found from dir/FROM is dir/WANTED/.segue, or none; so is the one passed over. */
 static void check_project(const char *from, const char *wanted, const char *passed) {
   char path[600], want[600] = "", over[600] = "", out[PATHS_BYTES], foreign[PATHS_BYTES];
-  (void)snprintf(path, sizeof path, "%s/%s", dir, from);
+  print_into(path, sizeof path, "%s/%s", dir, from);
   if (wanted)
-    (void)snprintf(want, sizeof want, "%s%s/.segue/facets", dir, wanted);
+    print_into(want, sizeof want, "%s%s/.segue/facets", dir, wanted);
   if (passed)
-    (void)snprintf(over, sizeof over, "%s%s/.segue", dir, passed);
+    print_into(over, sizeof over, "%s%s/.segue", dir, passed);
   paths_project_facets(path, out, foreign);
   assert_string_equal(out, want);
   assert_string_equal(foreign, over);
@@ -154,7 +154,7 @@ static void the_nearest_project_counts(void **state) {
   make(path, "a/b/.git", 0700); /* a repository within: nothing above it counts */
   check_project("a/b", NULL, NULL);
   assert_int_equal(rmdir(path), 0);
-  (void)snprintf(path, sizeof path, "%s/a/b", dir);
+  print_into(path, sizeof path, "%s/a/b", dir);
   set("HOME", path);
   check_project("a/b", NULL, NULL);
   set("HOME", NULL);
@@ -175,7 +175,7 @@ static void a_project_that_others_may_write_is_passed_over(void **state) {
     assert_int_equal(chown(path, 65534, 65534), 0);
     check_project("a", "", "/a");
     assert_int_equal(chown(path, 0, 0), 0);
-    (void)snprintf(link, sizeof link, "%s/elsewhere", dir); /* our folder, another's link to it */
+    print_into(link, sizeof link, "%s/elsewhere", dir); /* our folder, another's link to it */
     assert_int_equal(rename(path, link), 0);
     assert_int_equal(symlink(link, path), 0);
     check_project("a", "/a", NULL);
@@ -187,18 +187,18 @@ static void a_project_that_others_may_write_is_passed_over(void **state) {
 static void the_last_session_is_noted(void **state) {
   char log[512], out[PATHS_BYTES], home[512];
   (void)state;
-  (void)snprintf(home, sizeof home, "%s/state", dir);
+  print_into(home, sizeof home, "%s/state", dir);
   set("XDG_STATE_HOME", home);
   assert_false(paths_read_last(out));
-  (void)snprintf(log, sizeof log, "%s/one.ndjson", dir);
+  print_into(log, sizeof log, "%s/one.ndjson", dir);
   paths_note_last(log);
   assert_true(paths_read_last(out));
   assert_string_equal(out, log);
-  (void)snprintf(log, sizeof log, "%s/state", dir);
+  print_into(log, sizeof log, "%s/state", dir);
   paths_note_last(log);
   assert_true(paths_read_last(out));
   assert_string_equal(out, log);
-  (void)snprintf(out, sizeof out, "%s/segue/last.%ld", home, (long)getpid());
+  print_into(out, sizeof out, "%s/segue/last.%ld", home, (long)getpid());
   assert_int_equal(access(out, F_OK), -1); /* nothing is left beside it */
 }
 
@@ -206,19 +206,19 @@ static void a_folder_in_the_place_of_the_note_stays(void **state) {
   char path[512], mine[600], log[600], out[PATHS_BYTES];
   (void)state;
   set("XDG_STATE_HOME", dir);
-  (void)snprintf(path, sizeof path, "%s/segue", dir);
+  print_into(path, sizeof path, "%s/segue", dir);
   assert_int_equal(mkdir(path, 0700), 0);
-  (void)snprintf(path, sizeof path, "%s/segue/last", dir);
+  print_into(path, sizeof path, "%s/segue/last", dir);
   assert_int_equal(mkdir(path, 0700), 0);
-  (void)snprintf(mine, sizeof mine, "%s/mine", path);
-  (void)snprintf(log, sizeof log, "%s/one.ndjson", dir);
+  print_into(mine, sizeof mine, "%s/mine", path);
+  print_into(log, sizeof log, "%s/one.ndjson", dir);
   int fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   assert_true(fd >= 0);
   close(fd);
   paths_note_last(log);
   assert_int_equal(access(mine, F_OK), 0);
   assert_false(paths_read_last(out));
-  (void)snprintf(out, sizeof out, "%s.%ld", path, (long)getpid());
+  print_into(out, sizeof out, "%s.%ld", path, (long)getpid());
   assert_int_equal(access(out, F_OK), -1);
 }
 

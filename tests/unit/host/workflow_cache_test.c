@@ -13,10 +13,10 @@
 static struct workflow *build(const char *name) {
   char text[256];
   struct err err;
-  (void)snprintf(text, sizeof text,
-                 "{\"name\":\"%s\",\"movements\":[{\"name\":\"a\",\"rules\":[{\"condition\":\"x\","
-                 "\"next\":\"COMPLETE\"}]}]}",
-                 name);
+  print_into(text, sizeof text,
+             "{\"name\":\"%s\",\"movements\":[{\"name\":\"a\",\"rules\":[{\"condition\":\"x\","
+             "\"next\":\"COMPLETE\"}]}]}",
+             name);
   json_t *doc = json_loads(text, 0, NULL);
   struct workflow *wf = workflow_build(doc, &err);
   assert_non_null(wf);

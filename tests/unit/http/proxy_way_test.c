@@ -112,7 +112,7 @@ struct test_client {
 
 static int client_connect(const char *folder) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  (void)snprintf(address.sun_path, sizeof address.sun_path, "%.80s/" PROXY_SOCKET, folder);
+  print_into(address.sun_path, sizeof address.sun_path, "%.80s/" PROXY_SOCKET, folder);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
     abort(); /* perhaps in a thread */
@@ -158,7 +158,7 @@ struct test_way {
 static void on_refused(void *ctx, const char *where) {
   struct test_way *w = ctx;
   size_t n = strlen(w->refused);
-  (void)snprintf(w->refused + n, sizeof w->refused - n, "%s ", where);
+  print_into(w->refused + n, sizeof w->refused - n, "%s ", where);
 }
 
 static void way_begin(struct test_way *w, const char *const *hosts, const char *upstream) {
@@ -229,10 +229,10 @@ static void bytes_are_carried_both_ways(void **state) {
   struct test_way w;
   (void)state;
   server_begin(&server);
-  (void)snprintf(host, sizeof host, "localhost:%u", server.port);
+  print_into(host, sizeof host, "localhost:%u", server.port);
   const char *const hosts[] = {host, NULL};
   way_begin(&w, hosts, NULL);
-  (void)snprintf(request, sizeof request, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", host, host);
+  print_into(request, sizeof request, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", host, host);
 
   char *answer = way_ask(&w, request, "hello", 0, false);
   assert_string_equal(strstr(answer, "\r\n\r\n") + 4, "hello");
@@ -259,13 +259,13 @@ static void a_plain_request_is_made_one_of_its_host(void **state) {
   struct test_way w;
   (void)state;
   server_begin(&server);
-  (void)snprintf(host, sizeof host, "127.0.0.1:%u", server.port);
+  print_into(host, sizeof host, "127.0.0.1:%u", server.port);
   const char *const hosts[] = {host, NULL};
   way_begin(&w, hosts, NULL);
-  (void)snprintf(request, sizeof request,
-                 "GET http://%s/a?b HTTP/1.1\r\nProxy-Authorization: secret\r\n"
-                 "Connection: keep-alive\r\nX: y\r\n\r\n",
-                 host);
+  print_into(request, sizeof request,
+             "GET http://%s/a?b HTTP/1.1\r\nProxy-Authorization: secret\r\n"
+             "Connection: keep-alive\r\nX: y\r\n\r\n",
+             host);
   char *answer = way_ask(&w, request, "", 0, false);
   assert_null(strstr(answer, "secret"));
   assert_null(strstr(answer, "keep-alive"));
@@ -281,7 +281,7 @@ static void what_is_not_let_through_is_said(void **state) {
   struct test_way w;
   (void)state;
   server_begin(&server);
-  (void)snprintf(closed, sizeof closed, "localhost:%u", server.port);
+  print_into(closed, sizeof closed, "localhost:%u", server.port);
   server_end(&server); /* nobody listens there any more */
   const char *const hosts[] = {closed, "name.invalid", "169.254.1.1", NULL};
   way_begin(&w, hosts, NULL);
@@ -289,7 +289,7 @@ static void what_is_not_let_through_is_said(void **state) {
                 "HTTP/1.1 403 ");
   free(way_ask(&w, "CONNECT evil.example:443 HTTP/1.1\r\n\r\n", NULL, 0, false));
   assert_string_equal(w.refused, "evil.example:443 "); /* once */
-  (void)snprintf(request, sizeof request, "CONNECT %s HTTP/1.1\r\n\r\n", closed);
+  print_into(request, sizeof request, "CONNECT %s HTTP/1.1\r\n\r\n", closed);
   assert_begins(way_ask(&w, request, NULL, 0, false), "HTTP/1.1 502 ");
   assert_begins(way_ask(&w, "CONNECT name.invalid:443 HTTP/1.1\r\n\r\n", NULL, 0, false),
                 "HTTP/1.1 502 ");

@@ -231,55 +231,6 @@ static void test_against_jansson(void **state) {
   assert_true(accepted > 1000);
 }
 
-/* Crossed, and decoded afterwards, a string is what jscan_string makes of it. */
-static void test_cross_and_decode(void **state) {
-  static const char *const pieces[] = {"a",
-                                       "plain text, some twenty",
-                                       "\\n",
-                                       "\\\"",
-                                       "\\\\",
-                                       "\\u00e4",
-                                       "\\ud83d\\ude00",
-                                       "\\ud83d",
-                                       "\xc3\xa4",
-                                       "\xf0\x9f\x98\x80",
-                                       "\\x",
-                                       "\x01",
-                                       "\xff",
-                                       "\\u12"};
-  uint64_t random = 88172645463325252u;
-  size_t sound = 0;
-  (void)state;
-  for (size_t round = 0; round < 100000; round++) {
-    char text[512] = "\"";
-    size_t n = 1, len, end, most = round % 8 == 0 ? 14 : 10;
-    while (n < 1 + round % 90) {
-      random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-      const char *piece = pieces[random % most];
-      memcpy(text + n, piece, strlen(piece));
-      n += strlen(piece);
-    }
-    text[n++] = '"';
-    struct jscan js;
-    const char *p;
-    bool escaped;
-    struct buf out = {0};
-    jscan_init(&js, text, n);
-    bool ok = jscan_string(&js, 1, &p, &len, &end) == JSCAN_OK;
-    assert_int_equal(jscan_cross(text, n, 1, &escaped), ok ? end : 0);
-    if (ok) {
-      jscan_decode((struct str){text + 1, end - 2}, &out);
-      assert_int_equal(out.n, len);
-      assert_memory_equal(out.p, p, len);
-      assert_int_equal(escaped, memchr(text + 1, '\\', end - 2) != NULL);
-      sound++;
-    }
-    buf_deinit(&out);
-    jscan_deinit(&js);
-  }
-  assert_true(sound > 50000);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_verdicts),
@@ -289,7 +240,6 @@ int main(void) {
       cmocka_unit_test(test_depth),
       cmocka_unit_test(test_every_cut),
       cmocka_unit_test(test_against_jansson),
-      cmocka_unit_test(test_cross_and_decode),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,20 +37,20 @@ static char *make_tree(void) {
                                          {"in/up", ".."},
                                          {"in/root", "/etc/passwd"}};
   for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-    (void)snprintf(path, sizeof path, "%s/%s", top, folders[i]);
+    print_into(path, sizeof path, "%s/%s", top, folders[i]);
     assert_int_equal(mkdir(path, 0700), 0);
   }
   for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-    (void)snprintf(path, sizeof path, "%s/%s", top, files[i]);
+    print_into(path, sizeof path, "%s/%s", top, files[i]);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
   }
   for (size_t i = 0; i < ARRAY_LEN(links); i++) {
-    (void)snprintf(path, sizeof path, "%s/%s", top, links[i][0]);
+    print_into(path, sizeof path, "%s/%s", top, links[i][0]);
     assert_int_equal(symlink(links[i][1], path), 0);
   }
-  (void)snprintf(path, sizeof path, "%s/in/fifo", top);
+  print_into(path, sizeof path, "%s/in/fifo", top);
   assert_int_equal(mkfifo(path, 0600), 0);
   return top;
 }
@@ -90,7 +90,7 @@ static const struct {
 static void the_kernel_keeps_it_beneath(void **state) {
   (void)state;
   char *top = make_tree(), path[4096];
-  (void)snprintf(path, sizeof path, "%s/in", top);
+  print_into(path, sizeof path, "%s/in", top);
   int folder = fs_open_folder(path);
   assert_true(folder >= 0);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -126,7 +126,7 @@ static void forbid_openat2(void) {
 static void an_old_kernel_keeps_it_beneath(void **state) {
   (void)state;
   char *top = make_tree(), path[4096];
-  (void)snprintf(path, sizeof path, "%s/in", top);
+  print_into(path, sizeof path, "%s/in", top);
   int folder = fs_open_folder(path), status = 0;
   assert_true(folder >= 0);
   pid_t child = fork();
@@ -153,7 +153,7 @@ static void an_old_kernel_keeps_it_beneath(void **state) {
 static void locks_belong_to_a_descriptor(void **state) {
   (void)state;
   char *top = make_tree(), path[4096], again[FS_PATH_BYTES];
-  (void)snprintf(path, sizeof path, "%s/in/file", top);
+  print_into(path, sizeof path, "%s/in/file", top);
   int first = open(path, O_RDWR | O_CLOEXEC);
   assert_true(first >= 0);
   fs_path_of(first, again);
@@ -180,7 +180,7 @@ static void a_lock_that_is_going_is_waited_for(void **state) {
   char *top = make_tree(), path[4096];
   int ends[2];
   char c;
-  (void)snprintf(path, sizeof path, "%s/in/file", top);
+  print_into(path, sizeof path, "%s/in/file", top);
   int held = open(path, O_RDWR | O_CLOEXEC), wanted = open(path, O_RDWR | O_CLOEXEC);
   assert_true(held >= 0 && wanted >= 0 && pipe(ends) == 0);
   assert_true(fs_lock(held));
@@ -210,8 +210,8 @@ static void two_files_swap(void **state) {
   (void)state;
   char *top = make_tree(), a[4096], b[4096];
   struct stat before, after;
-  (void)snprintf(a, sizeof a, "%s/in/file", top);
-  (void)snprintf(b, sizeof b, "%s/out/secret", top);
+  print_into(a, sizeof a, "%s/in/file", top);
+  print_into(b, sizeof b, "%s/out/secret", top);
   assert_int_equal(stat(a, &before), 0);
   assert_true(fs_swap(a, b));
   assert_int_equal(stat(b, &after), 0);

@@ -9,7 +9,7 @@
 
 #include "os/clock.h"
 #include "os/lease.h"
-#include "os/leftover.h"
+#include "os/orphans.h"
 #include "os/process.h"
 
 #include <signal.h>
@@ -65,17 +65,17 @@ static void leftovers_of_an_ended_lease_stay(void **state) {
   int status;
   (void)state;
   assert_true(lease_open(&err));
-  (void)snprintf(session, sizeof session, "lease-test-%ld", (long)getpid());
-  (void)snprintf(variable, sizeof variable, LEFTOVER_VARIABLE "=%s", session);
+  print_into(session, sizeof session, "lease-test-%ld", (long)getpid());
+  print_into(variable, sizeof variable, ORPHAN_VARIABLE "=%s", session);
   char *argv[] = {"sleep", "600", NULL}, *envp[] = {variable, NULL};
   assert_int_equal(posix_spawn(&pid, "/bin/sleep", NULL, NULL, argv, envp), 0);
   lease_begin(clock_boot_ms());
-  assert_int_equal(leftover_end(session), 0);
+  assert_int_equal(orphan_end(session), 0);
   assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
   lease_begin(clock_boot_ms() + 3600000);
   uint64_t term = lease_term();
   assert_false(lease_is_over(term));
-  assert_int_equal(leftover_end(session), 1);
+  assert_int_equal(orphan_end(session), 1);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_true(WIFSIGNALED(status));
   lease_begin(clock_boot_ms() + 3600000);

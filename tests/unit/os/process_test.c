@@ -303,7 +303,7 @@ static void test_row(struct fixture *f, const struct row *row, const char *big) 
   char marker[512];
   const char *argv[4];
   struct run run = {.cancel_on = row->cancel_on, .kill_on = row->kill_on};
-  (void)snprintf(marker, sizeof marker, "%s/marker", f->dir);
+  print_into(marker, sizeof marker, "%s/marker", f->dir);
   for (size_t i = 0; i < ARRAY_LEN(argv); i++)
     argv[i] = row->argv[i] && strcmp(row->argv[i], "MARKER") == 0 ? marker : row->argv[i];
   struct process_spec spec = {.argv = argv,
@@ -387,7 +387,7 @@ static void self_test(void **state) {
   (void)sigprocmask(SIG_SETMASK, &old, NULL);
   (void)close(leak);
   assert_non_null(realpath(f->dir, real));
-  (void)snprintf(cwd, sizeof cwd, "session=1 core=0 nnp=1 cwd=%s\n", real);
+  print_into(cwd, sizeof cwd, "session=1 core=0 nnp=1 cwd=%s\n", real);
   assert_true(says(&run.result, cwd));
   assert_true(says(&run.result, "SigBlk:\t0000000000000000\n"));
   const char *ignored = strstr(buf_c(&run.result.out), "SigIgn:");
@@ -406,7 +406,7 @@ static void many_test(void **state) {
   struct run *runs = calloc(COUNT, sizeof *runs);
   char texts[COUNT][16];
   for (int i = 0; i < COUNT; i++) {
-    (void)snprintf(texts[i], sizeof texts[i], "%d", i);
+    print_into(texts[i], sizeof texts[i], "%d", i);
     struct process_spec spec = {
         .argv = argv, .envp = f->envp, .stdin_bytes = texts[i], .stdin_n = strlen(texts[i])};
     run_start(&runs[i], f, &spec);
@@ -429,7 +429,7 @@ static void lost_among_living_test(void **state) {
   struct fixture *f = *state;
   char marker[512], *text = calloc(1, BIG_BYTES);
   struct run *runs = calloc(COUNT, sizeof *runs);
-  (void)snprintf(marker, sizeof marker, "%s/marker", f->dir);
+  print_into(marker, sizeof marker, "%s/marker", f->dir);
   const char *const tree[] = {FAKE, "tree", marker, NULL};
   for (int i = 0; i < COUNT; i++) {
     bool doomed = i % 2 == 0;
@@ -461,7 +461,7 @@ static void stopped_shim_test(void **state) {
   const char *long_run = getenv("SEGUE_LONG");
   if (long_run == NULL || strcmp(long_run, "1") != 0)
     skip();
-  (void)snprintf(marker, sizeof marker, "%s/marker", f->dir);
+  print_into(marker, sizeof marker, "%s/marker", f->dir);
   const char *const argv[] = {FAKE, "tree", marker, NULL};
   struct process_spec spec = {.argv = argv, .envp = f->envp};
   run_start(&run, f, &spec);
@@ -600,7 +600,7 @@ static void bad_cwd_test(void **state) {
   struct fixture *f = *state;
   struct err err = {0};
   char file[600];
-  (void)snprintf(file, sizeof file, "%s/file", f->dir);
+  print_into(file, sizeof file, "%s/file", f->dir);
   int fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   (void)close(fd);
   const struct {
@@ -614,7 +614,7 @@ static void bad_cwd_test(void **state) {
     assert_non_null(strstr(err.text, bad[i].text));
   }
   if (geteuid() != 0 && spawn_tells()) { /* root may enter anything */
-    (void)snprintf(file, sizeof file, "%s/locked", f->dir);
+    print_into(file, sizeof file, "%s/locked", f->dir);
     assert_int_equal(mkdir(file, 0600), 0);
     struct process_spec spec = {.argv = argv, .cwd = file, .envp = f->envp};
     assert_null(process_start(f->table, &spec, NULL, never, NULL, &err));
@@ -874,7 +874,7 @@ static void tmpdir_of_others_test(void **state) {
   const char *old = getenv("TMPDIR");
   char *saved = old != NULL ? strdup(old) : NULL;
   assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
-  (void)snprintf(name, sizeof name, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
+  print_into(name, sizeof name, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
   for (int i = 0; i < 3; i++) {
     if (i == 0) {
       assert_int_equal(symlink("/", name), 0);
@@ -921,7 +921,7 @@ static void tmpdir_test(void **state) {
   /* The folder above has one name of ours in it, whatever is made and removed. */
   char *other = tmpdir_make_named("segue-other", &err), above[600];
   assert_non_null(other);
-  (void)snprintf(above, sizeof above, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
+  print_into(above, sizeof above, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
   assert_int_equal(strncmp(path, above, strlen(above)), 0);
   assert_int_equal(strncmp(other, above, strlen(above)), 0);
   tmpdir_leave();
@@ -930,7 +930,7 @@ static void tmpdir_test(void **state) {
   free(other);
 
   /* Files that may not be touched, and links to it from inside. */
-  (void)snprintf(outside, sizeof outside, "%s/outside", f->dir);
+  print_into(outside, sizeof outside, "%s/outside", f->dir);
   assert_int_equal(mkdir(outside, 0700), 0);
   int out = open(outside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   make_file(out, "precious");
@@ -961,7 +961,7 @@ static void tmpdir_test(void **state) {
 
   /* A link in the place of the directory is not followed. */
   char link[600];
-  (void)snprintf(link, sizeof link, "%s/link", f->dir);
+  print_into(link, sizeof link, "%s/link", f->dir);
   assert_int_equal(symlink(outside, link), 0);
   assert_false(tmpdir_remove(link, &err));
   assert_int_equal(access(outside, F_OK), 0);

@@ -61,7 +61,7 @@ static void on_end(void *ctx, struct process_result *result) {
 static int run_in(struct fixture *f, struct sandbox *sandbox, const char *line) {
   char variable[300];
   struct err err;
-  (void)snprintf(variable, sizeof variable, "D=%s", f->dir);
+  print_into(variable, sizeof variable, "D=%s", f->dir);
   const char *const argv[] = {"/bin/sh", "-c", line, NULL};
   const char *const envp[] = {"PATH=/usr/bin:/bin", variable, NULL};
   const struct process_spec spec = {.argv = argv, .envp = envp, .sandbox = sandbox};
@@ -88,9 +88,9 @@ static const char *const devices[] = {"/dev/null", NULL};
 static void what_is_not_allowed_is_denied(void **state) {
   struct fixture *f = *state;
   char secret[300], kept[300], own[300];
-  (void)snprintf(secret, sizeof secret, "%s/secret", f->dir);
-  (void)snprintf(kept, sizeof kept, "%s/secret/but/this", f->dir);
-  (void)snprintf(own, sizeof own, "%s/own", f->dir);
+  print_into(secret, sizeof secret, "%s/secret", f->dir);
+  print_into(kept, sizeof kept, "%s/secret/but/this", f->dir);
+  print_into(own, sizeof own, "%s/own", f->dir);
   assert_int_equal(run(f, NULL,
                        "mkdir -p $D/secret/but/this $D/open $D/own && echo x > $D/secret/a &&"
                        " echo x > $D/secret/but/this/b && echo x > $D/open/c"),
@@ -123,7 +123,7 @@ static void what_is_not_allowed_is_denied(void **state) {
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char line[300];
-    (void)snprintf(line, sizeof line, "(%s) 2>/dev/null", rows[i].line);
+    print_into(line, sizeof line, "(%s) 2>/dev/null", rows[i].line);
     if ((run(f, &plan, line) == 0) != rows[i].can)
       fail_msg("%s: %s", rows[i].line, rows[i].can ? "it could not" : "it could");
   }
@@ -142,8 +142,8 @@ static void without_lists_nothing_is_named(void **state) {
 static void a_home_below_an_unlisted_folder_is_read(void **state) {
   struct fixture *f = *state;
   char home[300], hidden[320];
-  (void)snprintf(home, sizeof home, "%s/shut/home", f->dir);
-  (void)snprintf(hidden, sizeof hidden, "%s/secret", home);
+  print_into(home, sizeof home, "%s/shut/home", f->dir);
+  print_into(hidden, sizeof hidden, "%s/secret", home);
   assert_int_equal(run(f, NULL,
                        "mkdir -p $D/shut/home/secret && chmod 0311 $D/shut &&"
                        " echo x > $D/shut/home/a && echo x > $D/shut/home/secret/b"),
@@ -159,7 +159,7 @@ static void a_home_below_an_unlisted_folder_is_read(void **state) {
 static void a_mixed_folder_is_listed_once(void **state) {
   struct fixture *f = *state;
   char hidden[300];
-  (void)snprintf(hidden, sizeof hidden, "%s/hidden", f->dir);
+  print_into(hidden, sizeof hidden, "%s/hidden", f->dir);
   assert_int_equal(run(f, NULL, "mkdir $D/hidden; echo x > $D/before"), 0);
   const char *const reads[] = {"/", NULL}, *const hides[] = {hidden, NULL};
   const struct sandbox_plan plan = {.reads = reads, .hides = hides, .writes = devices};
@@ -187,7 +187,7 @@ struct keeping {
 
 /* Makes rules until they are kept: folders must have had their times for a moment. */
 static struct sandbox *keep(const struct keeping *k, struct str key) {
-  struct sandbox_kept *kept = process_table_sandboxes(k->f->table);
+  struct ruleset_cache *kept = process_table_sandboxes(k->f->table);
   struct sandbox *again = NULL;
   struct err err;
   while (again == NULL) {
@@ -199,15 +199,15 @@ static struct sandbox *keep(const struct keeping *k, struct str key) {
 
 static void rules_serve_again_while_all_is_as_it_was(void **state) {
   struct keeping k = {.f = *state};
-  (void)snprintf(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
-  (void)snprintf(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
-  (void)snprintf(k.next, sizeof k.next, "%s/tmp/2", k.f->dir);
+  print_into(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
+  print_into(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
+  print_into(k.next, sizeof k.next, "%s/tmp/2", k.f->dir);
   const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", k.f->dir, NULL};
   const char *const hides[] = {k.secret, NULL};
   k.plan = (struct sandbox_plan){
       .reads = reads, .hides = hides, .writes = devices, .own = k.own, .lists = true};
   assert_int_equal(run(k.f, NULL, "mkdir -p $D/home/x $D/tmp/1 $D/tmp/2; echo x > $D/home/a"), 0);
-  struct sandbox_kept *kept = process_table_sandboxes(k.f->table);
+  struct ruleset_cache *kept = process_table_sandboxes(k.f->table);
 
   struct sandbox *s = keep(&k, STR("key"));
   assert_null(sandbox_again(kept, STR("other key"), k.next, SESSION));
@@ -231,16 +231,16 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
 static void a_ruleset_of_writes_is_made_for_the_next_call(void **state) {
   struct keeping k = {.f = *state};
   char shared[300];
-  (void)snprintf(shared, sizeof shared, "%s/shared", k.f->dir);
-  (void)snprintf(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
-  (void)snprintf(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
-  (void)snprintf(k.next, sizeof k.next, "%s/tmp/2", k.f->dir);
+  print_into(shared, sizeof shared, "%s/shared", k.f->dir);
+  print_into(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
+  print_into(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
+  print_into(k.next, sizeof k.next, "%s/tmp/2", k.f->dir);
   const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", k.f->dir, NULL};
   const char *const hides[] = {k.secret, NULL}, *const writes[] = {shared, devices[0], NULL};
   k.plan = (struct sandbox_plan){
       .reads = reads, .hides = hides, .writes = writes, .own = k.own, .lists = true};
   assert_int_equal(run(k.f, NULL, "mkdir -p $D/home $D/shared $D/tmp/1 $D/tmp/2"), 0);
-  struct sandbox_kept *kept = process_table_sandboxes(k.f->table);
+  struct ruleset_cache *kept = process_table_sandboxes(k.f->table);
   sandbox_free(keep(&k, STR("key")));
   static const char *const lines[] = {"echo y > $D/shared/a && echo y > $D/tmp/2/a &&"
                                       " ! (echo y > $D/tmp/1/a || echo y > $D/home/a) 2>/dev/null",
@@ -258,8 +258,8 @@ static void a_ruleset_made_beforehand_names_only_what_was_stamped(void **state) 
   struct fixture *f = *state;
   char shared[300], own[300];
   struct sandbox_stamps stamps = {0};
-  (void)snprintf(shared, sizeof shared, "%s/shared", f->dir);
-  (void)snprintf(own, sizeof own, "%s/tmp/1", f->dir);
+  print_into(shared, sizeof shared, "%s/shared", f->dir);
+  print_into(own, sizeof own, "%s/tmp/1", f->dir);
   const char *const reads[] = {f->dir, NULL}, *const writes[] = {shared, NULL};
   const struct sandbox_plan plan = {.reads = reads, .writes = writes, .own = own};
   assert_int_equal(run(f, NULL, "mkdir -p $D/shared $D/other $D/tmp/1"), 0);
@@ -281,11 +281,11 @@ static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
   struct fixture *f = *state;
   char own[300];
   struct err err;
-  (void)snprintf(own, sizeof own, "%s/tmp/1", f->dir);
+  print_into(own, sizeof own, "%s/tmp/1", f->dir);
   assert_int_equal(run(f, NULL, "mkdir -p $D/tmp/1"), 0);
   const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", NULL};
   const struct sandbox_plan plan = {.reads = reads, .writes = devices, .own = own};
-  struct sandbox_kept *kept = process_table_sandboxes(f->table);
+  struct ruleset_cache *kept = process_table_sandboxes(f->table);
   struct sandbox *s = sandbox_new(kept, STR("key"), &plan, &err);
   assert_int_equal(run_in(f, s, "echo y > $D/tmp/1/own && cat $D/tmp/1/own"), 0);
   assert_null(sandbox_again(kept, STR("key"), own, SESSION));

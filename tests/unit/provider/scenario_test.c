@@ -66,7 +66,7 @@ static void mistakes_are_named(void **state) {
     char whole[1200];
     if (scenario_parse(&s, "s.yaml", str_from(bads[i].text), &err))
       fail_msg("%s: accepted", bads[i].text);
-    (void)snprintf(whole, sizeof whole, "%s:%d:%d: %s", err.file, err.line, err.column, err.text);
+    print_into(whole, sizeof whole, "%s:%d:%d: %s", err.file, err.line, err.column, err.text);
     if (strstr(whole, bads[i].error) == NULL)
       fail_msg("%s: %s", bads[i].text, whole);
     assert_int_equal(err.code, ERR_FILE);

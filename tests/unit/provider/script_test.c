@@ -193,7 +193,7 @@ static void a_cancel_ends_the_delay(void **state) {
   assert_int_equal(f->result.class, CLASS_CANCELLED);
   assert_int_equal(f->result.text.bytes.n, 0);
   char path[600];
-  (void)snprintf(path, sizeof path, "%s/late.txt", f->dir);
+  print_into(path, sizeof path, "%s/late.txt", f->dir);
   assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -218,7 +218,7 @@ static void expect(const struct fixture *f, const char *name, const char *conten
   char path[600];
   struct buf bytes = {0};
   struct err err;
-  (void)snprintf(path, sizeof path, "%s/%s", f->dir, name);
+  print_into(path, sizeof path, "%s/%s", f->dir, name);
   assert_true(file_read(path, 1 << 20, &bytes, &err));
   assert_string_equal(buf_c(&bytes), content);
   buf_deinit(&bytes);
@@ -244,11 +244,11 @@ static void links_within_are_followed(void **state) {
   struct fixture *f = *state;
   char path[600];
   put(f, "real.txt", "old\n");
-  (void)snprintf(path, sizeof path, "%s/real", f->dir);
+  print_into(path, sizeof path, "%s/real", f->dir);
   assert_int_equal(mkdir(path, 0700), 0);
-  (void)snprintf(path, sizeof path, "%s/folder", f->dir);
+  print_into(path, sizeof path, "%s/folder", f->dir);
   assert_int_equal(symlink("real", path), 0);
-  (void)snprintf(path, sizeof path, "%s/link.txt", f->dir);
+  print_into(path, sizeof path, "%s/link.txt", f->dir);
   assert_int_equal(symlink("real.txt", path), 0);
   use(f, "replies: [{text: t, write: {folder/new/a.txt: \"x\\n\", link.txt: \"new\\n\"}}]");
   call(f);
@@ -264,18 +264,18 @@ static void nothing_is_written_outside(void **state) {
   struct fixture *f = *state;
   char path[600], scenario[700];
   put(f, "file", "x");
-  (void)snprintf(path, sizeof path, "%s/dir", f->dir);
+  print_into(path, sizeof path, "%s/dir", f->dir);
   assert_int_equal(mkdir(path, 0700), 0);
-  (void)snprintf(path, sizeof path, "%s/link", f->dir);
+  print_into(path, sizeof path, "%s/link", f->dir);
   assert_int_equal(symlink("/tmp", path), 0);
-  (void)snprintf(path, sizeof path, "%s/linked", f->dir);
+  print_into(path, sizeof path, "%s/linked", f->dir);
   assert_int_equal(symlink("/tmp/outside-of-segue", path), 0);
-  (void)snprintf(path, sizeof path, "%s/updir", f->dir);
+  print_into(path, sizeof path, "%s/updir", f->dir);
   assert_int_equal(symlink("..", path), 0);
-  (void)snprintf(path, sizeof path, "%s/fifo", f->dir);
+  print_into(path, sizeof path, "%s/fifo", f->dir);
   assert_int_equal(mkfifo(path, 0600), 0);
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-    (void)snprintf(scenario, sizeof scenario, "replies: [{text: t, write: {'%s': evil}}]", bad[i]);
+    print_into(scenario, sizeof scenario, "replies: [{text: t, write: {'%s': evil}}]", bad[i]);
     use(f, scenario);
     call(f);
     if (f->result.class != CLASS_BAD_REQUEST)

@@ -220,6 +220,12 @@ static void words(void **state) {
   "'allOf':[{'type':'object','properties':{'kind':{'$ref':'#/$defs/name'}},'required':['kind']}]," \
   "'required':['side']},'name':{'const':'square'}}}"
 
+#define TYPED                                                                                      \
+  "{'oneOf':[{'type':'object','properties':{'kind':{'const':'a'},'v':{'type':'string'}},"          \
+  "'required':['kind','v']},{'type':'object','properties':{'kind':{'const':'b'},'v':{'type':"      \
+  "'array','items':{'type':'integer'}}},'required':['kind','v']},{'type':'object','properties':{"  \
+  "'kind':{'enum':['c','d']},'v':{'type':'boolean'}},'required':['kind','v']}]}"
+
 /* The words name what a model must change. */
 static void words_that_mend(void **state) {
   (void)state;
@@ -245,6 +251,31 @@ static void words_that_mend(void **state) {
       {"{'anyOf':[{'properties':{'a':{'enum':[1]},'c':{'const':0}}},{'properties':{'a':{'const':1},"
        "'c':{'const':1}}}]}",
        "{'a':2}", "$.a: 2 is not 1 [/a|/anyOf|anyOf]"},
+      /* once a discriminator names one alternative, all errors of that one are told */
+      {TYPED, "{'kind':'b','v':['1','2']}",
+       "$.v[0]: expected integer, found string \"1\" [/v/0|/oneOf/1/properties/v/items/type|type]\n"
+       "$.v[1]: expected integer, found string \"2\" [/v/1|/oneOf/1/properties/v/items/type|type]"},
+      {TYPED, "{'kind':'d','v':['1']}",
+       "$.v: expected boolean, found array [\"1\"] [/v|/oneOf/2/properties/v/type|type]"},
+      {"{'properties':{'in':{'items':" TYPED "}}}", "{'in':[{'kind':'b','v':['1']}]}",
+       "$.in[0].v[0]: expected integer, found string \"1\" "
+       "[/in/0/v/0|/properties/in/items/oneOf/1/properties/v/items/type|type]"},
+      {"{'anyOf':[{'properties':{'unit':{'enum':['m']},'kind':{'const':'a'},'v':{'type':'null'}}},"
+       "{'properties':{'unit':{'enum':['ft']},'kind':{'const':'b'},'v':{'type':'null'}}}]}",
+       "{'kind':'a','unit':'ft','v':1}",
+       "$.unit: \"ft\" is not \"m\" [/unit|/anyOf/0/properties/unit/enum|enum]\n"
+       "$.v: expected null, found number 1 [/v|/anyOf/0/properties/v/type|type]"},
+      {"{'anyOf':[{'properties':{'k':{'const':1},'v':{'type':'string'}}},"
+       "{'properties':{'k':{'const':2},'n':{'const':1},'v':{'items':{'type':'null'}}}},"
+       "{'properties':{'k':{'const':2},'n':{'const':2},'v':{'items':{'type':'null'}}}}]}",
+       "{'k':2,'n':2,'v':[1,2]}",
+       "$.v[0]: expected null, found number 1 [/v/0|/anyOf/2/properties/v/items/type|type]\n"
+       "$.v[1]: expected null, found number 2 [/v/1|/anyOf/2/properties/v/items/type|type]"},
+      {"{'anyOf':[{'properties':{'at':{'properties':{'k':{'const':1}}},'v':{'type':'string'}}},"
+       "{'properties':{'at':{'properties':{'k':{'const':2}}},'v':{'items':{'type':'null'}}}}]}",
+       "{'at':{'k':2},'v':[1,2]}",
+       "$.v[0]: expected null, found number 1 [/v/0|/anyOf/1/properties/v/items/type|type]\n"
+       "$.v[1]: expected null, found number 2 [/v/1|/anyOf/1/properties/v/items/type|type]"},
       {"{'properties':{'email':true,'phone':true},'additionalProperties':false}", "{'emial':1}",
        "$: the property \"emial\" is not allowed (did you mean \"email\"? allowed: \"email\", "
        "\"phone\") [|/additionalProperties|additionalProperties]"},
@@ -270,6 +301,37 @@ static void words_that_mend(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     assert_string_equal(check(cases[i].schema, cases[i].value), cases[i].lines);
+}
+
+/* The alternative that is meant, or is closest, may be any of many. */
+static void the_last_of_many_alternatives_is_told(void **state) {
+  enum { COUNT = 200 };
+  (void)state;
+  for (int named = 0; named < 2; named++) {
+    json_t *all = json_array(), *doc = json_pack("{s:o}", "oneOf", all);
+    for (int i = 0; i < COUNT; i++)
+      json_array_append_new(all, json_pack("{s:{s:{s:i}, s:{s:{s:s}}, s:{s:s}}}", "properties", "k",
+                                           named ? "const" : "minimum",
+                                           named ? i : 9 - i / (COUNT - 1), "list", "items", "type",
+                                           "null", "w", "type", i < COUNT - 1 ? "null" : "string"));
+    json_t *value =
+        json_pack("{s:i, s:[i,i], s:s}", "k", named ? COUNT - 1 : 7, "list", 1, 2, "w", "");
+    struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
+    struct schema_errors errors = {0};
+    assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
+    if (named)
+      assert_string_equal(lines_of(&errors, SCHEMA_INVALID),
+                          "$.list[0]: expected null, found number 1 "
+                          "[/list/0|/oneOf/199/properties/list/items/type|type]\n"
+                          "$.list[1]: expected null, found number 2 "
+                          "[/list/1|/oneOf/199/properties/list/items/type|type]");
+    else
+      assert_non_null(strstr(lines_of(&errors, SCHEMA_INVALID), "closest is number 200"));
+    schema_errors_deinit(&errors);
+    schema_free(schema);
+    json_decref(value);
+    json_decref(doc);
+  }
 }
 
 /* Hints are looked for as long as the work of a check lasts, and for no error that is only
@@ -641,6 +703,7 @@ int main(void) {
       cmocka_unit_test(words),
       cmocka_unit_test(words_that_mend),
       cmocka_unit_test(every_format_says_its_form),
+      cmocka_unit_test(the_last_of_many_alternatives_is_told),
       cmocka_unit_test(hints_are_bounded),
       cmocka_unit_test(schema_errors_have_their_place),
       cmocka_unit_test(known_keywords),

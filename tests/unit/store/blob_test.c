@@ -70,7 +70,7 @@ static bool is_there(const char *name) {
 
 static const char *name_of(const char *before, const char *after) {
   static char name[128];
-  (void)snprintf(name, sizeof name, "blobs/%s%s%s", before, sha256, after);
+  print_into(name, sizeof name, "blobs/%s%s%s", before, sha256, after);
   return name;
 }
 
@@ -104,7 +104,7 @@ static void a_blob_aside_comes_back(void **state) {
   json_t *found = json_object();
   char aside[128];
   (void)state;
-  (void)snprintf(aside, sizeof aside, "%s", folder_path(dir, name_of("", ".77")));
+  print_into(aside, sizeof aside, "%s", folder_path(dir, name_of("", ".77")));
   assert_int_equal(rename(folder_path(dir, name_of("", "")), aside), 0);
   store_blobs_tidy(&store, found);
   assert_true(is_there(name_of("", ".77")));

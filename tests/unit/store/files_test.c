@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "store/backend.h"
-#include "store/line.h"
 #include "store/reader.h"
+#include "store/record_line.h"
 #include "store/store.h"
 #include "support/folder.h"
 #include "support/leave.h"
@@ -64,8 +64,8 @@ static int setup(void **state) {
   assert_int_equal(uv_loop_init(&f->loop), 0);
   f->dir = folder_make();
   assert_true(store_open(&f->store, f->dir, &err));
-  (void)snprintf(f->path, sizeof f->path, "%s/%s.ndjson", f->dir, id);
-  (void)snprintf(f->torn, sizeof f->torn, "%s.torn", f->path);
+  print_into(f->path, sizeof f->path, "%s/%s.ndjson", f->dir, id);
+  print_into(f->torn, sizeof f->torn, "%s.torn", f->path);
   *state = f;
   return 0;
 }
@@ -155,13 +155,13 @@ static bool count_record(void *ctx, const json_t *record, struct err *err) {
 }
 
 /* Attaches and says how many records there are; NULL with err as store_attach. */
-static struct store_log *attach(struct fixture *f, uint64_t *count, char notice[256],
+static struct store_log *attach(struct fixture *f, uint64_t *count, char notification[256],
                                 struct err *err) {
   struct store_mend mend = {0};
   *count = 0;
   struct store_log *log =
       store_attach(&f->store, log_ref(f->path), count_record, count, &mend, err);
-  (void)snprintf(notice, 256, "%.255s", mend.notice);
+  print_into(notification, 256, "%.255s", mend.notification);
   return log;
 }
 
@@ -213,7 +213,7 @@ static void records_come_back(void **state) {
   struct err err;
   struct answer a = {0};
   struct buf all = {0};
-  char notice[256];
+  char notification[256];
   uint64_t count, seq = 1;
   struct store_log *log = store_create(&f->store, id, &err);
   assert_non_null(log);
@@ -229,10 +229,10 @@ static void records_come_back(void **state) {
   assert_int_equal(stat(f->path, &st), 0);
   assert_int_equal(st.st_mode & 0777, 0600);
 
-  log = attach(f, &count, notice, &err);
+  log = attach(f, &count, notification, &err);
   assert_non_null(log);
   assert_int_equal(count, 10);
-  assert_string_equal(notice, "");
+  assert_string_equal(notification, "");
   for (uint64_t i = 1; i <= count; i++) {
     json_t *record = store_read(log, i, &err);
     assert_int_equal(json_integer_value(json_object_get(record, "seq")), i);
@@ -242,7 +242,7 @@ static void records_come_back(void **state) {
   assert_null(store_read(log, count + 1, &err));
   assert_int_equal(append(f, log, 11, 2, NULL), STORE_OK);
   store_close(log);
-  log = attach(f, &count, notice, &err);
+  log = attach(f, &count, notification, &err);
   assert_non_null(log);
   assert_int_equal(count, 12);
   store_close(log);
@@ -309,20 +309,20 @@ static void a_fold_can_refuse(void **state) {
 static void what_is_no_log_is_refused(void **state) {
   struct fixture *f = *state;
   struct err err;
-  char notice[256];
+  char notification[256];
   uint64_t count;
-  assert_null(attach(f, &count, notice, &err));
+  assert_null(attach(f, &count, notification, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
 
   write_bytes(f->path, STR(""));
-  assert_null(attach(f, &count, notice, &err));
+  assert_null(attach(f, &count, notification, &err));
   assert_int_equal(err.code, ERR_CORRUPT);
   assert_non_null(strstr(err.text, "has no records"));
 
   static const char *const first[] = {"{\"v\":1", "{}\n", "\n", "hello\nworld\n"};
   for (size_t i = 0; i < ARRAY_LEN(first); i++) {
     write_bytes(f->path, str_from(first[i]));
-    assert_null(attach(f, &count, notice, &err));
+    assert_null(attach(f, &count, notification, &err));
     assert_int_equal(err.code, ERR_CORRUPT);
     assert_non_null(strstr(err.text, "no whole first record"));
     expect_file(f->path, str_from(first[i]));
@@ -330,12 +330,12 @@ static void what_is_no_log_is_refused(void **state) {
 
   assert_int_equal(unlink(f->path), 0);
   assert_int_equal(mkdir(f->path, 0700), 0);
-  assert_null(attach(f, &count, notice, &err));
+  assert_null(attach(f, &count, notification, &err));
   assert_int_equal(err.code, ERR_IO);
   assert_int_equal(rmdir(f->path), 0);
 
   assert_int_equal(mkfifo(f->path, 0600), 0); /* does not block */
-  assert_null(attach(f, &count, notice, &err));
+  assert_null(attach(f, &count, notification, &err));
   assert_int_equal(err.code, ERR_IO);
   assert_non_null(strstr(err.text, "not a regular file"));
 }
@@ -359,10 +359,10 @@ static int status_of(pid_t pid) {
 
 static int attach_and_tell(struct fixture *f, int out) {
   struct err err;
-  char notice[256];
+  char notification[256];
   uint64_t count;
   (void)out;
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   return log ? 50 : (int)err.code;
 }
 
@@ -370,17 +370,17 @@ static void one_owner_at_a_time(void **state) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
-  char notice[256];
+  char notification[256];
   uint64_t count;
   make_log(f, 2, &bytes);
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   assert_non_null(log);
-  assert_null(attach(f, &count, notice, &err)); /* this process, another descriptor */
+  assert_null(attach(f, &count, notification, &err)); /* this process, another descriptor */
   assert_int_equal(err.code, ERR_LOCKED);
   assert_int_equal(status_of(in_child(attach_and_tell, f, -1)), ERR_LOCKED);
   store_close(log);
   assert_int_equal(status_of(in_child(attach_and_tell, f, -1)), 50);
-  log = attach(f, &count, notice, &err);
+  log = attach(f, &count, notification, &err);
   assert_non_null(log);
   store_close(log);
   buf_deinit(&bytes);
@@ -398,17 +398,17 @@ static int own_until_killed(struct fixture *f, int out) {
 static void the_lock_dies_with_its_owner(void **state) {
   struct fixture *f = *state;
   struct err err;
-  char notice[256], byte;
+  char notification[256], byte;
   uint64_t count;
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   pid_t pid = in_child(own_until_killed, f, ends[1]);
   assert_int_equal(read(ends[0], &byte, 1), 1);
-  assert_null(attach(f, &count, notice, &err));
+  assert_null(attach(f, &count, notification, &err));
   assert_int_equal(err.code, ERR_LOCKED);
   assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(status_of(pid), 1000 + SIGKILL);
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   assert_non_null(log);
   assert_int_equal(count, 2);
   assert_int_equal(append(f, log, 3, 1, NULL), STORE_OK);
@@ -423,20 +423,20 @@ static void a_log_that_is_replaced_before_the_lock(void **state) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
-  char notice[256], other[600];
+  char notification[256], other[600];
   uint64_t count;
   make_log(f, 2, &bytes);
-  (void)snprintf(other, sizeof other, "%s.new", f->path);
+  print_into(other, sizeof other, "%s.new", f->path);
   int fd = open(other, O_WRONLY | O_CREAT | O_EXCL, 0600);
   assert_int_equal(write(fd, bytes.p, bytes.n), bytes.n);
   close(fd);
   to_replace = f->path;
   replaced_by = other;
-  assert_null(attach(f, &count, notice, &err));
+  assert_null(attach(f, &count, notification, &err));
   assert_null(replaced_by);
   assert_int_equal(err.code, ERR_LOCKED);
   assert_non_null(strstr(err.text, "is being replaced"));
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   assert_non_null(log);
   assert_int_equal(count, 2);
   store_close(log);
@@ -448,14 +448,14 @@ static void a_log_that_is_replaced_before_the_lock(void **state) {
 /* The file holds a sound prefix of `whole` records and then a tail: both are kept apart. */
 static void expect_torn(struct fixture *f, uint64_t whole, struct str prefix, struct str tail) {
   struct err err;
-  char notice[256];
+  char notification[256];
   uint64_t count;
   (void)unlink(f->torn);
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   if (log == NULL)
     fail_msg("%zu bytes + %zu of a tail: %s", prefix.n, tail.n, err.text);
   assert_int_equal(count, whole);
-  assert_int_equal(notice[0] != '\0', tail.n > 0);
+  assert_int_equal(notification[0] != '\0', tail.n > 0);
   expect_file(f->path, prefix);
   if (tail.n > 0)
     expect_file(f->torn, tail);
@@ -463,10 +463,10 @@ static void expect_torn(struct fixture *f, uint64_t whole, struct str prefix, st
     assert_int_equal(access(f->torn, F_OK), -1);
   assert_int_equal(append(f, log, whole + 1, 1, NULL), STORE_OK); /* on a fresh line */
   store_close(log);
-  log = attach(f, &count, notice, &err);
+  log = attach(f, &count, notification, &err);
   assert_non_null(log);
   assert_int_equal(count, whole + 1);
-  assert_string_equal(notice, "");
+  assert_string_equal(notification, "");
   store_close(log);
 }
 
@@ -502,9 +502,9 @@ static void a_flipped_bit_of_the_last_record(void **state) {
     bytes.p[at] ^= (char)(1 << (at % 7));
     write_bytes(f->path, buf_view(&bytes));
     struct err err;
-    char notice[256];
+    char notification[256];
     uint64_t count;
-    struct store_log *log = attach(f, &count, notice, &err);
+    struct store_log *log = attach(f, &count, notification, &err);
     if (log == NULL) {
       assert_int_equal(err.code, ERR_CORRUPT);
       expect_file(f->path, buf_view(&bytes));
@@ -525,10 +525,10 @@ static void a_flipped_bit_of_the_last_record(void **state) {
 
 static void expect_corrupt(struct fixture *f, const struct buf *bytes, size_t at) {
   struct err err;
-  char notice[256];
+  char notification[256];
   uint64_t count;
   write_bytes(f->path, buf_view(bytes));
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   if (log != NULL)
     fail_msg("byte %zu is 0x%02x: nobody saw it", at, (unsigned char)bytes->p[at]);
   if (err.code != ERR_CORRUPT)
@@ -712,13 +712,13 @@ static void tails_gather_in_one_file(void **state) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
-  char notice[256];
+  char notification[256];
   uint64_t count;
   make_log(f, 1, &bytes);
   for (int i = 0; i < 2; i++) {
     buf_puts(&bytes, "half");
     write_bytes(f->path, buf_view(&bytes));
-    store_close(attach(f, &count, notice, &err));
+    store_close(attach(f, &count, notification, &err));
     bytes.n -= 4;
   }
   expect_file(f->torn, STR("halfhalf"));
@@ -740,7 +740,7 @@ static ino_t inode_of(const char *path) {
 static int append_all(struct fixture *f, int out) {
   struct err err;
   struct answer a = {0};
-  char notice[256];
+  char notification[256];
   bool touched = false;
   uint64_t count = 0;
   struct store_log *log = store_create(&f->store, id, &err);
@@ -771,7 +771,7 @@ static int append_all(struct fixture *f, int out) {
       (void)unlink(f->path);
       log = store_create(&f->store, id, &err);
     } else {
-      log = attach(f, &count, notice, &err);
+      log = attach(f, &count, notification, &err);
     }
     if (log == NULL || count % BATCH != 0)
       return 5;
@@ -780,7 +780,7 @@ static int append_all(struct fixture *f, int out) {
   if (inode_of(f->path) != inode) { /* written again after a failed sync: still ours */
     touched = true;
     uint64_t ignored;
-    if (attach(f, &ignored, notice, &err) != NULL || err.code != ERR_LOCKED)
+    if (attach(f, &ignored, notification, &err) != NULL || err.code != ERR_LOCKED)
       return 6;
   }
   if (append(f, log, count + 1, 1, &a) != STORE_OK)
@@ -797,15 +797,15 @@ static int append_all_at_once(struct fixture *f, int out) {
 
 static void all_records_survive(struct fixture *f, const char *fault, int n, uint64_t wanted) {
   struct err err;
-  char notice[256], path[600];
+  char notification[256], path[600];
   uint64_t count;
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   if (log == NULL)
     fail_msg("SEGUE_FAULT=%s, n %d: %s", fault, n, err.text);
-  if (count != wanted || notice[0])
-    fail_msg("SEGUE_FAULT=%s, n %d: %d records, \"%s\"", fault, n, (int)count, notice);
+  if (count != wanted || notification[0])
+    fail_msg("SEGUE_FAULT=%s, n %d: %d records, \"%s\"", fault, n, (int)count, notification);
   store_close(log);
-  (void)snprintf(path, sizeof path, "%s.new", f->path);
+  print_into(path, sizeof path, "%s.new", f->path);
   assert_int_equal(access(path, F_OK), -1);
   assert_int_equal(unlink(f->path), 0);
 }
@@ -819,12 +819,11 @@ static void failed_calls_lose_nothing(void **state) {
     int (*work)(struct fixture *, int) = i % 2 ? append_all_at_once : append_all;
     int status = TOUCHED, n = 0;
     while (status == TOUCHED) {
-      char fault[64], notice[256];
+      char fault[64], notification[256];
       struct err err;
       uint64_t count;
       n++;
-      (void)snprintf(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, n,
-                     faults[i / 2].error);
+      print_into(fault, sizeof fault, "fail:%s:%d%s", faults[i / 2].call, n, faults[i / 2].error);
       assert_int_equal(setenv("SEGUE_FAULT", fault, 1), 0);
       status = status_of(in_child(work, f, -1));
       assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
@@ -832,7 +831,7 @@ static void failed_calls_lose_nothing(void **state) {
         fail_msg("SEGUE_FAULT=%s: step %d failed", fault, status);
       if (status == 7) { /* the last, single record met the fault */
         status = TOUCHED;
-        struct store_log *log = attach(f, &count, notice, &err);
+        struct store_log *log = attach(f, &count, notification, &err);
         assert_non_null(log);
         assert_true(count >= BATCHES * BATCH);
         store_close(log);
@@ -850,12 +849,12 @@ static void exits_keep_what_was_acknowledged(void **state) {
   struct fixture *f = *state;
   int status = 99;
   for (int n = 1; status == 99; n++) {
-    char fault[64], notice[256], byte;
+    char fault[64], notification[256], byte;
     struct err err;
     uint64_t count = 0, acknowledged = 0;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    (void)snprintf(fault, sizeof fault, "exit:%d", n);
+    print_into(fault, sizeof fault, "exit:%d", n);
     assert_int_equal(setenv("SEGUE_FAULT", fault, 1), 0);
     pid_t pid = in_child(append_all, f, ends[1]);
     assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
@@ -865,7 +864,7 @@ static void exits_keep_what_was_acknowledged(void **state) {
     close(ends[0]);
     status = status_of(pid);
     assert_true(status == 99 || status == UNTOUCHED);
-    struct store_log *log = attach(f, &count, notice, &err);
+    struct store_log *log = attach(f, &count, notification, &err);
     if (log == NULL && acknowledged > 0)
       fail_msg("SEGUE_FAULT=%s: %s", fault, err.text);
     if (count < acknowledged)
@@ -879,10 +878,10 @@ static void exits_keep_what_was_acknowledged(void **state) {
 static int all_syncs_fail(struct fixture *f, int out) {
   struct err err;
   struct answer a = {0};
-  char notice[256];
+  char notification[256];
   uint64_t count;
   (void)out;
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   if (log == NULL || append(f, log, 3, 1, &a) != STORE_IO)
     return 1;
   store_close(log);
@@ -893,17 +892,17 @@ static void a_sync_that_fails_again_breaks_the_log(void **state) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
-  char notice[256], path[600];
+  char notification[256], path[600];
   uint64_t count;
   make_log(f, 2, &bytes);
   assert_int_equal(setenv("SEGUE_FAULT", "fail:sync:1+", 1), 0);
   assert_int_equal(status_of(in_child(all_syncs_fail, f, -1)), 0);
   assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   assert_non_null(log);
   assert_true(count == 2 || count == 3);
   store_close(log);
-  (void)snprintf(path, sizeof path, "%s.new", f->path);
+  print_into(path, sizeof path, "%s.new", f->path);
   assert_int_equal(access(path, F_OK), -1);
   buf_deinit(&bytes);
 }
@@ -911,10 +910,10 @@ static void a_sync_that_fails_again_breaks_the_log(void **state) {
 static int rewrite_what_was_changed(struct fixture *f, int out) {
   struct err err;
   struct answer a = {0};
-  char notice[256];
+  char notification[256];
   uint64_t count;
   (void)out;
-  struct store_log *log = attach(f, &count, notice, &err);
+  struct store_log *log = attach(f, &count, notification, &err);
   int fd = open(f->path, O_WRONLY | O_CLOEXEC);
   if (log == NULL || pwrite(fd, "X", 1, 30) != 1 || append(f, log, 3, 1, &a) != STORE_IO)
     return 1;
@@ -945,14 +944,14 @@ static void a_failed_blob_has_no_name(void **state) {
   static const char *const faults[] = {"fail:write", "fail:sync", "exit"};
   char name[SHA256_HEX], path[600];
   sha256_hex("bytes", 5, NULL, 0, name);
-  (void)snprintf(path, sizeof path, "%s/blobs/%s", f->dir, name);
+  print_into(path, sizeof path, "%s/blobs/%s", f->dir, name);
   for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
     int n = 0, status;
     do {
       char fault[64];
       struct buf back = {0};
       struct err err;
-      (void)snprintf(fault, sizeof fault, "%s:%d", faults[i], ++n);
+      print_into(fault, sizeof fault, "%s:%d", faults[i], ++n);
       assert_int_equal(setenv("SEGUE_FAULT", fault, 1), 0);
       status = status_of(in_child(fail_blob, f, -1));
       assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
@@ -991,7 +990,7 @@ static void blobs_come_back(void **state) {
     assert_true(store_blob_get(&f->store, name, &back, &err));
     assert_int_equal(back.n, texts[i].n);
     assert_memory_equal(buf_c(&back), texts[i].p, texts[i].n);
-    (void)snprintf(path, sizeof path, "%s/blobs/%s", f->dir, name);
+    print_into(path, sizeof path, "%s/blobs/%s", f->dir, name);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
   }
@@ -1006,7 +1005,7 @@ static void a_cut_blob_is_written_again(void **state) {
   struct err err;
   char name[SHA256_HEX], path[600];
   assert_true(store_blob_put(&f->store, STR("all of it"), name, &err));
-  (void)snprintf(path, sizeof path, "%s/blobs/%s", f->dir, name);
+  print_into(path, sizeof path, "%s/blobs/%s", f->dir, name);
   write_bytes(path, STR("all"));
   assert_true(store_blob_put(&f->store, STR("all of it"), name, &err));
   assert_true(store_blob_get(&f->store, name, &back, &err));
@@ -1028,7 +1027,7 @@ static void damaged_blobs_are_refused(void **state) {
     assert_int_equal(err.code, ERR_CORRUPT);
   }
   assert_true(store_blob_put(&f->store, STR("what was written"), name, &err));
-  (void)snprintf(path, sizeof path, "%s/blobs/%s", f->dir, name);
+  print_into(path, sizeof path, "%s/blobs/%s", f->dir, name);
   write_bytes(path, STR("what was WRITTEN"));
   assert_false(store_blob_get(&f->store, name, &back, &err));
   assert_int_equal(err.code, ERR_CORRUPT);
@@ -1044,16 +1043,16 @@ static void the_folder_is_made(void **state) {
   struct err err;
   struct stat st;
   char dir[512];
-  (void)snprintf(dir, sizeof dir, "%s/a/b/c", f->dir);
+  print_into(dir, sizeof dir, "%s/a/b/c", f->dir);
   assert_true(store_open(&store, dir, &err));
   assert_true(store_open(&store, dir, &err));
   assert_int_equal(stat(dir, &st), 0);
   assert_int_equal(st.st_mode & 0777, 0700);
-  (void)snprintf(dir, sizeof dir, "%s/file", f->dir);
+  print_into(dir, sizeof dir, "%s/file", f->dir);
   write_bytes(dir, STR("x"));
   assert_false(store_open(&store, dir, &err));
   assert_non_null(strstr(err.text, dir));
-  (void)snprintf(dir, sizeof dir, "%s/file/logs", f->dir);
+  print_into(dir, sizeof dir, "%s/file/logs", f->dir);
   assert_false(store_open(&store, dir, &err));
 }
 

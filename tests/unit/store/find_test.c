@@ -74,7 +74,7 @@ static void words_name_logs(void **state) {
     if (ok != (rows[i].file != NULL))
       fail_msg("\"%s\": %s", rows[i].word, ok ? ref.name : err.text);
     if (ok) {
-      (void)snprintf(wanted, sizeof wanted, "%s/%s", dir, rows[i].file);
+      print_into(wanted, sizeof wanted, "%s/%s", dir, rows[i].file);
       assert_string_equal(ref.name, wanted);
       continue;
     }
@@ -94,7 +94,7 @@ static void a_path_is_a_path(void **state) {
   struct store_ref ref;
   struct err err;
   (void)state;
-  (void)snprintf(path, sizeof path, "%s/notes.ndjson", dir);
+  print_into(path, sizeof path, "%s/notes.ndjson", dir);
   assert_true(find("/nowhere", path, &ref, &err));
   assert_string_equal(ref.name, path);
 }

@@ -81,7 +81,7 @@ static void other_lines_are_refused(void **state) {
     struct heads h;
     struct ledger_end anchor;
     struct err err = {0};
-    (void)snprintf(text, sizeof text, "%s%s", HEAD(ID_A, "3"), wrong[i]);
+    print_into(text, sizeof text, "%s%s", HEAD(ID_A, "3"), wrong[i]);
     if (heads_parse(&h, str_from(text), &anchor, &err))
       fail_msg("accepted: %s", wrong[i]);
     assert_int_equal(err.code, ERR_INVALID);

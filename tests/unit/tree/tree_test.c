@@ -86,10 +86,10 @@ static enum tree_step drive(struct tree *t, enum tree_step step) {
 /* Compares `dir` around a shell command and gives what changed as text. */
 static void expect_change(const char *dir, const char *command, const char *expected) {
   char own[256];
-  (void)snprintf(own, sizeof own, "%s/own", root);
+  print_into(own, sizeof own, "%s/own", root);
   const char *const own_folders[] = {own, NULL};
   char name[64];
-  (void)snprintf(name, sizeof name, "segue-test-tree-%ld", (long)getpid());
+  print_into(name, sizeof name, "segue-test-tree-%ld", (long)getpid());
   struct tree *t = tree_new(dir, name, own_folders);
   assert_int_equal(drive(t, tree_begin(t)), TREE_DONE);
   sh(command);
@@ -132,7 +132,7 @@ static void test_large_without_git(void **state) {
 static void test_own_files(void **state) {
   char dir[256];
   (void)state;
-  (void)snprintf(dir, sizeof dir, "%s", root);
+  print_into(dir, sizeof dir, "%s", root);
   put("../own/log", "x");
   expect_change(dir, "echo more >> ../own/log; echo new > ../own/new", "");
   expect_change(dir, "mkdir ../owner; echo new > ../owner/new", "owner/new +1 -0");
@@ -174,7 +174,7 @@ static void test_below_and_above(void **state) {
   char dir[256];
   (void)state;
   repository();
-  (void)snprintf(dir, sizeof dir, "%s/work/sub", root);
+  print_into(dir, sizeof dir, "%s/work/sub", root);
   expect_change(dir, "echo t >> sub/s; echo u >> a", "../a +1 -0, s +1 -0");
 }
 

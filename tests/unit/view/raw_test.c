@@ -5,7 +5,7 @@
 #include "support/log_book.h"
 
 static struct drive drive;
-static struct book book;
+static struct verified_reader book;
 
 static int setup(void **state) {
   (void)state;
@@ -16,7 +16,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
-  book_close(&book);
+  verified_close(&book);
   drive_deinit(&drive);
   return 0;
 }
@@ -106,11 +106,11 @@ static void excerpts(void **state) {
   json_t *record;
   json_array_foreach(drive.records, i, record) {
     char ref[40];
-    (void)snprintf(ref, sizeof ref, "%zu", i + 1);
+    print_into(ref, sizeof ref, "%zu", i + 1);
     in_pieces(ref, line_of(i + 1));
     if (json_at(record, "text") == NULL || json_at(record, "text_blob") != NULL)
       continue;
-    (void)snprintf(ref, sizeof ref, "%zu#/text", i + 1);
+    print_into(ref, sizeof ref, "%zu#/text", i + 1);
     in_pieces(ref, json_view(json_at(record, "text")));
   }
 }
@@ -127,7 +127,7 @@ static void from_a_blob(void **state) {
     if (json_at(record, "text_blob") == NULL)
       continue;
     blobs++;
-    (void)snprintf(ref, sizeof ref, "%zu#/text", i + 1);
+    print_into(ref, sizeof ref, "%zu#/text", i + 1);
     assert_true(view_excerpt_read(&e, &book, ref, 0, 100, &err));
     assert_true(str_eq(e.text, (struct str){"fixed \xff it\n", 11}));
     view_excerpt_deinit(&e);
@@ -147,7 +147,7 @@ static void odd_offsets(void **state) {
     char ref[40];
     if (at == NULL)
       continue;
-    (void)snprintf(ref, sizeof ref, "%zu", i + 1);
+    print_into(ref, sizeof ref, "%zu", i + 1);
     for (size_t k = 0; k < 3; k++) {
       assert_true(view_excerpt_read(&e, &book, ref, (size_t)(at - line.p) + k, 100, &err));
       assert_int_equal(e.offset, at - line.p);

@@ -1,10 +1,10 @@
 /* Markup and the cleaner: what comes from outside is text, whatever it says. */
 #include "web/html.h"
 
-#include "web/clean.h"
-#include "web/fit.h"
 #include "web/markdown.h"
 #include "web/parts.h"
+#include "web/report.h"
+#include "web/sanitize.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,7 +135,7 @@ static void cleaned(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct buf out = {0};
-    clean_text(&out, cases[i].in);
+    sanitize_text(&out, cases[i].in);
     if (strcmp(buf_c(&out), cases[i].out) != 0)
       fail_msg("%s: %s", cases[i].name, buf_c(&out));
     buf_deinit(&out);

@@ -69,7 +69,7 @@ static const struct page_case cases[] = {
 };
 
 static void put(char *out, size_t n, const char *text) {
-  (void)snprintf(out, n, "%s", text != NULL ? text : "");
+  print_into(out, n, "%s", text != NULL ? text : "");
 }
 
 static struct page_ask page_asked(const struct page_case *c) {
@@ -134,7 +134,7 @@ static void pages_are_as_before(void **state) {
     struct err err;
     char path[80];
     page_case_write(&cases[i], &page);
-    (void)snprintf(path, sizeof path, "%s.html", cases[i].name);
+    print_into(path, sizeof path, "%s.html", cases[i].name);
     if (update != NULL && strcmp(update, "1") == 0) {
       FILE *f = fopen(path, "w");
       assert_non_null(f);
@@ -165,11 +165,11 @@ static void tracks_change_nothing(void **state) {
     struct store_ref ref;
     (void)page_write(&ask, &plain);
     store_ref(&ask.store, ask.id, &ref);
-    ask.track = track_new(&ref);
+    ask.track = record_index_new(&ref);
     (void)page_write(&ask, &kept);
     buf_clear(&kept);
     (void)page_write(&ask, &kept);
-    track_free(ask.track);
+    record_index_free(ask.track);
     assert_string_equal(buf_c(&plain), buf_c(&kept));
     buf_deinit(&plain);
     buf_deinit(&kept);
@@ -182,16 +182,16 @@ static void repeated_texts_are_kept_once(void **state) {
   struct store_ref ref;
   struct err err;
   (void)state;
-  assert_true(sizeof(struct book_place) <= 24);
+  assert_true(sizeof(struct verified_reader_place) <= 24);
   store_at(&store, "logs");
   store_ref(&store, SESSION, &ref);
-  struct track *track = track_new(&ref);
-  assert_true(track_read(track, &err));
+  struct record_index *track = record_index_new(&ref);
+  assert_true(record_index_read(track, &err));
   const struct view_session *v = &track->view;
   assert_true(v->turn_count >= 2);
   assert_true(str_eq(v->turns[0].provider, v->turns[1].provider));
   assert_ptr_equal(v->turns[0].provider.p, v->turns[1].provider.p);
-  track_free(track);
+  record_index_free(track);
 }
 
 int main(void) {

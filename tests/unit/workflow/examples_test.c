@@ -1,6 +1,4 @@
 /* The examples of keys, which help and editors show: there, and valid. */
-#include "workflow/key_examples.h"
-
 #include "base/limits.h"
 #include "format/yaml.h"
 #include "schema/schema.h"

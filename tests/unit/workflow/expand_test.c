@@ -410,8 +410,8 @@ static void includes_are_bounded(void **state) {
   put("policies/b.md", "b {{include:policies/a}}");
   for (int i = 0; i < 20; i++) {
     char name[32], text[64];
-    (void)snprintf(name, sizeof name, "policies/d%d.md", i);
-    (void)snprintf(text, sizeof text, "{{include:policies/d%d}}", i + 1);
+    print_into(name, sizeof name, "policies/d%d.md", i);
+    print_into(text, sizeof text, "{{include:policies/d%d}}", i + 1);
     put(name, text);
   }
   while (big.n < 200 * 1024)
@@ -424,8 +424,8 @@ static void includes_are_bounded(void **state) {
   buf_deinit(&big);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char text[256];
-    (void)snprintf(text, sizeof text,
-                   "name: m\nmovements:\n- name: c\n  policy: '%s and more'\n" END, cases[i].text);
+    print_into(text, sizeof text, "name: m\nmovements:\n- name: c\n  policy: '%s and more'\n" END,
+               cases[i].text);
     put("w.yaml", text);
     is_refused("w.yaml", "w.yaml", 4, cases[i].words);
   }
@@ -436,11 +436,11 @@ static void depth_and_size_are_bounded(void **state) {
   (void)state;
   for (int i = 0; i < 20; i++) {
     char name[32], text[512];
-    (void)snprintf(name, sizeof name, "n%d.yaml", i);
-    (void)snprintf(text, sizeof text,
-                   "name: n\nmovements:\n- name: a\n  call: n%d.yaml\n" DONE
-                   "- name: b\n  call: n%d.yaml\n" DONE,
-                   i + 1, i + 1);
+    print_into(name, sizeof name, "n%d.yaml", i);
+    print_into(text, sizeof text,
+               "name: n\nmovements:\n- name: a\n  call: n%d.yaml\n" DONE
+               "- name: b\n  call: n%d.yaml\n" DONE,
+               i + 1, i + 1);
     put(name, text);
   }
   put("n15.yaml", "name: n\nmovements:\n- name: a\n" END);

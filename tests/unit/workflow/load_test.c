@@ -217,10 +217,10 @@ static void facet_files_are_only_read_where_they_may_be(void **state) {
 static char *persona_of(char *root, const char *file, const char *value, struct err *why) {
   char text[256];
   struct err_list errors = {0};
-  (void)snprintf(text, sizeof text,
-                 "name: w\nmovements:\n- name: a\n  persona: %s\n  instruction: Do it.\n"
-                 "  rules: [{condition: x, next: COMPLETE}]\n",
-                 value);
+  print_into(text, sizeof text,
+             "name: w\nmovements:\n- name: a\n  persona: %s\n  instruction: Do it.\n"
+             "  rules: [{condition: x, next: COMPLETE}]\n",
+             value);
   folder_put(root, file, str_from(text));
   const struct workflow_source source = {.path = folder_path(root, file), .named_by_user = true};
   json_auto_t *doc = workflow_load(&source, &errors);

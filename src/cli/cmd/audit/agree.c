@@ -2,8 +2,8 @@
 #include "audit/agree.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,13 +30,11 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
   const struct agreeing *a = ctx;
   const struct agree_pair *p = t->pair;
   if (a->json) {
-    json_t *told =
-        json_pack("{so sI so so so sI sI}", "session", json_io_string(t->session), "turn",
-                  (json_int_t)t->turn, "movement", json_io_string(p->movement), "first",
-                  json_io_string(p->first), "second", json_io_string(p->second), "first_rule",
-                  (json_int_t)t->first, "second_rule", (json_int_t)t->second);
-    json_io_print(told, JSON_IO_COMPACT);
-    json_decref(told);
+    json_io_put(json_pack("{so sI so so so sI sI}", "session", json_io_string(t->session), "turn",
+                          (json_int_t)t->turn, "movement", json_io_string(p->movement), "first",
+                          json_io_string(p->first), "second", json_io_string(p->second),
+                          "first_rule", (json_int_t)t->first, "second_rule",
+                          (json_int_t)t->second));
     return;
   }
   cli_put_safe(stdout, t->session);
@@ -63,11 +61,13 @@ static void show_pair(const struct agree_pair *p) {
   if (k.known)
     buf_printf(&line, ", kappa %.2f (%.2f to %.2f)", kappa_shown(k.kappa), kappa_shown(k.low),
                kappa_shown(k.high));
+  else
+    buf_puts(&line, ", kappa undefined: " KAPPA_UNKNOWN);
   if (p->stratum_count > 0)
     buf_printf(&line, ", from a sample of %zu strat%s", p->stratum_count,
                p->stratum_count == 1 ? "um" : "a");
   agree_advice(p, &advice);
-  buf_puts(&line, "\n    ");
+  buf_puts(&line, advice.n > 0 ? "\n    " : "");
   (void)cli_fit(&line, buf_view(&advice), 160);
   puts(buf_c(&line));
   for (int i = 0; i < KAPPA_CATEGORIES; i++)
@@ -81,15 +81,14 @@ static void show_pair(const struct agree_pair *p) {
 
 static bool agree_store(void *ctx, const struct store *store, struct err *err) {
   struct agree *a = ctx;
-  return agree_labels(a, store, err) && agree_rejudged(a, store, err) &&
-         agree_read_store(a, store, err);
+  return agree_beside(a, store, err) && agree_read_store(a, store, err);
 }
 
 static bool agree_log(void *ctx, const struct store_ref *ref, struct err *err) {
   struct agree *a = ctx;
   struct store store;
   store_of(ref, &store);
-  if (!agree_labels(a, &store, err) || !agree_rejudged(a, &store, err))
+  if (!agree_beside(a, &store, err))
     return false;
   agree_read(a, ref);
   return true;
@@ -103,8 +102,7 @@ static void agree_print(const struct agreeing *a) {
       continue;
     }
     json_t *told = agree_pair_json(a->agree->pairs[i]);
-    json_io_print(told, JSON_IO_COMPACT);
-    json_decref(told);
+    json_io_put(told);
   }
   if (a->agree->pair_count == 0 && !a->json) {
     if (a->agree->raters != NULL)
@@ -142,7 +140,7 @@ static int agree_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_agree, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
-  struct census *c = census_new();
+  struct aggregate *c = aggregate_new();
   a.json = cli_flag(&args, "json");
   cli_errors_as_json(a.json);
   a.agree = agree_new(c);
@@ -150,14 +148,14 @@ static int agree_run(int argc, char **argv) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;
   }
-  const struct find_each each = {agree_store, agree_log, a.agree};
+  const struct resolve_id_each each = {agree_store, agree_log, a.agree};
   bool ok = agree_raters(a.agree, cli_value(&args, "rater"), &err) &&
             audit_filters(c, &args, &err) &&
-            find_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
+            resolve_id_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
   if (ok)
     agree_print(&a);
   agree_free(a.agree);
-  census_free(c);
+  aggregate_free(c);
   return ok ? STATUS_COMPLETE : cli_fail("agree", &err);
 }
 
@@ -167,8 +165,9 @@ const struct cli_command cmd_agree = {
     .summary = "how often raters agree: verdicts, stages, votes of a panel, people's labels",
     .help = "For each movement and pair of raters: how many turns, how often they agree, with a "
             "95 % interval (Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, "
-            "Everitt), where they differ, and one sentence of advice, or a note that there are "
-            "too few turns. A rating of 0 means that no rule holds.",
+            "Everitt; undefined if a rater never varied), where they differ, and one sentence of "
+            "advice, or a note that there are too few turns. A rating of 0 means that no rule "
+            "holds.",
     .options = options,
     .run = agree_run,
 };

@@ -1,8 +1,8 @@
 /* segue compare: shows two sessions side by side. */
 #include "audit/compare.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,16 +110,6 @@ static void show_shared(const struct compare_side *a, const struct compare_side 
     printf(", but that record has changed since: segue verify says more\n");
 }
 
-/* Says that they do not part, or that nothing can be said about it. */
-static void show_same_way(const struct compare_row *rows, size_t count) {
-  if (compare_judged(rows, count, true) == 0)
-    puts("no turn has a verdict, so there is none to compare");
-  else if (compare_judged(rows, count, false) > 0)
-    puts("they took the same way: every turn that was judged has the same verdict");
-  else
-    puts("they took the same way: every turn has the same verdict");
-}
-
 static void compare_show(const struct compare_side *a, const struct compare_side *b,
                          const struct compare_row *rows, size_t count) {
   const struct compare_row *parting = compare_parting(rows, count);
@@ -129,9 +119,14 @@ static void compare_show(const struct compare_side *a, const struct compare_side
   if (strcmp(a->workflow_sha256, b->workflow_sha256) != 0)
     puts("the workflows differ");
   show_shared(a, b);
-  if (parting == NULL)
-    show_same_way(rows, count);
-  else {
+  if (parting == NULL) {
+    if (compare_judged(rows, count, true) == 0)
+      puts("no turn has a verdict, so there is none to compare");
+    else if (compare_judged(rows, count, false) > 0)
+      puts("they took the same way: every turn that was judged has the same verdict");
+    else
+      puts("they took the same way: every turn has the same verdict");
+  } else {
     puts("they diverge here:");
     show_row(parting, colours);
   }
@@ -144,7 +139,7 @@ static void compare_show(const struct compare_side *a, const struct compare_side
 static bool compare_open(struct compare_side *side, const char *word, const char *logs,
                          struct err *err) {
   struct store_ref ref;
-  return find_session(word, logs, NULL, &ref, err) && compare_log(side, &ref, err) &&
+  return resolve_id_session(word, logs, NULL, &ref, err) && compare_log(side, &ref, err) &&
          compare_sound(side, err);
 }
 
@@ -164,8 +159,7 @@ static int compare_run(int argc, char **argv) {
     struct compare_row *rows = compare_align(&a, &b, &count);
     if (cli_flag(&args, "json")) {
       json_t *told = compare_json(&a, &b, rows, count);
-      json_io_print(told, JSON_IO_COMPACT);
-      json_decref(told);
+      json_io_put(told);
     } else {
       compare_show(&a, &b, rows, count);
     }

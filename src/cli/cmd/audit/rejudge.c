@@ -1,23 +1,613 @@
 /* segue rejudge: judges recorded turns again, with another judge or another prompt. */
+#include "audit/rejudge.h"
+#include "audit/aggregate.h"
 #include "audit/kappa.h"
 #include "audit/rejudged.h"
+#include "base/limits.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
-#include "cli/rejudge_turns.h"
-#include "cli/rejudging.h"
+#include "cli/resolve_id.h"
+#include "cli/setup.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "provider/family.h"
+#include "host/session_pool.h"
+#include "judge/chain.h"
+#include "os/clock.h"
+#include "provider/model_family.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- the judgments --- */
+
+/* Chooses the recorded turns to judge again: those in some logs that pass an aggregate's filters
+ * and needed a judge.
+ *
+ * All are from one store, sorted by session and turn, without duplicates. */
+
+struct rejudge_turn {
+  char session[STORE_ID_BYTES];
+  long turn, rule;             /* as recorded; rule 0: none */
+  uint32_t workflow, movement; /* names, as are the next ones */
+  uint32_t worker, worker_model, judge, judge_model;
+  int64_t calls, cost_nano; /* used by its judging, as recorded */
+};
+
+struct rejudge_turns {
+  struct aggregate *aggregate; /* applies its filters and names; borrowed */
+  struct store source;
+  bool has_source;
+  struct rejudge_turn *list;
+  size_t count, room;
+  uint64_t passed_over, unsound; /* judgments that needed no judge; unsound logs */
+  int64_t calls, cost_nano;      /* used by all judgings together */
+  struct rows rows;
+};
+
+static void choose_on_row(void *ctx, const struct row *row) {
+  struct rejudge_turns *t = ctx;
+  if (row->kind != ROW_JUDGMENT || !aggregate_wants_row(t->aggregate, row))
+    return;
+  if (!aggregate_needs_judge(row) || strlen(t->rows.session.id) != STORE_ID_BYTES - 1) {
+    t->passed_over++;
+    return;
+  }
+  if (t->count == t->room) {
+    t->room = t->room ? t->room * 2 : 64;
+    t->list = xrealloc(t->list, t->room * sizeof *t->list);
+  }
+  struct rejudge_turn *one = &t->list[t->count++];
+  *one = (struct rejudge_turn){.turn = row->turn,
+                               .rule = (long)row->rule,
+                               .workflow = row->workflow,
+                               .movement = row->movement,
+                               .worker = row->worker,
+                               .worker_model = row->worker_model,
+                               .judge = row->provider,
+                               .judge_model = row->model};
+  for (size_t i = 0; i < row->stage_count + row->rest_count; i++) {
+    one->calls += row->stages[i].use.calls;
+    one->cost_nano += row->stages[i].use.cost_nano;
+  }
+  memcpy(one->session, t->rows.session.id, sizeof one->session);
+}
+
+static void choose_read(struct rejudge_turns *t, const struct store_ref *ref) {
+  enum rows_log state = rows_read(&t->rows, ref);
+  t->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
+}
+
+static bool choose_store(struct rejudge_turns *t, const struct store *store, struct err *err) {
+  if (t->has_source && strcmp(t->source.where, store->where) != 0)
+    return err_set(err, ERR_USAGE,
+                   "the logs are in several folders: name logs from one folder at a time");
+  t->source = *store;
+  t->has_source = true;
+  return true;
+}
+
+static bool choose_folder(void *ctx, const struct store *store, struct err *err) {
+  struct rejudge_turns *t = ctx;
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  if (!choose_store(t, store, err) || !store_list(store, &ids, &count, err))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    choose_read(t, &ref);
+  }
+  free(ids);
+  return true;
+}
+
+static bool choose_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  struct rejudge_turns *t = ctx;
+  char id[STORE_ID_BYTES];
+  struct store store;
+  store_of(ref, &store);
+  store_ref_id(ref, id);
+  if (id[0] == '\0')
+    return err_set(err, ERR_USAGE, "%.200s: a log to be judged again must have its session's name",
+                   ref->name);
+  if (!choose_store(t, &store, err))
+    return false;
+  choose_read(t, ref);
+  return true;
+}
+
+static int turn_order(const void *a, const void *b) {
+  const struct rejudge_turn *x = a, *y = b;
+  int c = strcmp(x->session, y->session);
+  return c != 0 ? c : (x->turn > y->turn) - (x->turn < y->turn);
+}
+
+static bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args, struct err *err) {
+  const char *logs = cli_value(args, "logs");
+  const struct resolve_id_each each = {choose_folder, choose_log, t};
+  t->rows = (struct rows){.names = &t->aggregate->names, .sink = {choose_on_row, NULL}, .ctx = t};
+  if (!resolve_id_take_all(args->words, args->word_count, logs, &each, err))
+    return false;
+  size_t kept = 0;
+  if (t->count > 1)
+    qsort(t->list, t->count, sizeof *t->list, turn_order);
+  for (size_t i = 0; i < t->count; i++) /* a session may have been named twice */
+    if (kept == 0 || turn_order(&t->list[kept - 1], &t->list[i]) != 0)
+      t->list[kept++] = t->list[i];
+  t->count = kept;
+  for (size_t i = 0; i < kept; i++) {
+    t->calls += t->list[i].calls;
+    t->cost_nano += t->list[i].cost_nano;
+  }
+  return t->count <= LIMIT_AUDIT_LABEL_COUNT ||
+         err_set(err, ERR_USAGE,
+                 "these are %zu judgments, but at most %u can be judged again at once: filter",
+                 t->count, LIMIT_AUDIT_LABEL_COUNT);
+}
+
+/* --- judging them again --- */
+
+/* Judges recorded turns again, several at once, for `segue rejudge`. Each judgment is a session of
+ * its own in the store `into`.
+ *
+ * Turns that already have a verdict in `verdicts` are skipped. Unfinished sessions come first:
+ * they are continued, or cancelled if their text is missing or another has judged. After a limit
+ * is reached or a signal came, no new session begins; a signal also stops the running ones,
+ * otherwise they finish. */
+
+/* Stand in for a rule's number; unreadable: it was tried, and is not tried again. */
+enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = REJUDGED_UNDECIDED };
+
+struct rejudging_left { /* a session in `into` */
+  char id[STORE_ID_BYTES];
+  size_t turn; /* in `turns` */
+  long repeat;
+  bool judged; /* it lacks only its end */
+};
+
+struct rejudging {
+  const struct setup *setup;
+  struct store source;
+  char into[STORE_PATH_BYTES];
+  struct rejudge_as as;
+  const char *name, *settings;
+  long repeat;
+  bool permute;
+  size_t concurrency;
+  int64_t max_calls, max_cost_nano; /* 0: no limit */
+  const struct rejudge_turn *turns; /* sorted by session */
+  size_t count;
+  long *verdicts; /* `repeat` for each turn */
+  const struct rejudging_left *left;
+  size_t left_count;
+  /* Is told of each finished judgment. method NULL: the turn could not be judged; why then says why
+   * not. */
+  void (*told)(void *ctx, size_t turn, long repeat, const char *method, const char *why);
+  void *ctx;
+  /* The rest is internal. */
+  struct session_pool several;
+  struct watcher watcher;
+  struct list jobs, cases;
+  size_t left_next;
+  struct rejudge_reading *reading; /* the log that is being read, or NULL */
+  long *numbers;                   /* its turns that are to be judged, owned */
+  size_t *places;                  /* and where each stands in `turns`, owned */
+  size_t next;                     /* first turn whose log was not opened yet */
+  int64_t calls, cost_nano;
+  int64_t waits_until_ms; /* real time; end of the last wait reported */
+  uint64_t unsound;       /* turns of logs that could not be read */
+  bool bounded, stopped, closing;
+  struct err failed;
+};
+
+struct pending { /* a case that has not been judged as often as wanted */
+  struct list_node in_cases;
+  struct rejudge_case *made;
+  size_t turn;
+  size_t users; /* jobs that use it */
+  long next;    /* repeat, from 1 */
+};
+
+struct rejudge_job {
+  struct list_node in_jobs;
+  struct rejudging *owner;
+  struct pending *pending; /* NULL: it was left unfinished */
+  struct session *session;
+  size_t turn;
+  long repeat;
+  bool finished, judged, asked; /* asked: a judge's call of it has ended */
+  bool untold;                  /* its verdict is known, or does not count */
+  long rule;
+  char method[32], why[256];
+};
+
+static long *rejudging_verdict(const struct rejudging *r, size_t turn, long repeat) {
+  return &r->verdicts[turn * (size_t)r->repeat + (size_t)(repeat - 1)];
+}
+
+/* --- what its records tell --- */
+
+static void rejudge_why(struct rejudge_job *job, struct str why) {
+  print_into(job->why, sizeof job->why, "%.*s", (int)(why.n < 250 ? why.n : 250), why.p);
+}
+
+static void rejudge_on_record(void *ctx, const struct record *record, struct str line) {
+  struct rejudge_job *job = ctx;
+  (void)line;
+  if (record->type == RECORD_CALL_END) {
+    struct rejudging *r = job->owner;
+    json_t *json = record_json(record);
+    const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
+    if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, already done */
+      job->asked = true, r->calls++;
+    if (json_number_value(cost) > 0)
+      r->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
+    json_decref(json);
+    /* A person would take such a wait for a hang; many at once are reported as one. */
+    int64_t ms = record_number(record, MEMBER_RETRY_IN_MS), now_ms = clock_real_ms();
+    const json_t *message = json_at(record_tree(record, MEMBER_ERROR), "message");
+    if (ms >= LIMIT_LONG_WAIT_MS && now_ms + ms > job->owner->waits_until_ms + LIMIT_LONG_WAIT_MS) {
+      job->owner->waits_until_ms = now_ms + ms;
+      fprintf(stderr, "segue rejudge: waiting %lld s: ", (long long)(ms / 1000));
+      cli_put_safe(stderr,
+                   json_is_string(message) ? json_string_value(message) : "no reason given");
+      fputs(" (Ctrl-C stops; run the same command again to continue)\n", stderr);
+    }
+  } else if (record->type == RECORD_JUDGMENT) {
+    const char *method = record_text_c(record, MEMBER_METHOD);
+    job->judged = true;
+    job->rule = (long)record_number(record, MEMBER_RULE);
+    print_into(job->method, sizeof job->method, "%s", method ? method : "");
+    if (!chain_was_decided(record_tree(record, MEMBER_STAGES))) {
+      job->rule = REJUDGE_UNREADABLE;
+      rejudge_why(job, record_text(record, MEMBER_REASON));
+    }
+  } else if (record->type == RECORD_SESSION_STOP && !job->judged) {
+    rejudge_why(job, record_text(record, MEMBER_MESSAGE));
+  }
+}
+
+static void rejudge_on_trouble(void *ctx, const char *message) {
+  (void)ctx;
+  cli_put_line(stderr, "segue rejudge: ", message);
+}
+
+static void rejudge_on_finished(void *ctx, struct session *s) {
+  struct rejudge_job *job = ctx;
+  (void)s;
+  job->finished = true;
+  session_pool_wake(&job->owner->several);
+}
+
+/* --- cases --- */
+
+static void pending_drop(struct rejudging *r, struct pending *p) {
+  if (p->in_cases.list != NULL)
+    list_remove(&r->cases, &p->in_cases);
+  if (p->users > 0)
+    return;
+  rejudge_case_free(p->made);
+  free(p);
+}
+
+/* Returns the number of the next time that this turn is to be judged, 0 if it is done. */
+static long pending_next(const struct rejudging *r, struct pending *p) {
+  while (p->next <= r->repeat && *rejudging_verdict(r, p->turn, p->next) != REJUDGE_OPEN)
+    p->next++;
+  return p->next <= r->repeat ? p->next++ : 0;
+}
+
+static bool has_open(const struct rejudging *r, size_t turn) {
+  for (long repeat = 1; repeat <= r->repeat; repeat++)
+    if (*rejudging_verdict(r, turn, repeat) == REJUDGE_OPEN)
+      return true;
+  return false;
+}
+
+static void close_reading(struct rejudging *r) {
+  rejudge_close(r->reading);
+  free(r->numbers);
+  free(r->places);
+  r->reading = NULL;
+  r->numbers = NULL;
+  r->places = NULL;
+}
+
+static void say_unsound(struct rejudging *r, const char *session, struct err *err) {
+  r->unsound++;
+  err_wrap(err, "%.40s", session);
+  (void)cli_fail("rejudge", err);
+}
+
+/* Opens the next log with turns that are to be judged. Returns false if there is none. */
+static bool open_next_log(struct rejudging *r) {
+  while (r->next < r->count) {
+    struct store_ref ref;
+    struct err err = {0};
+    const char *session = r->turns[r->next].session;
+    size_t end = r->next, n = 0;
+    while (end < r->count && strcmp(r->turns[end].session, session) == 0)
+      end++;
+    r->numbers = xcalloc(end - r->next, sizeof *r->numbers);
+    r->places = xcalloc(end - r->next, sizeof *r->places);
+    for (; r->next < end; r->next++)
+      if (has_open(r, r->next)) {
+        r->numbers[n] = r->turns[r->next].turn;
+        r->places[n++] = r->next;
+      }
+    store_ref(&r->source, session, &ref);
+    if (n > 0)
+      r->reading = rejudge_open(&ref, r->numbers, n, &r->as, &err);
+    if (r->reading != NULL)
+      return true;
+    if (n > 0)
+      say_unsound(r, session, &err);
+    close_reading(r);
+  }
+  return false;
+}
+
+/* Reads the next turn that is to be judged, if its log has one more. Returns false if there is no
+ * further log. */
+static bool read_next_case(struct rejudging *r) {
+  struct rejudge_case *c;
+  struct err err = {0};
+  if (r->reading == NULL && !open_next_log(r))
+    return false;
+  if (!rejudge_next(r->reading, &c, &err))
+    say_unsound(r, r->turns[r->places[0]].session, &err);
+  if (c == NULL) {
+    close_reading(r);
+    return true;
+  }
+  struct pending *p = xcalloc(1, sizeof *p);
+  *p = (struct pending){.made = c, .next = 1, .turn = r->places[c->index]};
+  list_push_back(&r->cases, &p->in_cases);
+  return true;
+}
+
+/* --- jobs --- */
+
+static json_t *job_config(const struct rejudging *r, const struct pending *p, long repeat) {
+  const struct rejudge_turn *turn = &r->turns[p->turn];
+  json_t *config = json_clone(r->setup->config);
+  json_t *again =
+      json_pack("{ss sI ss sI ss}", "session", turn->session, "turn", (json_int_t)turn->turn,
+                "name", r->name, "repeat", (json_int_t)repeat, "settings", r->settings);
+  if (r->permute && repeat > 1)
+    json_object_set_new(again, "rotation", json_integer(repeat - 1));
+  json_object_set_new(config, "rejudges", again);
+  return config;
+}
+
+/* Returns true if the judges are there and can do what is asked of them. */
+static bool can_judge(struct rejudging *r, struct workflow *workflow) {
+  struct preflight preflight = setup_preflight_of(r->setup);
+  preflight.workflow = workflow;
+  preflight.looks = preflight.answered = true;
+  return preflight_passes(&preflight, &r->failed);
+}
+
+static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
+  const struct setup *setup = r->setup;
+  if (!can_judge(r, p->made->core.workflow))
+    return false;
+  struct rejudge_job *job = xcalloc(1, sizeof *job);
+  json_t *config = job_config(r, p, repeat);
+  struct call_result answer;
+  const struct session_params params = {
+      .setup = {.cwd = setup->cwd,
+                .pass_env = setup->user.env,
+                .scenario = setup->has_scenario ? &setup->scenario : NULL},
+      .workflow = p->made->core.workflow,
+      .task = STR(""),
+      .config = config,
+      .parent = rejudge_parent(p->made)};
+  *job = (struct rejudge_job){.owner = r, .pending = p, .turn = p->turn, .repeat = repeat};
+  job->session = host_start(&r->several.solo.host, &params, &r->watcher, job, &r->failed);
+  json_decref(config);
+  if (job->session == NULL) {
+    free(job);
+    return false;
+  }
+  p->users++;
+  list_push_back(&r->jobs, &job->in_jobs);
+  rejudge_answer(p->made, &answer);
+  host_answer_with(job->session, &answer);
+  call_result_deinit(&answer);
+  return true;
+}
+
+/* --- sessions that were left --- */
+
+static bool left_choose(void *ctx, const json_t *config, struct session_setup *setup,
+                        struct err *err) {
+  const struct setup *mine = ((const struct rejudging *)ctx)->setup;
+  (void)config;
+  (void)err;
+  *setup = (struct session_setup){.cwd = mine->cwd,
+                                  .pass_env = mine->user.env,
+                                  .scenario = mine->has_scenario ? &mine->scenario : NULL};
+  return true;
+}
+
+/* Returns true if the text that is judged is in the log. */
+static bool has_its_text(const struct core *core) {
+  for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next) {
+    const struct call *call = turn_execute_call(turn);
+    if (call != NULL && call->state == CALL_DONE)
+      return true;
+  }
+  return false;
+}
+
+/* Lets a session that was left go on, or cancels it. Returns false if it cannot go on: r->failed
+ * says why. */
+static bool left_go(struct rejudging *r, struct rejudge_job *job,
+                    const struct rejudging_left *left) {
+  const struct core *core = session_core(job->session);
+  bool wanted = *rejudging_verdict(r, left->turn, left->repeat) == REJUDGE_OPEN;
+  job->untold = left->judged || !wanted || !has_its_text(core);
+  if (job->untold && !left->judged) {
+    host_cancel(job->session, "its turn is judged again in another session");
+    return true;
+  }
+  if (!can_judge(r, core->workflow))
+    return false;
+  if (!host_go(job->session, left_choose, r, "rejudge", NULL, &r->failed))
+    return false;
+  if (wanted)
+    *rejudging_verdict(r, left->turn, left->repeat) = REJUDGE_UNREADABLE; /* until it is over */
+  return true;
+}
+
+/* Takes up the next session that was left. One that another process has just taken, or that is
+ * damaged, stays. */
+static void left_start(struct rejudging *r, const struct rejudging_left *left) {
+  struct rejudge_job *job = xcalloc(1, sizeof *job);
+  struct store into;
+  struct store_ref ref;
+  struct err err = {0};
+  *job = (struct rejudge_job){.owner = r, .turn = left->turn, .repeat = left->repeat};
+  store_at(&into, r->into);
+  store_ref(&into, left->id, &ref);
+  job->session = host_open(&r->several.solo.host, &ref, &r->watcher, job, &err);
+  bool goes = job->session != NULL && session_core(job->session)->status != SESSION_ENDED;
+  if (job->session == NULL && err.code != ERR_LOCKED) {
+    err_wrap(&err, "%.40s", left->id);
+    (void)cli_fail("rejudge", &err);
+  }
+  if (goes && !left_go(r, job, left)) {
+    goes = false;
+    r->closing = true;
+  }
+  if (goes) {
+    list_push_back(&r->jobs, &job->in_jobs);
+    return;
+  }
+  session_free(job->session);
+  free(job);
+}
+
+/* Returns how many calls what runs makes at the least, besides those that have ended. */
+static int64_t calls_to_come(const struct rejudging *r) {
+  int64_t n = 0;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs)
+    n += !job->asked;
+  return n;
+}
+
+/* Returns false once a bound is met; what runs may still end. */
+static bool within_bounds(struct rejudging *r) {
+  int64_t calls = r->calls + calls_to_come(r);
+  bool met = (r->max_calls > 0 && calls >= r->max_calls) ||
+             (r->max_cost_nano > 0 && r->cost_nano >= r->max_cost_nano);
+  r->bounded |= met;
+  return !met;
+}
+
+static void rejudge_start_more(struct rejudging *r) {
+  while (r->left_next < r->left_count && r->jobs.count < r->concurrency && !r->closing) {
+    if (within_bounds(r))
+      left_start(r, &r->left[r->left_next++]);
+    else
+      r->closing = true;
+  }
+  while (r->jobs.count < r->concurrency && !r->closing) {
+    struct pending *p = NULL;
+    if (r->cases.first != NULL)
+      LIST_EACH(struct pending, first, in_cases, &r->cases) {
+        p = first;
+        break;
+      }
+    if (p == NULL) {
+      r->closing = !read_next_case(r);
+      continue;
+    }
+    long repeat = pending_next(r, p);
+    if (repeat == 0) {
+      pending_drop(r, p);
+      continue;
+    }
+    if (!within_bounds(r) || !rejudge_start(r, p, repeat))
+      r->closing = true;
+  }
+}
+
+static void rejudge_take(struct rejudging *r, struct rejudge_job *job) {
+  const struct err *broken = session_broken(job->session);
+  struct pending *p = job->pending;
+  if (broken != NULL && r->failed.code == ERR_NONE) {
+    r->failed = *broken;
+    r->closing = true;
+  }
+  list_remove(&r->jobs, &job->in_jobs);
+  if (!job->untold) {
+    bool over = broken == NULL && !(r->stopped && !job->judged);
+    long *verdict = rejudging_verdict(r, job->turn, job->repeat);
+    *verdict = over ? REJUDGE_UNREADABLE : REJUDGE_OPEN;
+    if (job->judged)
+      *verdict = job->rule;
+    if (over)
+      r->told(r->ctx, job->turn, job->repeat, job->judged ? job->method : NULL, job->why);
+  }
+  session_free(job->session);
+  free(job);
+  if (p != NULL && --p->users == 0 && p->in_cases.list == NULL)
+    pending_drop(r, p);
+}
+
+static void rejudge_on_turn(void *ctx) {
+  struct rejudging *r = ctx;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
+    if (job->finished)
+      rejudge_take(r, job);
+  }
+  rejudge_start_more(r);
+  if (r->jobs.count == 0 && r->closing)
+    session_pool_close(&r->several);
+}
+
+static void rejudge_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
+  struct rejudging *r = ctx;
+  r->stopped = r->closing = true;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
+    if (!job->finished)
+      session_pool_end(job->session, reason, message, cancel);
+  }
+}
+
+/* Returns false if it could not continue; what was already judged stays. */
+static bool rejudging_run(struct rejudging *r, struct err *err) {
+  assert(r->repeat > 0);
+  assert(r->concurrency > 0);
+  r->watcher = (struct watcher){
+      .record = rejudge_on_record, .trouble = rejudge_on_trouble, .finished = rejudge_on_finished};
+  if (!session_pool_init(&r->several, r->into, r->setup->registry, r->concurrency == 1, err))
+    return false;
+  r->several.ctx = r;
+  r->several.turn = rejudge_on_turn;
+  r->several.stop = rejudge_on_stop;
+  (void)session_pool_run(&r->several);
+  LIST_EACH(struct pending, p, in_cases, &r->cases)
+    pending_drop(r, p);
+  close_reading(r);
+  session_pool_deinit(&r->several);
+  if (r->failed.code != ERR_NONE)
+    *err = r->failed;
+  return r->failed.code == ERR_NONE;
+}
+
+/* --- the command --- */
 
 enum { REJUDGE_TIMES_MAX = 20, REJUDGE_JOBS = 4, REJUDGE_JOBS_MAX = 64, REJUDGE_NAME_BYTES = 100 };
 
@@ -49,7 +639,7 @@ static const struct cli_option options[] = {
 };
 
 struct again {
-  struct census *census; /* whose filters and names count */
+  struct aggregate *aggregate; /* whose filters and names count */
   struct rejudge_turns of;
   struct rejudging run;
   struct setup setup;
@@ -261,10 +851,10 @@ static void again_take_left(struct again *a, const struct rejudged_left *left) {
 }
 
 static bool again_resume(struct again *a, struct err *err) {
-  struct rejudged known = {.names = &a->census->names};
+  struct rejudged known = {.names = &a->aggregate->names};
   struct store into;
-  uint32_t name = names_add(&a->census->names, str_from(a->name));
-  uint32_t settings = names_add(&a->census->names, str_from(a->settings));
+  uint32_t name = dictionary_add(&a->aggregate->names, str_from(a->name));
+  uint32_t settings = dictionary_add(&a->aggregate->names, str_from(a->settings));
   bool ok = rejudged_store(&a->of.source, &into, err) && rejudged_read(&known, &into, err);
   if (ok)
     memcpy(a->run.into, into.where, sizeof a->run.into);
@@ -314,8 +904,8 @@ static void again_plan(const struct again *a, FILE *out) {
     fprintf(out, ", %zu unfinished to continue", a->left_count);
   fprintf(out, ": %zu or more calls as \"", again_open(a) * judges);
   cli_put_safe(out, a->name);
-  fprintf(out, "\"; their judging took %lld calls, $%.4f then", (long long)a->of.calls,
-          (double)a->of.cost_nano / 1e9);
+  fprintf(out, "\"; their judging took %lld call%s, $%.4f then", (long long)a->of.calls,
+          a->of.calls == 1 ? "" : "s", (double)a->of.cost_nano / 1e9);
   if (a->of.passed_over > 0)
     fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
   if (a->of.unsound > 0)
@@ -358,7 +948,7 @@ static void again_told(void *ctx, size_t i, long repeat, const char *method, con
   const struct again *a = ctx;
   const struct rejudge_turn *t = &a->of.list[i];
   long rule = a->run.verdicts[i * (size_t)a->run.repeat + (size_t)(repeat - 1)];
-  struct str movement = names_text(&a->census->names, t->movement);
+  struct str movement = dictionary_text(&a->aggregate->names, t->movement);
   if (a->json) {
     json_t *told =
         json_pack("{ss sI so sI so so sb ss?}", "session", t->session, "turn", (json_int_t)t->turn,
@@ -401,14 +991,15 @@ struct again_sum {
 /* Returns whether the judge is of the family that did the work. */
 static bool is_own_work(const struct again *a, const struct rejudge_turn *t) {
   const struct rejudge_as *as = &a->run.as;
-  const struct name_list *names = &a->census->names;
-  struct str judge = names_text(names, t->judge), model = names_text(names, t->judge_model);
+  const struct name_list *names = &a->aggregate->names;
+  struct str judge = dictionary_text(names, t->judge),
+             model = dictionary_text(names, t->judge_model);
   if (as->provider != NULL) {
     judge = str_from(as->provider);
     model = str_from(as->model);
   }
-  return family_is_same(names_text(names, t->worker), names_text(names, t->worker_model), judge,
-                        model);
+  return model_family_is_same(dictionary_text(names, t->worker),
+                              dictionary_text(names, t->worker_model), judge, model);
 }
 
 static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
@@ -439,19 +1030,6 @@ static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
 static json_t *family_json(const struct again_sum *sum, int own) {
   return json_pack("{sI sI}", "verdicts", (json_int_t)sum->family[own].turns, "first_rule",
                    (json_int_t)sum->family[own].first_rule);
-}
-
-static void again_put_sum_json(const struct again *a, const struct again_sum *s) {
-  json_t *told =
-      json_pack("{sI sI sI sI sI sI sI so sI sf sb ss ss}", "judgments", (json_int_t)a->of.count,
-                "same", (json_int_t)s->same, "other", (json_int_t)s->other, "unreadable",
-                (json_int_t)s->unreadable, "open", (json_int_t)s->open, "repeated",
-                (json_int_t)s->repeated, "flipped", (json_int_t)s->flipped, "family",
-                json_pack("{so so}", "own", family_json(s, 1), "other", family_json(s, 0)), "calls",
-                (json_int_t)a->run.calls, "cost_usd", (double)a->run.cost_nano / 1e9, "bounded",
-                a->run.bounded, "name", a->name, "store", a->run.into);
-  json_io_print(told, JSON_IO_COMPACT);
-  json_decref(told);
 }
 
 static void print_family(const struct again_sum *s) {
@@ -488,17 +1066,25 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
   if (a->run.bounded)
     puts("a limit was reached: run the same command with a higher one to continue");
   printf("segue agree compares them with verdicts and labels; segue verify %s checks them\n",
-         find_shown(a->run.into));
+         resolve_id_shown(a->run.into));
 }
 
 static int again_tell(const struct again *a) {
   struct again_sum sum = {0};
   for (size_t i = 0; i < a->of.count; i++)
     sum_turn(a, i, &sum);
-  if (a->json)
-    again_put_sum_json(a, &sum);
-  else
+  if (a->json) {
+    json_io_put(
+        json_pack("{sI sI sI sI sI sI sI so sI sf sb ss ss}", "judgments", (json_int_t)a->of.count,
+                  "same", (json_int_t)sum.same, "other", (json_int_t)sum.other, "unreadable",
+                  (json_int_t)sum.unreadable, "open", (json_int_t)sum.open, "repeated",
+                  (json_int_t)sum.repeated, "flipped", (json_int_t)sum.flipped, "family",
+                  json_pack("{so so}", "own", family_json(&sum, 1), "other", family_json(&sum, 0)),
+                  "calls", (json_int_t)a->run.calls, "cost_usd", (double)a->run.cost_nano / 1e9,
+                  "bounded", a->run.bounded, "name", a->name, "store", a->run.into));
+  } else {
     again_put_sum(a, &sum);
+  }
   if (a->run.stopped)
     return STATUS_INTERRUPTED;
   return sum.unreadable + sum.open > 0 ? STATUS_FAILED : STATUS_COMPLETE;
@@ -528,16 +1114,6 @@ static int again_run(struct again *a, const struct cli_args *args, struct err *e
   return again_tell(a);
 }
 
-static void again_deinit(struct again *a) {
-  rejudge_turns_deinit(&a->of);
-  census_free(a->census);
-  setup_deinit(&a->setup);
-  json_decref(a->stages);
-  json_decref(a->panel);
-  free(a->run.verdicts);
-  free(a->left);
-}
-
 static int rejudge_run(int argc, char **argv) {
   struct cli_args args;
   struct again a = {0};
@@ -551,8 +1127,8 @@ static int rejudge_run(int argc, char **argv) {
     setup_deinit(&a.setup);
     return status;
   }
-  a.of.census = a.census = census_new();
-  bool ok = audit_filters_again(a.census, &args, &err) && again_bounds(&a, &args, &err) &&
+  a.of.aggregate = a.aggregate = aggregate_new();
+  bool ok = audit_filters_again(a.aggregate, &args, &err) && again_bounds(&a, &args, &err) &&
             again_judge(&a, &args, &err) && again_name(&a, cli_value(&args, "as"), &err) &&
             rejudge_choose(&a.of, &args, &err);
   size_t room = a.of.count * (size_t)(a.run.repeat > 0 ? a.run.repeat : 1);
@@ -563,7 +1139,14 @@ static int rejudge_run(int argc, char **argv) {
     ok = again_resume(&a, &err);
   }
   status = ok ? again_run(&a, &args, &err) : cli_fail("rejudge", &err);
-  again_deinit(&a);
+  rows_deinit(&a.of.rows);
+  free(a.of.list);
+  aggregate_free(a.aggregate);
+  setup_deinit(&a.setup);
+  json_decref(a.stages);
+  json_decref(a.panel);
+  free(a.run.verdicts);
+  free(a.left);
   return status;
 }
 

@@ -1,8 +1,8 @@
 /* segue replay: runs the replies in logs through today's code. */
 #include "audit/replay.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +69,7 @@ static void replay_on_turn(void *ctx, const struct replay_turn *t) {
                   "today", verdict_json(t->rule_now, t->method_now));
     if (t->why[0] != '\0')
       json_object_set_new(told, "why", json_io_string(t->why));
-    json_io_print(told, JSON_IO_COMPACT);
-    json_decref(told);
+    json_io_put(told);
   } else if (t->kind != REPLAY_SAME && t->kind != REPLAY_HUMAN) {
     replay_show(t);
   }
@@ -84,7 +83,7 @@ static bool replay_take_log(void *ctx, const struct store_ref *ref, struct err *
   if (replay_log(r->replay, ref, replay_on_turn, r, &err))
     return true;
   r->unsound++;
-  (void)err_wrap(&err, "%.300s", ref->name);
+  err_wrap(&err, "%.300s", ref->name);
   (void)cli_fail("replay", &err);
   return true;
 }
@@ -106,16 +105,14 @@ static void replay_sum(const struct replaying *r) {
     for (int i = 0; i < REPLAY_KIND_COUNT; i++)
       json_object_set_new(sum, replay_kind_name((enum replay_kind)i),
                           json_integer((json_int_t)n[i]));
-    json_t *told =
-        json_pack("{sI sI sI so}", "judgments", (json_int_t)all, "sessions",
-                  (json_int_t)r->sessions, "unsound", (json_int_t)r->unsound, "replay", sum);
-    json_io_print(told, JSON_IO_COMPACT);
-    json_decref(told);
+    json_io_put(json_pack("{sI sI sI so}", "judgments", (json_int_t)all, "sessions",
+                          (json_int_t)r->sessions, "unsound", (json_int_t)r->unsound, "replay",
+                          sum));
     return;
   }
   char apart[40] = "";
   if (r->unsound > 0)
-    (void)snprintf(apart, sizeof apart, " (%zu not sound)", r->unsound);
+    print_into(apart, sizeof apart, " (%zu not sound)", r->unsound);
   printf("%llu judgment%s in %zu session%s%s: %llu as recorded, %llu by another stage, %llu would "
          "differ, %llu would ask again, %llu by a person\n",
          (unsigned long long)all, all == 1 ? "" : "s", r->sessions, r->sessions == 1 ? "" : "s",
@@ -132,14 +129,14 @@ static int replay_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_replay, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
-  const struct find_each each = {replay_take_store, replay_take_log, &r};
+  const struct resolve_id_each each = {replay_take_store, replay_take_log, &r};
   r.json = cli_flag(&args, "json");
   cli_errors_as_json(r.json);
   r.replay = replay_new(&err);
   if (r.replay == NULL)
     return cli_fail("replay", &err);
   for (size_t i = 0; i < args.word_count; i++)
-    if (find_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
+    if (resolve_id_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
       read = true;
     } else {
       (void)cli_fail("replay", &err);

@@ -1,14 +1,12 @@
 /* segue report: writes one file about sessions, for people without segue. */
 #include "web/report.h"
-#include "audit/book.h"
+#include "audit/verified_reader.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
-#include "cli/find.h"
+#include "cli/resolve_id.h"
 #include "host/paths.h"
 #include "os/clock.h"
-#include "view/proof.h"
-#include "web/fit.h"
+#include "view/verification.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +31,8 @@ static const struct cli_option options[] = {
 struct reporting {
   struct report_file report;
   struct buf out;
-  struct proof *proof;
-  struct select wanted;
+  struct verification *verification;
+  struct filter wanted;
   const char *logs;
   size_t bad; /* logs that are not what was written */
 };
@@ -48,37 +46,37 @@ static size_t text_max(const struct view_session *v) {
 
 static bool report_all_turns(struct reporting *r, const struct view_session *v,
                              const struct store_ref *ref, struct err *err) {
-  struct book book;
+  struct verified_reader book;
   json_t *record;
   bool ok = true;
-  if (!book_open(&book, ref, true, err))
+  if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = book_next(&book)) != NULL)
+  while ((record = verified_next(&book)) != NULL)
     json_decref(record);
   for (size_t i = 0; i < v->turn_count && ok; i++) {
-    struct view_told told;
+    struct view_judgment told;
     if (v->turns[i].unproven || !report_wants(&r->report))
       continue;
-    ok = view_told_read(&told, &book, v->turns[i].turn, text_max(v), text_max(v) / 8, err);
+    ok = view_judgment_read(&told, &book, v->turns[i].turn, text_max(v), text_max(v) / 8, err);
     if (ok) {
       report_turn(&r->report, &v->turns[i], &told);
-      view_told_deinit(&told);
+      view_judgment_deinit(&told);
     }
   }
-  book_close(&book);
+  verified_close(&book);
   return ok;
 }
 
 static bool report_one(struct reporting *r, const struct store_ref *ref, struct err *err) {
   struct view_session v;
-  struct verify_result proof;
+  struct verify_result verification;
   if (!view_session_read(&v, ref, err))
     return false;
-  bool ok = proof_read(r->proof, ref, &proof, err);
+  bool ok = verification_read(r->verification, ref, &verification, err);
   if (ok) {
-    r->bad += proof.state == VERIFY_BAD;
+    r->bad += verification.state == VERIFY_BAD;
     fit_session(&v, r->report.session_count);
-    report_session(&r->report, &v, &proof);
+    report_session(&r->report, &v, &verification);
     ok = report_all_turns(r, &v, ref, err);
     report_session_end(&r->report);
   }
@@ -88,18 +86,18 @@ static bool report_one(struct reporting *r, const struct store_ref *ref, struct 
 
 static bool report_store(struct reporting *r, const char *where, struct err *err) {
   struct store store;
-  struct view_folder f;
+  struct session_list f;
   store_at(&store, where);
-  view_folder_init(&f);
-  bool ok = view_folder_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
+  session_list_init(&f);
+  bool ok = session_list_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
   if (ok) {
     for (size_t i = 0; i < f.count; i++)
       r->bad += str_eq_c(f.rows[i].status, "bad");
-    view_folder_finish(&f);
+    session_list_finish(&f);
     fit_folder(&f);
-    report_folder(&r->report, &f, str_from(where));
+    report_overview(&r->report, &f, str_from(where));
   }
-  view_folder_deinit(&f);
+  session_list_deinit(&f);
   return ok;
 }
 
@@ -112,7 +110,7 @@ static bool report_word(struct reporting *r, const char *word, struct err *err) 
   struct store_ref ref;
   if (is_folder(word))
     return report_store(r, word, err);
-  return find_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
+  return resolve_id_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
 }
 
 /* Writes the report. It holds what logs hold, so others on this machine need not read it. An
@@ -156,7 +154,7 @@ static bool report_title(const struct reporting *r, const struct cli_args *args,
     buf_puts(out, "segue: sessions");
     return true;
   }
-  if (!find_session(args->words[0], r->logs, NULL, &ref, err))
+  if (!resolve_id_session(args->words[0], r->logs, NULL, &ref, err))
     return false;
   store_ref_id(&ref, id);
   buf_printf(out, "segue: session %s", id);
@@ -173,8 +171,8 @@ static bool report_options(struct reporting *r, const struct cli_args *args, str
   r->logs = cli_value(args, "logs");
   r->wanted.workflow = cli_value(args, "workflow");
   r->wanted.statuses = cli_value(args, "status");
-  return find_since(cli_value(args, "since"), &r->wanted.since_ms, err) &&
-         (select_check(&r->wanted, &why) || err_set(err, why.code, "--%s", why.text));
+  return resolve_id_since(cli_value(args, "since"), &r->wanted.since_ms, err) &&
+         (filter_check(&r->wanted, &why) || err_set(err, why.code, "--%s", why.text));
 }
 
 static bool report_words(struct reporting *r, const struct cli_args *args, struct err *err) {
@@ -200,7 +198,7 @@ static int report_run(int argc, char **argv) {
   bool ok = report_options(&r, &args, &err);
   if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
     ok = err_set(&err, ERR_USAGE, "give a file with -o FILE: HTML is for a browser");
-  ok = ok && (r.proof = proof_new(&err)) != NULL;
+  ok = ok && (r.verification = verification_new(&err)) != NULL;
   ok = ok && report_title(&r, &args, &title, &err);
   if (ok) {
     r.report.session_count = args.word_count;
@@ -209,7 +207,7 @@ static int report_run(int argc, char **argv) {
     report_end(&r.report);
   }
   ok = ok && report_write(&r, path, &err);
-  proof_free(r.proof);
+  verification_free(r.verification);
   buf_deinit(&title);
   buf_deinit(&r.out);
   if (!ok) {

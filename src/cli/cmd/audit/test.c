@@ -5,14 +5,226 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
-#include "cli/trial.h"
+#include "cli/setup.h"
+#include "format/json_object.h"
+#include "host/single_session.h"
+#include "judge/chain.h"
 #include "judge/stage.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* --- one trial --- */
+
+/* Makes one judgment of a case, as `segue judge` does, without keeping or logging anything.
+ *
+ * A case is a line of NDJSON: {"id"?, "text" or "report", "rules": ["approved", {"condition":
+ * ...}], "expected"?: 0 to n, "movement"?}; "report" comes before "text". An answer from `segue
+ * audit --errors --export` that is no judge's has "errors" and no "rules": it is read as no
+ * judgment, and cannot be run. */
+
+struct trial_case {
+  json_t *line; /* the texts below are borrowed from it; owned */
+  const char *id, *movement;
+  struct str text;
+  json_t *rules;    /* conditions; owned */
+  bool no_judgment; /* an exported answer that should have given a movement's value */
+  bool expects;
+  long expected; /* 0: none of the rules */
+};
+
+struct trial_got {
+  bool readable; /* false: no judge could be read or asked; `why` says more */
+  bool stopped;  /* a signal ended it */
+  long rule;     /* 0: none */
+  char method[32];
+  struct buf reply, why; /* a judge's last reply, as it came */
+};
+
+/* --- cases --- */
+
+static bool trial_rules(struct trial_case *c, const json_t *rules, struct err *err) {
+  size_t i;
+  json_t *rule;
+  c->rules = json_array();
+  json_array_foreach(rules, i, rule) {
+    json_t *condition = json_is_string(rule) ? rule : json_at(rule, "condition");
+    if (!json_is_string(condition))
+      return err_set(err, ERR_USAGE,
+                     "\"rules\" must contain conditions: texts, or {\"condition\": text}");
+    json_array_append(c->rules, condition);
+  }
+  return json_array_size(c->rules) > 0 ||
+         err_set(err, ERR_USAGE, "\"rules\" must be a list of conditions");
+}
+
+static bool trial_case_read(struct trial_case *c, struct str line, struct err *err) {
+  *c = (struct trial_case){.line = json_io_parse("case", line, err)};
+  if (c->line == NULL)
+    return false;
+  const json_t *report = json_at(c->line, "report"), *expected = json_at(c->line, "expected");
+  const json_t *text = report != NULL ? report : json_at(c->line, "text");
+  if (!json_is_string(text))
+    return err_set(err, ERR_USAGE, "\"text\" must be a string");
+  c->text = json_view(text);
+  c->id = json_string_value(json_at(c->line, "id"));
+  c->movement = json_string_value(json_at(c->line, "movement"));
+  c->no_judgment = json_is_array(json_at(c->line, "errors")) && json_at(c->line, "rules") == NULL;
+  if (c->no_judgment)
+    return true;
+  if (!trial_rules(c, json_at(c->line, "rules"), err))
+    return false;
+  c->expects = expected != NULL;
+  c->expected = (long)json_integer_value(expected);
+  bool fits = c->expected >= 0 && c->expected <= (long)json_array_size(c->rules);
+  return !c->expects || json_is_null(expected) || (json_is_integer(expected) && fits) ||
+         err_set(err, ERR_USAGE,
+                 "\"expected\" must be a rule's number, or 0 or null if none holds");
+}
+
+static void trial_case_deinit(struct trial_case *c) {
+  json_decref(c->line);
+  json_decref(c->rules);
+  *c = (struct trial_case){0};
+}
+
+/* --- running --- */
+
+struct trial {
+  struct single_session solo;
+  struct trial_got *got;
+};
+
+static void trial_on_record(void *ctx, const struct record *record, struct str line) {
+  struct trial_got *got = ((struct trial *)ctx)->got;
+  (void)line;
+  if (record->type == RECORD_CALL_END) { /* the first answer is the text that is judged */
+    buf_clear(&got->reply);
+    if (record_number(record, MEMBER_CALL) > 1)
+      buf_str(&got->reply, record_text(record, MEMBER_TEXT));
+  } else if (record->type == RECORD_JUDGMENT) {
+    got->readable = chain_was_decided(record_tree(record, MEMBER_STAGES));
+    got->rule = (long)record_number(record, MEMBER_RULE);
+    print_into(got->method, sizeof got->method, "%s", record_text_c(record, MEMBER_METHOD));
+    buf_str(&got->why, record_text(record, MEMBER_REASON));
+  } else if (record->type == RECORD_SESSION_STOP && !got->readable) {
+    buf_str(&got->why, record_text(record, MEMBER_MESSAGE));
+  }
+}
+
+static void trial_on_trouble(void *ctx, const char *message) {
+  (void)ctx;
+  (void)message; /* the stop reports it */
+}
+
+static void trial_on_finished(void *ctx, struct session *s) {
+  (void)s;
+  single_session_finished(&((struct trial *)ctx)->solo);
+}
+
+static struct workflow *trial_workflow(const struct trial_case *c, const struct setup *setup,
+                                       const char *provider, const char *model,
+                                       const json_t *stages, struct err *err) {
+  const char *name = c->movement && c->movement[0] ? c->movement : "step";
+  json_t *rules = json_array(), *judge = json_object(), *condition;
+  size_t i;
+  json_array_foreach(c->rules, i, condition) {
+    json_array_append_new(rules, json_pack("{sO ss}", "condition", condition, "next", "COMPLETE"));
+  }
+  if (provider != NULL)
+    json_object_set_new(judge, "provider", json_string(provider));
+  if (model != NULL)
+    json_object_set_new(judge, "model", json_string(model));
+  if (stages != NULL)
+    json_object_set(judge, "stages", (json_t *)stages);
+  if (json_object_get(setup->config, "options"))
+    json_object_set(judge, "options", json_object_get(setup->config, "options"));
+  json_t *doc =
+      json_pack("{ss ss s[{ss s[s] so so}]}", "name", "test", "initial_movement", name, "movements",
+                "name", name, "command", "given", "judge", judge, "rules", rules);
+  struct workflow *wf = workflow_build(doc, err);
+  json_decref(doc);
+  return wf;
+}
+
+static bool trial_session(const struct trial_case *c, struct setup *setup, struct trial_got *got,
+                          struct err *err) {
+  static const struct watcher watcher = {
+      .record = trial_on_record, .trouble = trial_on_trouble, .finished = trial_on_finished};
+  struct trial t = {.got = got};
+  if (!single_session_init(&t.solo, NULL, setup->registry, err))
+    return false;
+  const struct session_params params = {
+      .setup = {.cwd = setup->cwd, .scenario = setup->has_scenario ? &setup->scenario : NULL},
+      .workflow = setup->workflow,
+      .task = STR(""),
+      .config = setup->config};
+  struct session *s = t.solo.session = host_start(&t.solo.host, &params, &watcher, &t, err);
+  bool ok = s != NULL;
+  if (ok) {
+    host_answer(s, c->text);
+    got->stopped = single_session_run(&t.solo, NULL, NULL) > 0;
+    ok = session_broken(s) == NULL;
+    if (!ok)
+      *err = *session_broken(s);
+  }
+  single_session_deinit(&t.solo);
+  return ok;
+}
+
+/* Makes the case the workflow of the setup, until trial_over. */
+static bool trial_begin(const struct trial_case *c, struct setup *setup, const char *provider,
+                        const char *model, const json_t *stages, struct err *err) {
+  assert(c->rules != NULL);
+  json_object_del(setup->config, "provider");
+  json_object_del(setup->config, "model");
+  setup->workflow = trial_workflow(c, setup, provider, model, stages, err);
+  return setup->workflow != NULL && setup_preflight(setup, err);
+}
+
+static void trial_over(struct setup *setup) {
+  if (setup->workflow != NULL)
+    workflow_unref(setup->workflow);
+  setup->workflow = NULL;
+}
+
+/* Returns whether the judges can answer at all, as far as that is seen without asking them. */
+static bool trial_ready(const struct setup *setup, struct err *err) {
+  struct preflight p = setup_preflight_of(setup);
+  p.looks = p.answered = true;
+  return preflight_passes(&p, err);
+}
+
+/* Says what would keep a case from being run: its rules, the provider. Arguments as below. */
+static bool trial_check(const struct trial_case *c, struct setup *setup, const char *provider,
+                        const char *model, const json_t *stages, struct err *err) {
+  bool ok = trial_begin(c, setup, provider, model, stages, err) && trial_ready(setup, err);
+  trial_over(setup);
+  return ok;
+}
+
+/* Makes the judgment. provider, model and stages (an array) may be NULL. Takes provider and model
+ * out of the config of the setup. */
+static bool trial_run(const struct trial_case *c, struct setup *setup, const char *provider,
+                      const char *model, const json_t *stages, struct trial_got *got,
+                      struct err *err) {
+  *got = (struct trial_got){.reply = {.max = LIMIT_JUDGE_TEXT_BYTES}};
+  bool ok =
+      trial_begin(c, setup, provider, model, stages, err) && trial_session(c, setup, got, err);
+  trial_over(setup);
+  return ok;
+}
+
+static void trial_got_deinit(struct trial_got *got) {
+  buf_deinit(&got->reply);
+  buf_deinit(&got->why);
+}
+
+/* --- the command --- */
 
 static const struct cli_option options[] = {
     SETUP_OPTIONS,
@@ -93,7 +305,7 @@ static bool test_cell(struct testing *t, const struct trial_case *c, size_t prov
       missed = true;
       buf_str(&cell->reply, buf_view(&got.reply));
       buf_str(&cell->why, buf_view(&got.why));
-      (void)snprintf(cell->method, sizeof cell->method, "%s", got.method);
+      print_into(cell->method, sizeof cell->method, "%s", got.method);
     }
     trial_got_deinit(&got);
     if (t->stopped)
@@ -191,8 +403,7 @@ static void print_cell_json(const struct testing *t, const struct trial_case *c,
     json_object_set_new(told, "reply", json_io_string(buf_c(&cell->reply)));
     json_object_set_new(told, "why", json_io_string(buf_c(&cell->why)));
   }
-  json_io_print(told, JSON_IO_COMPACT);
-  json_decref(told);
+  json_io_put(told);
 }
 
 /* Writes text for XML 1.0, which has no place for control characters, U+FFFE and U+FFFF, nor for
@@ -218,15 +429,6 @@ static void put_xml(FILE *out, const char *text) {
     else
       (void)fwrite(text + i, 1, used, out);
   }
-}
-
-static void junit_skipped(struct testing *t, const char *id, size_t i) {
-  fputs("  <testcase classname=\"", t->junit_cases);
-  put_xml(t->junit_cases, provider_name(t, i));
-  fputs("\" name=\"", t->junit_cases);
-  put_xml(t->junit_cases, id);
-  fputs("\">\n    <skipped message=\"no judgment: a movement's value\"/>\n  </testcase>\n",
-        t->junit_cases);
 }
 
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
@@ -258,11 +460,17 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
   struct cell *cells = xcalloc(t->provider_count, sizeof *cells);
   char id[64];
   bool ok = trial_case_read(&c, line, err);
-  (void)snprintf(id, sizeof id, "line %llu", number);
+  print_into(id, sizeof id, "line %llu", number);
   const char *name = ok && c.id != NULL ? c.id : id;
   bool judged = ok && !c.no_judgment;
-  for (size_t i = 0; ok && !judged && t->junit != NULL && i < t->provider_count; i++)
-    junit_skipped(t, name, i);
+  for (size_t i = 0; ok && !judged && t->junit != NULL && i < t->provider_count; i++) {
+    fputs("  <testcase classname=\"", t->junit_cases);
+    put_xml(t->junit_cases, provider_name(t, i));
+    fputs("\" name=\"", t->junit_cases);
+    put_xml(t->junit_cases, name);
+    fputs("\">\n    <skipped message=\"no judgment: a movement's value\"/>\n  </testcase>\n",
+          t->junit_cases);
+  }
   for (size_t i = 0; ok && judged && i < t->provider_count; i++)
     ok = test_cell(t, &c, i, &cells[i], err);
   for (size_t i = 0; ok && judged && i < t->provider_count; i++) {
@@ -352,13 +560,11 @@ static size_t test_sum(const struct testing *t) {
     const size_t *n = t->results[i];
     missed += n[RESULT_WRONG] + n[RESULT_UNREADABLE] + n[RESULT_FLAKY];
     if (t->json) {
-      json_t *told =
+      json_io_put(
           json_pack("{so sI sI sI sI sI sI}", "provider", json_io_string(provider_name(t, i)),
                     "cases", (json_int_t)t->cases, "pass", (json_int_t)n[RESULT_PASS], "wrong",
                     (json_int_t)n[RESULT_WRONG], "unreadable", (json_int_t)n[RESULT_UNREADABLE],
-                    "flaky", (json_int_t)n[RESULT_FLAKY], "skipped", (json_int_t)t->skipped);
-      json_io_print(told, JSON_IO_COMPACT);
-      json_decref(told);
+                    "flaky", (json_int_t)n[RESULT_FLAKY], "skipped", (json_int_t)t->skipped));
       continue;
     }
     printf("%s: ", i == 0 ? "\nsum" : "sum");

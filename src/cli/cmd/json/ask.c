@@ -1,21 +1,466 @@
 /* segue ask: asks a model for a value that fits a schema: generate, extract, validate, correct. */
+#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/utf8.h"
-#include "cli/ask_batch.h"
-#include "cli/ask_stream.h"
 #include "cli/asking.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/ndjson_in.h"
+#include "cli/schema_in.h"
+#include "cli/setup.h"
+#include "extract/items.h"
+#include "extract/schema_check.h"
 #include "format/json_value.h"
 #include "host/paths.h"
+#include "schema/schema.h"
 #include "structured/reask.h"
 #include "workflow/schemas.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+/* --- items as they come --- */
+
+/* Prints the items of an array while a model is still writing it.
+ *
+ * The output is always a prefix of the final value; if it is not, ask_stream_end says so. An item
+ * is printed once it is complete and valid. When another answer begins (a correction, a retry),
+ * its first items must equal those already printed; they are not repeated, and the first that
+ * differs stops the printing until the end. */
+
+struct ask_stream {
+  struct item_stream items;
+  struct schema *schema; /* for an array with one item, or with the items so far */
+  bool by_place;         /* the index decides what an item may be */
+  bool json;             /* {"index","item"} a line */
+  json_t *printed;
+};
+
+/* Begins; the schema's root must be an array. */
+static bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool json,
+                            struct err *err) {
+  assert(schema != NULL);
+  json_t *doc = json_clone(schema);
+  json_t *root = (json_t *)extract_schema_root(doc);
+  *s = (struct ask_stream){.json = json, .printed = json_array()};
+  item_stream_init(&s->items, LIMIT_STRUCTURED_BYTES);
+  bool is_array = extract_schema_want(doc) == EXTRACT_WANT_ARRAY;
+  s->by_place =
+      json_object_get(root, "prefixItems") != NULL || json_is_array(json_object_get(root, "items"));
+  /* These keywords are about the array as a whole rather than its items. */
+  static const char *const keys[] = {"minItems",    "maxItems",    "uniqueItems",     "contains",
+                                     "minContains", "maxContains", "unevaluatedItems"};
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    json_object_del(root, keys[i]);
+  if (is_array)
+    s->schema = schema_compile(doc, NULL, NULL, NULL);
+  json_decref(doc);
+  return s->schema != NULL ||
+         err_set(err, ERR_USAGE,
+                 "--stream prints the items of an array: the schema's root must have type: array");
+}
+
+static void print_item(struct ask_stream *s, const json_t *item) {
+  if (s->json) {
+    json_io_put(
+        json_pack("{sI sO}", "index", (json_int_t)json_array_size(s->printed), "item", item));
+  } else {
+    json_io_print(item, JSON_IO_COMPACT);
+  }
+  (void)fflush(stdout);
+  json_array_append(s->printed, (json_t *)item);
+}
+
+static bool passes(const struct ask_stream *s, const json_t *item) {
+  json_t *array = s->by_place ? json_clone_top(s->printed) : json_array();
+  json_array_append(array, (json_t *)item);
+  bool valid = schema_valid(s->schema, array);
+  json_decref(array);
+  return valid;
+}
+
+static bool on_item(void *ctx, const json_t *item) {
+  struct ask_stream *s = ctx;
+  const json_t *before = json_array_get(s->printed, s->items.count);
+  if (before != NULL)
+    return json_same(before, item);
+  if (!passes(s, item))
+    return false;
+  print_item(s, item);
+  return true;
+}
+
+/* Prints the rest of the final value. False: what was printed is not a prefix of it, or there is no
+ * value (NULL) and something was printed. */
+static bool ask_stream_end(struct ask_stream *s, const json_t *value) {
+  assert(s->schema != NULL);
+  size_t n = json_array_size(s->printed);
+  if (!json_is_array(value))
+    return n == 0;
+  for (size_t i = 0; i < n; i++)
+    if (!json_same(json_array_get(s->printed, i), json_array_get(value, i)))
+      return false;
+  for (size_t i = n; i < json_array_size(value); i++)
+    print_item(s, json_array_get(value, i));
+  return true;
+}
+
+/* --- many questions --- */
+
+/* Answers many questions from NDJSON: lines {"id","prompt","schema"?} in, lines
+ * {"id","value","raw","attempts",...} out, in the same order, a few at once; also reports how
+ * often the first answer was right. `schema` is a schema or the name of a preset. */
+
+struct ask_batch_spec { /* all borrowed */
+  const char *path;     /* "-": standard input */
+  const char *logs;     /* or NULL */
+  size_t jobs;
+  bool json;                 /* print the rates as a last line on stdout */
+  struct workflow *workflow; /* for lines without a schema; NULL: every line must have one */
+  /* Makes the workflow for a line's own schema; NULL with err set. */
+  struct workflow *(*workflow_of)(void *ctx, json_t *schema, struct err *err);
+  void *ctx;
+};
+
+enum { WINDOW_PER_JOB = 4, RATE_STEPS = 3 }; /* answers held back until an earlier one is there */
+
+struct slot {          /* a line whose answer was not printed yet */
+  json_t *id, *result; /* result NULL: it is not there yet */
+};
+
+struct ask_tally {
+  size_t lines, asked, refused; /* refused: no question could be made from the line */
+  size_t judged;                /* asked, and either has a value or is known to have none */
+  size_t by[RATE_STEPS];        /* values at attempt 1, 2, 3 */
+  size_t values, late;          /* late: a value after more attempts, or a mended one */
+  json_t *classes;              /* classes of first answers that failed -> count */
+  json_t *troubles;             /* classes of errors of those not judged -> count */
+};
+
+struct ask_batch {
+  const struct ask_batch_spec *spec;
+  struct asking asking;
+  struct ndjson_in in;
+  struct slot *slots;         /* ring of `window` */
+  size_t window, first, next; /* lines: [first, next) are in progress */
+  bool ended;
+  struct ask_tally tally;
+};
+
+/* --- the rates --- */
+
+static void count_class(json_t *counts, const char *class) {
+  json_int_t n = json_integer_value(json_object_get(counts, class));
+  json_object_set_new(counts, class, json_integer(n + 1));
+}
+
+/* Returns true if the answer was judged: a backend's error or an interruption says nothing about
+ * prompt, schema and model. */
+static bool is_judged(const char *outcome) {
+  return strcmp(outcome, "value") == 0 || strcmp(outcome, "failed") == 0 ||
+         strcmp(outcome, "sentinel") == 0;
+}
+
+static void ask_batch_count(struct ask_tally *t, const json_t *result) {
+  const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
+  const char *outcome = json_string_value(json_object_get(result, "outcome"));
+  const char *class = json_string_value(json_object_get(first, "outcome"));
+  size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
+  bool repaired = json_is_true(json_object_get(first, "repaired"));
+  t->asked++;
+  if (outcome == NULL || !is_judged(outcome)) {
+    const char *trouble =
+        json_string_value(json_object_get(json_object_get(result, "error"), "class"));
+    count_class(t->troubles, trouble ? trouble : "error");
+    return;
+  }
+  t->judged++;
+  if (strcmp(outcome, "value") == 0) {
+    t->values++;
+    if (attempts >= 1 && attempts <= RATE_STEPS && !(attempts == 1 && repaired))
+      t->by[attempts - 1]++;
+    else
+      t->late++;
+  }
+  if (first == NULL)
+    class = json_string_value(json_object_get(result, "reason"));
+  else if (class != NULL && strcmp(class, "valid") == 0)
+    class = repaired ? "repaired" : NULL;
+  if (class != NULL)
+    count_class(t->classes, class);
+}
+
+static double percent(size_t part, size_t whole) {
+  return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Returns one end of the 95 % confidence interval of a rate, in percent (Wilson, 1927): the
+ * farthest rate within 1.96 standard deviations of the count, found by bisection. */
+static double rate_bound(size_t part, size_t whole, bool upper) {
+  const double deviations = 1.96 * 1.96, rate = (double)part / (double)whole;
+  double low = upper ? rate : 0, high = upper ? 1 : rate;
+  for (int i = 0; i < 40; i++) {
+    double middle = (low + high) / 2, off = rate - middle;
+    bool within = off * off * (double)whole <= deviations * middle * (1 - middle);
+    if (within == upper)
+      low = middle;
+    else
+      high = middle;
+  }
+  return 100 * (upper ? high : low);
+}
+
+static const char *advice_on(double failing) {
+  if (failing < 1)
+    return "under 1 % fail at first: you can do without corrections and let these fail";
+  if (failing <= 10)
+    return "1 to 10 % fail at first: corrections are the right remedy";
+  return "over 10 % fail at first: improve the prompt, the schema or the model first";
+}
+
+/* Advises on the share of first answers that fail, or says that there are too few; nothing if
+ * nothing is known. */
+static void put_advice(const struct ask_tally *t, struct buf *out) {
+  size_t failed = t->judged - t->by[0];
+  if (t->judged == 0)
+    return;
+  double low = rate_bound(failed, t->judged, false), high = rate_bound(failed, t->judged, true);
+  const char *advice = advice_on(low);
+  if (advice == advice_on(high))
+    buf_puts(out, advice);
+  else
+    buf_printf(out, "too few answers for advice: going by these %zu, %.1f to %.1f %% fail at first",
+               t->judged, low, high);
+}
+
+static json_t *summary_of(const struct ask_tally *t) {
+  size_t one = t->by[0] + t->by[1], two = one + t->by[2];
+  struct buf advice = {0};
+  put_advice(t, &advice);
+  json_t *said = advice.n > 0 ? json_string(buf_c(&advice)) : NULL;
+  buf_deinit(&advice);
+  json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->judged), "after_one",
+                            percent(one, t->judged), "after_two", percent(two, t->judged));
+  return json_pack("{sI sI sI sI so sO sO so*}", "asked", (json_int_t)t->asked, "values",
+                   (json_int_t)t->values, "bad_lines", (json_int_t)t->refused, "not_answered",
+                   (json_int_t)(t->asked - t->judged), "percent", rates, "failed_first", t->classes,
+                   "not_answered_by", t->troubles, "advice", said);
+}
+
+static void put_counts(struct buf *out, const json_t *counts) {
+  const char *class;
+  json_t *n;
+  json_object_foreach((json_t *)counts, class, n) {
+    buf_printf(out, " %s %d", class, (int)json_integer_value(n));
+  }
+  buf_putc(out, '\n');
+}
+
+static void print_rates(const struct ask_tally *t, bool json) {
+  struct buf text = {0};
+  if (json) {
+    json_io_put(json_pack("{so}", "summary", summary_of(t)));
+    return;
+  }
+  size_t one = t->by[0] + t->by[1], two = one + t->by[2];
+  buf_printf(&text, "%zu asked", t->asked);
+  if (t->judged > 0 || t->asked == 0) {
+    buf_printf(&text, ": first pass %.1f %%, after one correction %.1f %%, after two %.1f %%",
+               percent(t->by[0], t->judged), percent(one, t->judged), percent(two, t->judged));
+    buf_printf(&text, "; no value %.1f %%", percent(t->judged - t->values, t->judged));
+  }
+  buf_putc(&text, '\n');
+  if (json_object_size(t->classes) > 0) {
+    buf_puts(&text, "first answers that failed:");
+    put_counts(&text, t->classes);
+  }
+  if (t->asked > t->judged) {
+    buf_printf(&text, "%zu without an end%s:", t->asked - t->judged,
+               t->judged > 0 ? ", not in these rates" : "");
+    put_counts(&text, t->troubles);
+  }
+  if (t->refused > 0)
+    buf_printf(&text, "%zu line%s could not be asked\n", t->refused, t->refused == 1 ? "" : "s");
+  size_t before = text.n;
+  put_advice(t, &text);
+  if (text.n > before)
+    buf_putc(&text, '\n');
+  (void)fflush(stdout);
+  fputs(buf_c(&text), stderr);
+  buf_deinit(&text);
+}
+
+/* --- out, in order --- */
+
+static struct slot *ask_batch_slot_of(struct ask_batch *b, size_t line) {
+  return &b->slots[line % b->window];
+}
+
+static void print_ready(struct ask_batch *b) {
+  bool any = false;
+  while (b->first < b->next && ask_batch_slot_of(b, b->first)->result != NULL) {
+    struct slot *slot = ask_batch_slot_of(b, b->first++);
+    json_t *line = json_object();
+    json_object_set_new(line, "id", slot->id);
+    json_object_update(line, slot->result);
+    json_io_put(line);
+    json_decref(slot->result);
+    *slot = (struct slot){0};
+    any = true;
+  }
+  if (any)
+    (void)fflush(stdout);
+}
+
+static void ask_batch_on_answered(void *ctx, const struct ask_job *job) {
+  struct ask_batch *b = ctx;
+  struct slot *slot = ask_batch_slot_of(b, job->index);
+  assert(job->index >= b->first && job->index < b->next);
+  assert(slot->result == NULL);
+  slot->result = ask_result(job);
+  ask_batch_count(&b->tally, slot->result);
+  print_ready(b);
+}
+
+/* --- in --- */
+
+/* Refuses a line that makes no question. */
+static void ask_batch_refuse(struct ask_batch *b, struct slot *slot, const char *code,
+                             const char *message) {
+  json_t *errors = json_pack("[{ss sI so}]", "code", code, "line", (json_int_t)b->in.number,
+                             "message", json_io_string(message));
+  slot->result = json_pack("{sn sn si ss so s[]}", "value", "raw", "attempts", 0, "outcome",
+                           "bad_line", "errors", errors, "checks");
+  b->tally.refused++;
+}
+
+/* Builds the workflow with the line's own schema or, if it has none, with that of all lines. */
+static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t *schema,
+                                              struct err *err) {
+  if (schema == NULL || json_is_null(schema)) {
+    if (b->spec->workflow != NULL)
+      return workflow_ref(b->spec->workflow);
+    err_set(err, ERR_USAGE, "\"schema\" is missing, and no --schema was given");
+    return NULL;
+  }
+  json_t *own = schema_in_line(schema, err);
+  struct workflow *workflow = own ? b->spec->workflow_of(b->spec->ctx, own, err) : NULL;
+  json_decref(own);
+  return workflow;
+}
+
+static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slot) {
+  const json_t *prompt = json_object_get(object, "prompt");
+  json_t *schema = json_object_get(object, "schema");
+  struct err err = {0};
+  json_decref(slot->id);
+  slot->id =
+      json_object_get(object, "id") ? json_incref(json_object_get(object, "id")) : json_null();
+  if (!json_is_string(prompt) || json_string_length(prompt) == 0) {
+    ask_batch_refuse(b, slot, "bad_line", "\"prompt\" must be a string that is not empty");
+    return;
+  }
+  if (json_string_length(prompt) > LIMIT_TASK_BYTES) {
+    ask_batch_refuse(b, slot, "bad_line", "\"prompt\" is over its limit of 8 MiB");
+    return;
+  }
+  struct workflow *workflow = ask_batch_workflow_of(b, schema, &err);
+  if (workflow == NULL ||
+      !asking_start(&b->asking, workflow,
+                    (struct str){json_string_value(prompt), json_string_length(prompt)},
+                    b->next - 1, &err))
+    ask_batch_refuse(b, slot, "schema", err.text);
+  workflow_unref(workflow);
+}
+
+static void ask_batch_take_line(struct ask_batch *b, struct str line) {
+  assert(b->next - b->first < b->window);
+  struct slot *slot = ask_batch_slot_of(b, b->next++);
+  struct err err = {0};
+  b->tally.lines++;
+  slot->id = json_null();
+  if (b->in.too_long) {
+    ask_batch_refuse(b, slot, "line_limit", "the line is longer than 64 MiB");
+    return;
+  }
+  json_t *object = json_io_parse("line", line, &err);
+  if (object == NULL) {
+    char message[sizeof err.text + 32];
+    print_into(message, sizeof message, "column %d: %s", err.column, err.text);
+    ask_batch_refuse(b, slot, "bad_line", message);
+  } else if (!json_is_object(object)) {
+    ask_batch_refuse(b, slot, "bad_line", "the line is not an object {\"id\",\"prompt\"}");
+  } else {
+    ask_line(b, object, slot);
+  }
+  json_decref(object);
+}
+
+static void ask_batch_on_room(void *ctx) {
+  struct ask_batch *b = ctx;
+  struct str line;
+  while (!b->ended && asking_room(&b->asking) > 0 && b->next - b->first < b->window &&
+         !ferror(stdout)) {
+    if (ndjson_in_idle(&b->in) && !asking_input(&b->asking, b->in.fd))
+      break;
+    if (ndjson_in_next(&b->in, &line))
+      ask_batch_take_line(b, line);
+    else
+      b->ended = true;
+    print_ready(b);
+  }
+  if (b->ended || ferror(stdout))
+    asking_close(&b->asking);
+}
+
+/* Returns the exit status. */
+static int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
+  assert(spec->path != NULL);
+  assert(spec->jobs > 0);
+  assert(spec->workflow_of != NULL);
+  struct ask_batch b = {.spec = spec, .window = spec->jobs * WINDOW_PER_JOB};
+  struct err err = {0};
+  int status = STATUS_COMPLETE;
+  if (!ndjson_in_open(&b.in, spec->path, &err)) {
+    (void)cli_fail("ask", &err);
+    return STATUS_USAGE;
+  }
+  if (!asking_init(&b.asking, "ask", setup, spec->logs, spec->jobs, &err)) {
+    ndjson_in_close(&b.in);
+    (void)cli_fail("ask", &err);
+    return STATUS_FAILED;
+  }
+  b.slots = xcalloc(b.window, sizeof *b.slots);
+  b.tally.classes = json_object();
+  b.tally.troubles = json_object();
+  b.asking.ctx = &b;
+  b.asking.room = ask_batch_on_room;
+  b.asking.answered = ask_batch_on_answered;
+  if (asking_run(&b.asking) > 0)
+    status = STATUS_INTERRUPTED;
+  print_ready(&b);
+  print_rates(&b.tally, spec->json);
+  if (b.in.error != 0) {
+    err_set_errno(&err, b.in.error, "cannot read %s", spec->path);
+    (void)cli_fail("ask", &err);
+    status = STATUS_FAILED;
+  }
+  asking_deinit(&b.asking);
+  ndjson_in_close(&b.in);
+  for (size_t i = 0; i < b.window; i++) {
+    json_decref(b.slots[i].id);
+    json_decref(b.slots[i].result);
+  }
+  free(b.slots);
+  json_decref(b.tally.classes);
+  json_decref(b.tally.troubles);
+  return status;
+}
 
 static const struct cli_option options[] = {
     {"schema", 'S', "FILE|NAME", "the value's JSON Schema, or the name of a built-in one", false},
@@ -63,9 +508,9 @@ static json_t *schema_named(const char *word, struct err *err) {
     return json_io_file(word, JSON_IO_SCHEMA, err);
   json_t *schema = preset_schema(text);
   if (schema == NULL)
-    (void)err_set(err, ERR_USAGE,
-                  "there is no built-in schema \"%.80s\": use %s, or a path such as ./%.80s", word,
-                  preset_names(), word);
+    err_set(err, ERR_USAGE,
+            "there is no built-in schema \"%.80s\": use %s, or a path such as ./%.80s", word,
+            preset_names(), word);
   return schema;
 }
 
@@ -193,7 +638,7 @@ static void ask_on_room(void *ctx) {
 static void ask_on_answered(void *ctx, const struct ask_job *job) {
   struct single *s = ctx;
   s->result = ask_result(job);
-  (void)snprintf(s->path, sizeof s->path, "%s", session_log_name(job->session));
+  print_into(s->path, sizeof s->path, "%s", session_log_name(job->session));
 }
 
 static void ask_on_delta(void *ctx, const struct ask_job *job, struct str text) {
@@ -201,16 +646,22 @@ static void ask_on_delta(void *ctx, const struct ask_job *job, struct str text) 
   (void)job;
   if (s->stream == NULL)
     return;
-  if (text.p == NULL)
-    ask_stream_begin(s->stream);
-  else
-    ask_stream_piece(s->stream, text.p, text.n);
+  if (text.p == NULL) {
+    /* another answer begins */
+    assert(s->stream->schema != NULL);
+    item_stream_deinit(&s->stream->items);
+    item_stream_init(&s->stream->items, LIMIT_STRUCTURED_BYTES);
+  } else {
+    assert(s->stream->schema != NULL);
+    assert(text.p != NULL || text.n == 0);
+    item_stream_feed(&s->stream->items, text.p, text.n, on_item, s->stream);
+  }
 }
 
 static int print_result(struct single *s, bool json) {
   bool terminal = isatty(STDOUT_FILENO) == 1;
   enum json_io_form form = terminal ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
-  int status = ask_told_has_value(s->result) ? STATUS_COMPLETE : STATUS_FAILED;
+  int status = ask_trace_has_value(s->result) ? STATUS_COMPLETE : STATUS_FAILED;
   const json_t *value = json_object_get(s->result, "value");
   bool is_value =
       str_eq_c(str_from(json_string_value(json_object_get(s->result, "outcome"))), "value");
@@ -222,9 +673,9 @@ static int print_result(struct single *s, bool json) {
   }
   if (json)
     json_io_print(s->result, form);
-  else if (ask_told_has_value(s->result) && !(s->stream != NULL && is_value))
+  else if (ask_trace_has_value(s->result) && !(s->stream != NULL && is_value))
     json_io_print(value, form);
-  if (!ask_told_has_value(s->result))
+  if (!ask_trace_has_value(s->result))
     asking_complain("ask", s->result);
   return status;
 }
@@ -300,8 +751,11 @@ static int single(const struct cli_args *args, struct setup *setup, const json_t
     status = ask_one(setup, args, buf_view(&prompt), streams ? &stream : NULL);
   else
     status = cli_fail("ask", &err);
-  if (streams)
-    ask_stream_deinit(&stream);
+  if (streams) {
+    item_stream_deinit(&stream.items);
+    schema_free(stream.schema);
+    json_decref(stream.printed);
+  }
   buf_deinit(&prompt);
   return status;
 }

@@ -1,16 +1,146 @@
 /* segue check: says whether a JSON value matches a schema, and if not, where and why. */
-#include "base/log.h"
 #include "cli/cli.h"
-#include "cli/invariants_in.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
-#include "schema/lint.h"
+#include "host/run_program.h"
+#include "schema/schema_lint.h"
+#include "structured/invariant.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- invariants --- */
+
+/* Invariants for commands, from --invariant and --invariants, run on a value.
+ *
+ * Commands are run, because the caller named them or the file that holds them; what comes with the
+ * data (a line of a batch) may contain only expressions. */
+
+struct invariants_in {
+  struct invariants *compiled; /* owned; NULL: none */
+};
+
+/* Turns the first error into one of the command line: "FILE: $[1].expr: ...". */
+static bool invariants_in_report(const char *from, struct schema_errors *errs, struct err *err) {
+  err_set(err, ERR_USAGE, "%s%s%.120s: %.500s", from ? from : "", from ? ": " : "",
+          errs->count ? errs->items[0].path : "$",
+          errs->count ? errs->items[0].message : "not a list of invariants");
+  schema_errors_deinit(errs);
+  return false;
+}
+
+static bool append_file(json_t *all, const char *path, struct err *err) {
+  struct schema_errors errs = {0};
+  json_t *list = json_io_file(path, JSON_IO_SCHEMA, err);
+  if (list == NULL)
+    return false;
+  struct invariants *sound = invariants_compile(list, &errs, NULL);
+  bool asks = invariants_need(sound, INVARIANT_AI);
+  invariants_free(sound);
+  if (sound == NULL) {
+    json_decref(list);
+    return invariants_in_report(path, &errs, err);
+  }
+  if (asks) {
+    json_decref(list);
+    return err_set(err, ERR_USAGE,
+                   "%s: an ai invariant asks a model, but segue check asks none: leave it to a "
+                   "command that has a provider",
+                   path);
+  }
+  json_array_extend(all, list);
+  json_decref(list);
+  return true;
+}
+
+/* Loads all of --invariants FILE (JSON or YAML, a list), then all of --invariant EXPR. Questions to
+ * a model are refused: `why` says what to do instead. Prints the faults of an expression and
+ * returns false with err set. */
+static bool invariants_in_load(struct invariants_in *in, const struct cli_args *args,
+                               struct err *err) {
+  assert(in->compiled == NULL);
+  struct schema_errors errs = {0};
+  json_t *all = json_array();
+  const char *given;
+  bool ok = true;
+  for (size_t i = 0; ok && (given = cli_values(args, "invariants", i)) != NULL; i++)
+    ok = append_file(all, given, err);
+  for (size_t i = 0; ok && (given = cli_values(args, "invariant", i)) != NULL; i++) {
+    ok = cli_is_utf8("--invariant", given, err);
+    json_t *one = ok ? json_pack("[s]", given) : NULL;
+    struct invariants *sound = ok ? invariants_compile(one, &errs, NULL) : NULL;
+    if (ok && sound == NULL) {
+      ok = false;
+      err_set(err, ERR_USAGE, "--invariant: %.600s",
+              errs.count ? errs.items[0].message : "no expression");
+      schema_errors_deinit(&errs);
+    }
+    invariants_free(sound);
+    json_array_extend(all, one);
+    json_decref(one);
+  }
+  if (ok && json_array_size(all) > 0) {
+    in->compiled = invariants_compile(all, &errs, NULL);
+    ok = in->compiled != NULL || invariants_in_report(NULL, &errs, err);
+  }
+  json_decref(all);
+  return ok;
+}
+
+static enum schema_status run_command(const struct invariant *is, const json_t *value,
+                                      struct str input, struct schema_errors *errs,
+                                      struct err *err) {
+  const struct run_program_spec spec = {.argv = is->argv, .input = input};
+  struct run_program_result result;
+  enum schema_status status = SCHEMA_TOO_COMPLEX;
+  if (run_program_run(&spec, &result, err)) {
+    const struct invariant_output output = {result.exit_status, result.out.p, result.err.p,
+                                            result.out.n, result.err.n};
+    if (invariant_command_told(result.exit_status))
+      status = invariant_command_result(is, value, &output, errs);
+    else
+      err_set(err, ERR_IO,
+              "the command of an invariant, %s, was killed or did not run (exit status %d): "
+              "nothing is known about the value",
+              is->argv[0], result.exit_status);
+  }
+  run_program_result_deinit(&result);
+  return status;
+}
+
+/* Runs the expressions and then, if those and the schema hold, the commands one by one. SCHEMA_OK,
+ * SCHEMA_INVALID or SCHEMA_TOO_COMPLEX as invariants_check has it. False: a command could not be
+ * run, err says which and why. Out of memory ends the program. */
+static bool invariants_in_check(const struct invariants *invariants, const json_t *value,
+                                bool schema_holds, enum schema_status *status,
+                                struct schema_errors *errs, struct err *err) {
+  assert(value != NULL);
+  assert(status != NULL);
+  *status = invariants_check(invariants, value, errs);
+  bool run = *status == SCHEMA_OK && schema_holds && invariants_need(invariants, INVARIANT_COMMAND);
+  struct buf input = {0};
+  bool ok = true;
+  if (run) {
+    json_io_write(value, JSON_IO_COMPACT, &input);
+    buf_putc(&input, '\n');
+  }
+  for (size_t i = 0; run && ok && i < invariants_count(invariants); i++) {
+    const struct invariant *is = invariants_get(invariants, i);
+    if (is->kind != INVARIANT_COMMAND)
+      continue;
+    enum schema_status one = run_command(is, value, buf_view(&input), errs, err);
+    ok = one != SCHEMA_TOO_COMPLEX;
+    *status = one == SCHEMA_OK ? *status : one;
+  }
+  buf_deinit(&input);
+  return ok;
+}
+
+/* --- the command --- */
 
 static const struct cli_option options[] = {
     {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
@@ -64,8 +194,7 @@ static void print_schema_trouble(const struct checking *c, const char *path,
     json_object_set_new(object, "valid", json_null());
     json_object_set_new(object, "errors", json_array());
     json_object_set_new(object, "error", schema_trouble_json(c, errs, status));
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(object);
   }
   bool complex = status == SCHEMA_TOO_COMPLEX;
   fprintf(stderr, "segue check: %s\n",
@@ -98,8 +227,7 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
       json_object_set_new(object, "error",
                           json_pack("{s:s s:o}", "code", schema_status_name(status), "message",
                                     json_io_string(last_message(errs, ""))));
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(object);
     return;
   }
   if (status == SCHEMA_OK) {
@@ -126,8 +254,7 @@ static void print_sound(const struct checking *c, const char *file, const json_t
     json_object_set_new(object, "valid", json_true());
     json_object_set_new(object, "errors", json_array());
     json_object_set_new(object, "warnings", schema_errors_json(&warnings));
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(object);
   } else {
     const struct schema_errors none = {0};
     print_verdict(c, file, SCHEMA_OK, &none);
@@ -157,11 +284,10 @@ static int unreadable(const struct checking *c, const char *file, const struct e
     json_object_set_new(object, "valid", json_false());
     json_object_set_new(object, "errors", json_array());
     json_object_set_new(object, "error", error);
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
+    json_io_put(object);
   } else {
     char place[64];
-    (void)snprintf(place, sizeof place, ":%d:%d", err->line, err->column);
+    print_into(place, sizeof place, ":%d:%d", err->line, err->column);
     schema_line_print(stdout, file, place, err->text);
   }
   return STATUS_FAILED;
@@ -178,17 +304,6 @@ static void check_invariants(const struct invariants *invariants, const json_t *
     *status = more > *status ? more : *status;
 }
 
-static void print_no_verdict(const struct checking *c, const char *file, const struct err *err) {
-  if (c->json) {
-    json_t *object = json_object();
-    json_object_set_new(object, "file", json_io_string(file));
-    check_refuse(object, "command", err->text);
-    json_io_print(object, JSON_IO_COMPACT);
-    json_decref(object);
-  }
-  (void)cli_fail("check", err);
-}
-
 static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
   struct err err = {0};
   struct schema_errors errs = {0};
@@ -198,10 +313,17 @@ static int check_instance(const struct checking *c, const struct schema *schema,
   enum schema_status status = schema_check(schema, value, &errs);
   check_invariants(c->invariants.compiled, value, &status, &errs, &err);
   json_decref(value);
-  if (err.code == ERR_NONE)
+  if (err.code == ERR_NONE) {
     print_verdict(c, file, status, &errs);
-  else
-    print_no_verdict(c, file, &err);
+  } else {
+    if (c->json) {
+      json_t *object = json_object();
+      json_object_set_new(object, "file", json_io_string(file));
+      check_refuse(object, "command", err.text);
+      json_io_put(object);
+    }
+    (void)cli_fail("check", &err);
+  }
   schema_errors_deinit(&errs);
   if (err.code != ERR_NONE)
     return STATUS_USAGE;
@@ -260,7 +382,7 @@ struct check_batch {
 static bool line_invariants(const json_t *list, struct invariants **own, struct schema_errors *errs,
                             json_t *out) {
   struct buf text = {0};
-  *own = invariants_in_of_line(list, errs);
+  *own = invariants_compile(list, errs, NULL);
   if (*own != NULL && !invariants_need(*own, INVARIANT_COMMAND) &&
       !invariants_need(*own, INVARIANT_AI))
     return true;
@@ -350,19 +472,19 @@ static void check_one_line(void *ctx, const struct ndjson_in *in, struct str lin
   struct err err = {0};
   char message[sizeof err.text + 64];
   if (in->too_long) {
-    (void)snprintf(message, sizeof message, "line %llu is longer than %u MiB", in->number,
-                   NDJSON_LINE_BYTES >> 20);
+    print_into(message, sizeof message, "line %llu is longer than %u MiB", in->number,
+               NDJSON_LINE_BYTES >> 20);
     check_refuse(out, "line_limit", message);
     return;
   }
   json_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
-    (void)snprintf(message, sizeof message, "line %llu, column %d: %s", in->number, err.column,
-                   err.text);
+    print_into(message, sizeof message, "line %llu, column %d: %s", in->number, err.column,
+               err.text);
     check_refuse(out, "bad_line", message);
   } else if (!json_is_object(object)) {
-    (void)snprintf(message, sizeof message, "line %llu is not an object {\"schema\",\"data\"}",
-                   in->number);
+    print_into(message, sizeof message, "line %llu is not an object {\"schema\",\"data\"}",
+               in->number);
     check_refuse(out, "bad_line", message);
   } else {
     check_answer(b, object, out);
@@ -440,7 +562,7 @@ static int check_run(int argc, char **argv) {
     return status;
   bool batch = cli_flag(&args, "batch");
   if (args.word_count == 0 && !batch)
-    (void)err_set(&err, ERR_USAGE, "missing argument: segue check %s", cmd_check.arguments);
+    err_set(&err, ERR_USAGE, "missing argument: segue check %s", cmd_check.arguments);
   else
     (void)check_prepare(&c, &args, &err);
   if (err.code != ERR_NONE) {
@@ -450,7 +572,8 @@ static int check_run(int argc, char **argv) {
     status = batch ? check_batch(&c, &args) : check_files(&c, &args);
   }
   registry_in_deinit(&c.registry);
-  invariants_in_deinit(&c.invariants);
+  invariants_free(c.invariants.compiled);
+  c.invariants.compiled = NULL;
   return status;
 }
 

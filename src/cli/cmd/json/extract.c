@@ -1,6 +1,5 @@
 /* segue extract: reads what a model said and prints the value in it. */
 #include "base/file.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
@@ -52,14 +51,6 @@ static json_t *offset_json(size_t offset) {
   return json_integer((json_int_t)offset);
 }
 
-static void add_error(json_t *list, const char *code, size_t offset, const char *message) {
-  json_t *item = json_object();
-  json_object_set_new(item, "code", json_string(code));
-  json_object_set_new(item, "offset", offset_json(offset));
-  json_object_set_new(item, "message", json_io_string(message));
-  json_array_append_new(list, item);
-}
-
 static void add_schema_errors(json_t *list, const char *code, const struct schema_errors *errs) {
   json_t *items = schema_errors_json(errs), *item;
   size_t i;
@@ -106,8 +97,13 @@ static void add_result(json_t *object, const struct extraction *how,
   json_object_set_new(object, "truncated", json_boolean(r->truncated));
   if (found(r) && r->duplicate_key)
     json_object_set_new(object, "duplicate_key", json_true());
-  if (!found(r))
-    add_error(errors, extract_code_name(r->error.code), r->error.offset, r->error.message);
+  if (!found(r)) {
+    json_t *item = json_object();
+    json_object_set_new(item, "code", json_string(extract_code_name(r->error.code)));
+    json_object_set_new(item, "offset", offset_json(r->error.offset));
+    json_object_set_new(item, "message", json_io_string(r->error.message));
+    json_array_append_new(errors, item);
+  }
   if (r->value != NULL && !r->valid) {
     struct schema_errors errs = {0};
     (void)schema_check(asked->schema, r->value, &errs);
@@ -136,9 +132,9 @@ static void print_candidates(const struct extract_result *r, struct str text) {
   for (size_t i = 0; i < r->note_count; i++) {
     const struct extract_note *note = &r->notes[i];
     char place[64], size[32] = "open";
-    (void)snprintf(place, sizeof place, "byte %zu", note->offset);
+    print_into(place, sizeof place, "byte %zu", note->offset);
     if (note->length > 0)
-      (void)snprintf(size, sizeof size, "%zu bytes", note->length);
+      print_into(size, sizeof size, "%zu bytes", note->length);
     buf_printf(&out, "  %-14s %-12s %-10s %-14s ", place, size, extract_stage_name(note->stage),
                note->outcome);
     struct str snippet = {text.p + note->offset, text.n - note->offset};
@@ -183,19 +179,6 @@ static void print_schema_errors(const char *before, const struct schema_errors *
     fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
 }
 
-static void extract_complain(const struct extract_schema *asked, const struct extract_result *r) {
-  fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r->error.code),
-          r->error.offset);
-  cli_put_safe(stderr, r->error.message);
-  fputc('\n', stderr);
-  if (r->value != NULL && !r->valid) {
-    struct schema_errors errs = {0};
-    (void)schema_check(asked->schema, r->value, &errs);
-    print_schema_errors("  ", &errs);
-    schema_errors_deinit(&errs);
-  }
-}
-
 /* Reports what was in the text but is not in the value. */
 static void tell_left_out(const struct extract_result *r) {
   static const struct {
@@ -232,10 +215,20 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
   } else if (found(&r)) {
     json_io_print(r.value, form);
   }
-  if (!found(&r))
-    extract_complain(asked, &r);
-  else if (!json && !how->explain)
+  if (!found(&r)) {
+    fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r.error.code),
+            r.error.offset);
+    cli_put_safe(stderr, r.error.message);
+    fputc('\n', stderr);
+    if (r.value != NULL && !r.valid) {
+      struct schema_errors errs = {0};
+      (void)schema_check(asked->schema, r.value, &errs);
+      print_schema_errors("  ", &errs);
+      schema_errors_deinit(&errs);
+    }
+  } else if (!json && !how->explain) {
     tell_left_out(&r);
+  }
   int status = found(&r) ? STATUS_COMPLETE : STATUS_FAILED;
   extract_result_deinit(&r);
   return status;
@@ -326,15 +319,14 @@ static void extract_one_line(void *ctx, const struct ndjson_in *in, struct str l
   json_object_set_new(out, "id", json_null());
   if (in->too_long) {
     char message[64];
-    (void)snprintf(message, sizeof message, "the line is longer than %u MiB",
-                   NDJSON_LINE_BYTES >> 20);
+    print_into(message, sizeof message, "the line is longer than %u MiB", NDJSON_LINE_BYTES >> 20);
     extract_refuse(out, in->number, "line_limit", message);
     return;
   }
   json_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
     char message[sizeof err.text + 32];
-    (void)snprintf(message, sizeof message, "column %d: %s", err.column, err.text);
+    print_into(message, sizeof message, "column %d: %s", err.column, err.text);
     extract_refuse(out, in->number, "bad_line", message);
   } else if (!json_is_object(object)) {
     extract_refuse(out, in->number, "bad_line", "the line is not an object {\"id\",\"text\"}");
@@ -363,14 +355,14 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
     return false;
   }
   if (!schema_has_known_keyword(asked->doc)) {
-    (void)err_set(&err, ERR_USAGE, "%.300s has no keyword that restricts a value", path);
+    err_set(&err, ERR_USAGE, "%.300s has no keyword that restricts a value", path);
     (void)cli_fail("extract", &err);
     return false;
   }
   asked->schema = *schema = schema_compile(asked->doc, opts, &errs, &status);
   if (*schema == NULL) {
-    (void)err_set(&err, ERR_USAGE, "%.300s is not a usable schema (%s)", path,
-                  schema_status_name(status));
+    err_set(&err, ERR_USAGE, "%.300s is not a usable schema (%s)", path,
+            schema_status_name(status));
     (void)cli_fail("extract", &err);
     print_schema_errors("  ", &errs);
   }
@@ -399,22 +391,24 @@ static int extract_run(int argc, char **argv) {
   b.how.explain = cli_flag(&args, "explain");
   b.opts.assert_formats = cli_flag(&args, "assert-format");
   if (cli_flag(&args, "repair") && cli_flag(&args, "no-repair"))
-    (void)err_set(&err, ERR_USAGE, "--repair and --no-repair cannot be combined");
+    err_set(&err, ERR_USAGE, "--repair and --no-repair cannot be combined");
   else if (want != NULL && !extract_want_parse(want, &b.how.want))
-    (void)err_set(&err, ERR_USAGE, "--want must be object, array or any");
+    err_set(&err, ERR_USAGE, "--want must be object, array or any");
   else if (schema_path && strcmp(schema_path, "-") == 0 && (path == NULL || strcmp(path, "-") == 0))
-    (void)err_set(&err, ERR_USAGE, "only one of schema and text can come from standard input");
+    err_set(&err, ERR_USAGE, "only one of schema and text can come from standard input");
   if (err.code != ERR_NONE)
     return cli_fail("extract", &err);
-  if (schema_path != NULL && !load_schema(schema_path, &b.opts, &b.given, &schema))
+  if (schema_path != NULL && !load_schema(schema_path, &b.opts, &b.given, &schema)) {
     status = STATUS_USAGE;
-  else if (cli_flag(&args, "batch"))
+  } else if (cli_flag(&args, "batch")) {
     status = extract_batch(&b, path);
-  else if (!read_text(path, &text, &err)) {
+  } else if (!read_text(path, &text, &err)) {
     (void)cli_fail("extract", &err);
     status = STATUS_USAGE;
   } else {
-    status = extract_one(&b.how, &b.given, cli_flag(&args, "json"), buf_view(&text));
+    struct str said = buf_view(&text);
+    said.n -= str_ends(said, "\n"); /* it is the file's, and hides where a cut text ends */
+    status = extract_one(&b.how, &b.given, cli_flag(&args, "json"), said);
   }
   buf_deinit(&text);
   schema_free(schema);

@@ -7,7 +7,7 @@
 #include "gbnf/gbnf.h"
 #include "render/describe.h"
 #include "render/example.h"
-#include "schema/lint.h"
+#include "schema/schema_lint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,16 +59,12 @@ static void note(json_t *list, const char *pointer, const char *keyword, const c
     die("out of memory");
 }
 
-static bool too_complex(enum schema_status status, struct err *err) {
-  return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to show");
-}
-
 /* Appends a text, which it takes and which may be NULL. */
 static bool put_text(enum schema_status status, char *text, struct buf *out, struct err *err) {
   if (text != NULL)
     buf_puts(out, text);
   describe_free(text);
-  return too_complex(status, err);
+  return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to show");
 }
 
 static bool as_prompt(const struct rendering_job *job, const char *name, struct buf *out,
@@ -98,13 +94,30 @@ static bool as_json(const struct rendering_job *job, const char *name, struct bu
   return put_text(status, text, out, err);
 }
 
+/* Lists where words stand in an example: it fails the check there. */
+static void note_words(const struct schema *schema, const json_t *example,
+                       const struct example_trouble *trouble, json_t *notes) {
+  struct schema_errors errors = {0};
+  if (schema_check(schema, example, &errors) == SCHEMA_OK)
+    note(notes, trouble->pointer, "pattern", NULL, trouble->message);
+  for (size_t i = 0; i < errors.count; i++) {
+    char *place = errors.items[i].schema_path, *last = strrchr(place, '/');
+    if (last != NULL)
+      *last = '\0';
+    note(notes, place, errors.items[i].keyword, NULL, trouble->message);
+  }
+  schema_errors_deinit(&errors);
+}
+
 static bool as_example(const struct rendering_job *job, const char *name, struct buf *out,
                        json_t *notes, struct err *err) {
   (void)name;
   struct example_trouble trouble;
   json_t *value;
   enum example_status status = example_make(job->schema, &value, &trouble);
-  if (status != EXAMPLE_OK) {
+  if (status == EXAMPLE_WORDS)
+    note_words(job->schema, value, &trouble, notes);
+  if (status == EXAMPLE_NONE || status == EXAMPLE_TOO_COMPLEX) {
     note(notes, trouble.pointer, "", NULL, trouble.message);
     return err_set(err, ERR_INVALID, "no example (%s): %s%s%s", example_status_name(status),
                    trouble.pointer, *trouble.pointer ? ": " : "", trouble.message);
@@ -131,10 +144,10 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   if (status == GBNF_OK)
     buf_append(out, result.text, result.length);
   else
-    (void)err_set(err, ERR_INVALID, "no grammar (%s): %s%s%s", gbnf_status_name(status),
-                  result.refusal_pointer ? result.refusal_pointer : "",
-                  result.refusal_pointer && *result.refusal_pointer ? ": " : "",
-                  result.refusal ? result.refusal : "");
+    err_set(err, ERR_INVALID, "no grammar (%s): %s%s%s", gbnf_status_name(status),
+            result.refusal_pointer ? result.refusal_pointer : "",
+            result.refusal_pointer && *result.refusal_pointer ? ": " : "",
+            result.refusal ? result.refusal : "");
   gbnf_result_deinit(&result);
   return status == GBNF_OK;
 }
@@ -194,11 +207,10 @@ static const struct rendering *rendering_find(const char *name, struct err *err)
   }
   const char *near = str_nearest(str_from(name), names);
   if (near != NULL)
-    (void)err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: did you mean %s?", name,
-                  near);
+    err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: did you mean %s?", name, near);
   else
-    (void)err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: write one of %s", name,
-                  buf_c(&list));
+    err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: write one of %s", name,
+            buf_c(&list));
   buf_deinit(&list);
   return NULL;
 }
@@ -274,8 +286,7 @@ static int cmd_schema_report(const struct rendering_job *job, const struct rende
       json_t *line = json_pack("{s:s}", "as", renderings[i].name);
       if (line == NULL || json_object_update(line, item) != 0)
         die("out of memory");
-      json_io_print(line, JSON_IO_COMPACT);
-      json_decref(line);
+      json_io_put(line);
     }
     json_decref(notes);
     buf_deinit(&text);
@@ -327,10 +338,8 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
     line = str_next_line(&rest);
     json_array_append_new(warnings, json_stringn(line.p, line.n));
   }
-  json_t *object = json_pack("{so so so}", "schema", json_io_string(job->file), "renderings", list,
-                             "warnings", warnings);
-  json_io_print(object, JSON_IO_COMPACT);
-  json_decref(object);
+  json_io_put(json_pack("{so so so}", "schema", json_io_string(job->file), "renderings", list,
+                        "warnings", warnings));
   buf_deinit(&said);
   return status;
 }
@@ -458,7 +467,7 @@ const struct cli_command cmd_schema = {
         "  prompt   what to return, a line a field, with every constraint\n"
         "  types    the same as a type with comments: the fewest tokens\n"
         "  json     the schema on one line\n"
-        "  example  a value of that shape; it always validates\n"
+        "  example  a value of that shape; it validates, unless words stand for a pattern\n"
         "  gbnf     a llama.cpp grammar\n"
         "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
         "           the schema as that provider takes it\n"

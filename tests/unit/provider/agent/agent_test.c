@@ -100,7 +100,7 @@ static struct call_request plain(void) {
                                .prompt = STR("Say something.\n"),
                                .edit = true,
                                .permission = PERMISSION_EDIT,
-                               .timeout_ms = 60000};
+                               .timeout_ms = 600000};
 }
 
 /* A shell script as an agent of the jsonl profile. */

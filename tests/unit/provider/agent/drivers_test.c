@@ -314,10 +314,10 @@ static void acp_programs_that_are_named_may_run(void **state) {
   acp_open_session(p);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char line[500];
-    (void)snprintf(line, sizeof line,
-                   "{'jsonrpc':'2.0','id':'q','method':'session/request_permission','params':{"
-                   "'toolCall':{'kind':'execute',%s}," OPTIONS "}}",
-                   rows[i].call);
+    print_into(line, sizeof line,
+               "{'jsonrpc':'2.0','id':'q','method':'session/request_permission','params':{"
+               "'toolCall':{'kind':'execute',%s}," OPTIONS "}}",
+               rows[i].call);
     buf_clear(&p->sent);
     say(p, line);
     if (strstr(buf_c(&p->sent), rows[i].option) == NULL)
@@ -362,8 +362,8 @@ static void acp_a_no_is_told_so_often_only(void **state) {
     assert_false(p->closed);
     say(p, "{'jsonrpc':'2.0','id':'q','method':'session/request_permission','params':{'sessionId':"
            "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm x'}," OPTIONS "}}");
-    (void)snprintf(line, sizeof line,
-                   "{'jsonrpc':'2.0','id':%d,'result':{'stopReason':'end_turn'}}", 4 + i);
+    print_into(line, sizeof line, "{'jsonrpc':'2.0','id':%d,'result':{'stopReason':'end_turn'}}",
+               4 + i);
     say(p, line);
   }
   assert_true(p->closed);
@@ -391,9 +391,9 @@ static void acp_reasons_to_stop(void **state) {
     const char *reason;
     enum error_class class;
   } rows[] = {{"end_turn", CLASS_PROTOCOL}, /* for it said nothing */
-              {"max_tokens", CLASS_LENGTH},
-              {"max_turn_requests", CLASS_LENGTH},
-              {"refusal", CLASS_REFUSED}};
+              {"max_tokens", CLASS_LENGTH},   {"max_turn_requests", CLASS_LENGTH},
+              {"refusal", CLASS_REFUSED},     {"length", CLASS_LENGTH},
+              {"out_of_luck", CLASS_PROTOCOL}};
   struct peer *p = *state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char line[128];
@@ -600,11 +600,11 @@ static void codex_counts_that_cannot_be(void **state) {
 
 static void codex_count(struct peer *p, int total, int last) {
   char text[400];
-  (void)snprintf(text, sizeof text,
-                 "{'method':'thread/tokenUsage/updated','params':{'threadId':'t-0','tokenUsage':"
-                 "{'total':{'inputTokens':%d,'outputTokens':0},'last':{'inputTokens':%d,"
-                 "'outputTokens':0}}}}",
-                 total, last);
+  print_into(text, sizeof text,
+             "{'method':'thread/tokenUsage/updated','params':{'threadId':'t-0','tokenUsage':"
+             "{'total':{'inputTokens':%d,'outputTokens':0},'last':{'inputTokens':%d,"
+             "'outputTokens':0}}}}",
+             total, last);
   say(p, text);
 }
 

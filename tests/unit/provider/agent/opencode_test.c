@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "provider/agent/opencode_internal.h"
+#include "provider/agent/opencode.h"
 #include "support/driver_bed.h"
 
 #include <stdio.h>
@@ -299,7 +299,7 @@ static void errors_have_classes(void **state) {
     call_result_deinit(&p->bed.result);
     p->bed.result = (struct call_result){0};
     work(p);
-    (void)snprintf(text, sizeof text, "{'info':{%s},'parts':[]}", rows[i].info);
+    print_into(text, sizeof text, "{'info':{%s},'parts':[]}", rows[i].info);
     reply(p, OPENCODE_PROMPT, 200, text);
     driver_opencode.woke(p->bed.driver);
     ends_as(p, by_us, rows[i].class);
@@ -322,10 +322,10 @@ static void retries_are_told_and_ended(void **state) {
   struct peer *p = *state;
   char text[300];
   work(p);
-  (void)snprintf(text, sizeof text,
-                 "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
-                 "'Rate limit reached','next':%lld}}}",
-                 ((long long)time(NULL) + 5) * 1000);
+  print_into(text, sizeof text,
+             "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
+             "'Rate limit reached','next':%lld}}}",
+             ((long long)time(NULL) + 5) * 1000);
   event(p, text);
   assert_true(told(p, "{'event':'retry','attempt':1,'delay_ms':"));
   asks(p, "");
@@ -375,10 +375,10 @@ static void a_long_wait_is_ours_to_decide(void **state) {
   struct peer *p = *state;
   char text[300];
   work(p);
-  (void)snprintf(text, sizeof text,
-                 "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
-                 "'Too Many Requests','next':%lld}}}",
-                 ((long long)time(NULL) + 3600) * 1000);
+  print_into(text, sizeof text,
+             "{'type':'session.status'," IN "'status':{'type':'retry','attempt':1,'message':"
+             "'Too Many Requests','next':%lld}}}",
+             ((long long)time(NULL) + 3600) * 1000);
   event(p, text);
   asks(p, "POST /session/ses_1/abort{}\n");
   driver_opencode.woke(p->bed.driver); /* and no reply */
@@ -465,10 +465,10 @@ static void events_that_end_before_the_work(void **state) {
 
 static void permission(struct peer *p, const char *id, const char *what) {
   char text[600];
-  (void)snprintf(text, sizeof text,
-                 "{'type':'permission.asked','properties':{'id':'%s','sessionID':'ses_of_another',"
-                 "%s,'always':['*']}}",
-                 id, what);
+  print_into(text, sizeof text,
+             "{'type':'permission.asked','properties':{'id':'%s','sessionID':'ses_of_another',"
+             "%s,'always':['*']}}",
+             id, what);
   event(p, text);
 }
 
@@ -510,7 +510,7 @@ static void questions_are_answered_by_policy(void **state) {
   work(p);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char what[500];
-    (void)snprintf(what, sizeof what, "%.*s", (int)strlen(rows[i].what) - 1, rows[i].what);
+    print_into(what, sizeof what, "%.*s", (int)strlen(rows[i].what) - 1, rows[i].what);
     p->bed.call.permission = rows[i].permission;
     permission(p, "per_1", what);
     bool allowed =

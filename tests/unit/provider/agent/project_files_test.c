@@ -26,7 +26,7 @@ static const char profile_text[] =
     "  - {path: .t/acp.toml, transports: [acp], does: start it}\n";
 
 static void in(const struct fixture *f, const char *name, char *path, size_t size) {
-  (void)snprintf(path, size, "%s/%s", f->root, name);
+  print_into(path, size, "%s/%s", f->root, name);
 }
 
 static void put(const struct fixture *f, const char *name, const char *content) {
@@ -186,7 +186,7 @@ static void who_is_trusted_is_let_be(void **state) {
   assert_false(check(f, "{\"trust_project\": [\"~/re\"]}", "home/repo", &err));
   assert_false(check(f, "{\"trust_project\": [\"~/repo/sub\"]}", "home/repo", &err));
   assert_false(check(f, "{\"trust_project\": []}", "home/repo", &err));
-  (void)snprintf(settings, sizeof settings, "{\"trust_project\": [\"%s/home/repo/\"]}", f->root);
+  print_into(settings, sizeof settings, "{\"trust_project\": [\"%s/home/repo/\"]}", f->root);
   assert_true(check(f, settings, "home/repo", &err));
   assert_true(check(f, "{}", "gone", &err)); /* the start will say so */
 }

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "provider/agent/driver.h"
-#include "provider/agent/replay.h"
+#include "provider/agent/replay_recording.h"
 #include "provider/profile/profiles.h"
 
 #include <stdlib.h>
@@ -598,6 +598,66 @@ static void a_sum_is_no_usage_of_one_call(void **state) {
   profile_free(p);
 }
 
+/* Versions of a client tell the cost of the conversation or of the call: the tokens show which. */
+static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
+  static const struct {
+    const char *what, *before, *out;
+    double cost;
+  } cases[] = {
+      {"a new conversation", NULL, "{'t':'r','i':10,'o':2,'c':3,'I':15,'O':2}", 3},
+      {"the sum", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':10,'o':2,'c':5,'I':25,'O':4}", 2},
+      {"the sum, with agents below", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':10,'o':2,'c':9,'I':75,'O':14}", 6},
+      {"the call's", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':20,'o':5,'c':4,'I':20,'O':5}", 4},
+      {"the call's, with agents below", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':20,'o':5,'c':5,'I':30,'O':6}", 5},
+      {"more output than the call can have", "{'input':15,'output':9,'cost_usd':3}",
+       "{'t':'r','i':10,'o':2,'c':5,'I':90,'O':8}", 5},
+      {"less than before", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':10,'o':2,'c':2,'I':25,'O':4}", 2},
+      {"a call that used nothing", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':0,'o':0,'c':3,'I':15,'O':2}", 0},
+      {"not known before", NULL, "{'t':'r','i':10,'o':2,'c':5,'I':25,'O':4}", 5},
+      {"an older log, the sum", "{'cost_usd':3}", "{'t':'r','i':10,'o':2,'c':5,'I':25,'O':4}", 2},
+      {"an older log, the call's", "{'cost_usd':3}", "{'t':'r','i':10,'o':2,'c':5,'I':10,'O':2}",
+       5},
+      {"no tokens, the sum", "{'input':100,'output':0,'cost_usd':1}",
+       "{'t':'r','i':300,'o':0,'c':4}", 3},
+      {"no tokens, the call's", "{'input':100,'output':0,'cost_usd':1}",
+       "{'t':'r','i':300,'o':0,'c':3}", 3},
+      {"no tokens, a cheap cache", "{'input':1000,'output':0,'cost_usd':1}",
+       "{'t':'r','i':1500,'k':1400,'o':0,'c':1.25}", 0.25},
+      {"two turns of a call", "{'input':15,'output':2,'cost_usd':3}",
+       "{'t':'r','i':4,'o':1,'c':4,'I':19,'O':3}\n{'t':'r','i':6,'o':1,'c':5,'I':25,'O':4}", 2},
+      {"the second tells no cost", NULL,
+       "{'t':'r','i':4,'o':1,'c':4,'I':19,'O':3}\n{'t':'r','i':6,'o':1}", 4},
+  };
+  struct profile *p =
+      profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
+                 "  - {when: {/t: r}, text: /t, end: ok, usage: {of: turn, input: /i, output: /o,\n"
+                 "     cached: /k, cost: /c, all_input: /I, all_output: /O}}\n");
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    json_auto_t *before = cases[i].before ? data_json(cases[i].before) : NULL;
+    char out[400];
+    struct seen s;
+    print_into(out, sizeof out, "%s\n", cases[i].out);
+    for (char *c = out; *c != '\0'; c++)
+      *c = *c == '\'' ? '"' : *c;
+    read_run(p, &(struct run){.out = out, .err = "", .session = "s-1", .before = before}, &s);
+    double cost = json_number_value(json_object_get(s.result.usage, "cost_usd"));
+    if (cost < cases[i].cost - 1e-9 || cost > cases[i].cost + 1e-9)
+      fail_msg("%s: %f", cases[i].what, cost);
+    const json_t *total = json_object_get(s.result.usage, "total");
+    assert_true(json_is_number(json_object_get(total, "cost_usd")));
+    assert_true(json_is_integer(json_object_get(total, "input")));
+    seen_deinit(&s);
+  }
+  profile_free(p);
+}
+
 static void an_answer_of_reasoning_alone_is_none(void **state) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nempty: refused\nevents:\n"
                                  "  - {when: {/t: think}, thinking: /x}\n"
@@ -697,6 +757,7 @@ int main(void) {
       cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
       cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
       cmocka_unit_test(a_sum_is_no_usage_of_one_call),
+      cmocka_unit_test(a_cost_is_of_the_conversation_or_of_the_call),
       cmocka_unit_test(requests_are_added_up),
       cmocka_unit_test(an_answer_of_reasoning_alone_is_none),
       cmocka_unit_test(a_client_that_asks_without_end_is_ended),

@@ -134,7 +134,7 @@ static void results_that_are_limits(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct call_result r = {.class = cases[i].class};
-    (void)snprintf(r.message, sizeof r.message, "%s", cases[i].message);
+    print_into(r.message, sizeof r.message, "%s", cases[i].message);
     buf_puts(&r.text.bytes, cases[i].text);
     subscription_check(&r, noon_ms);
     if (r.class != cases[i].becomes || (r.retry_after_ms > 0) != cases[i].named)

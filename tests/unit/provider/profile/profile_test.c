@@ -4,7 +4,7 @@
 #include "format/json_write.h"
 
 #include "provider/agent/agent.h"
-#include "provider/agent/schema_place.h"
+#include "provider/agent/schema_delivery.h"
 #include "provider/profile/profiles.h"
 #include "schema/schema.h"
 #include "support/folder.h"
@@ -285,11 +285,11 @@ static void names_that_cannot_be(void **state) {
       fail_msg("%s is not there as broken", cases[i].shown);
     if (strstr(found->broken->text, cases[i].why) == NULL)
       fail_msg("%s: %s", cases[i].shown, found->broken->text);
-    (void)snprintf(path, sizeof path, "%s/%s", folder, cases[i].file);
+    print_into(path, sizeof path, "%s/%s", folder, cases[i].file);
     assert_int_equal(unlink(path), 0);
   }
   profiles_free(p);
-  (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
+  print_into(path, sizeof path, "%s/mine.yaml", folder);
   assert_int_equal(unlink(path), 0);
   folder_remove(folder);
 }
@@ -587,34 +587,34 @@ static void schemas_go_where_they_are_understood(void **state) {
       "'string'}}, 'required': ['reason', 'step'], 'additionalProperties': false}");
   const struct call_request request = {.schema = schema, .prompt = STR("ask")};
   const struct call_request plain = {.prompt = STR("ask")};
-  struct schema_place place;
+  struct schema_delivery place;
   (void)state;
-  schema_place(&place, profiles_find(shipped, STR("codex")), TRANSPORT_EXEC, &request);
+  schema_delivery(&place, profiles_find(shipped, STR("codex")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "native");
   assert_null(json_object_get(place.sent, "$schema"));
   assert_int_equal(json_array_size(json_object_get(place.sent, "required")), 3); /* all, there */
   assert_true(str_eq_c(place.prompt, "ask"));
   json_auto_t *value =
-      schema_place_value(&place, data_json("{'reason': 'r', 'step': 1, 'note': null}"));
+      schema_delivery_value(&place, data_json("{'reason': 'r', 'step': 1, 'note': null}"));
   json_auto_t *canonical = data_json("{'reason': 'r', 'step': 1}");
   assert_true(json_equal(value, canonical)); /* and back */
-  assert_null(schema_place_value(&place, NULL));
-  schema_place_deinit(&place);
+  assert_null(schema_delivery_value(&place, NULL));
+  schema_delivery_deinit(&place);
 
-  schema_place(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
+  schema_delivery(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "tool");
   assert_null(json_object_get(place.sent, "$schema"));
-  schema_place_deinit(&place);
+  schema_delivery_deinit(&place);
 
-  schema_place(&place, profiles_find(shipped, STR("gemini")), TRANSPORT_EXEC, &request);
+  schema_delivery(&place, profiles_find(shipped, STR("gemini")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "prompt");
   assert_null(place.sent);
   assert_true(str_starts(place.prompt, "ask\n\n---\n"));
-  schema_place_deinit(&place);
+  schema_delivery_deinit(&place);
 
-  schema_place(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &plain);
+  schema_delivery(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &plain);
   assert_null(place.enforced);
-  schema_place_deinit(&place);
+  schema_delivery_deinit(&place);
 
   /* Too long for an argument. */
   json_t *many = json_object_get(json_object_get(schema, "properties"), "note");
@@ -622,9 +622,9 @@ static void schemas_go_where_they_are_understood(void **state) {
   for (size_t i = 0; i < 120 * 1024; i++)
     buf_putc(&words, 'w');
   json_object_set_new(many, "description", json_stringn(words.p, words.n));
-  schema_place(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
+  schema_delivery(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "prompt");
-  schema_place_deinit(&place);
+  schema_delivery_deinit(&place);
   buf_deinit(&words);
 }
 

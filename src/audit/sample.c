@@ -1,0 +1,161 @@
+/* Draws judgments by strata. */
+#include "audit/sample.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT_MOST = 400000 }; /* turns, 72 bytes each */
+
+static int sample_order(const void *a, const void *b) {
+  const struct sample_turn *x = a, *y = b;
+  if (x->order != y->order)
+    return x->order < y->order ? -1 : 1;
+  int c = strcmp(x->session, y->session);
+  return c != 0 ? c : (x->turn > y->turn) - (x->turn < y->turn);
+}
+
+/* Orders by a hash: it makes the choice of turns random, but the same each time. */
+static uint64_t sample_order_of(const struct sample *d, const char *session, long turn) {
+  struct buf text = {0};
+  char hash[SHA256_HEX];
+  uint64_t order = 0;
+  buf_printf(&text, "%s\n%s\n%ld", d->seed, session, turn);
+  sha256_hex(text.p, text.n, NULL, 0, hash);
+  (void)sscanf(hash, "%16" SCNx64, &order);
+  buf_deinit(&text);
+  return order;
+}
+
+/* Keeps only the first `want` of a stratum: no others can be drawn. */
+static void list_prune(struct sample *d, struct sample_list *list) {
+  if (list->count > 1)
+    qsort(list->items, list->count, sizeof *list->items, sample_order);
+  if (list->count > d->want) {
+    d->kept -= list->count - d->want;
+    list->count = d->want;
+  }
+}
+
+static void list_add(struct sample *d, struct sample_list *list, const struct sample_turn *turn) {
+  if (list->count >= 2 * d->want)
+    list_prune(d, list);
+  list->items = xgrow(list->items, &list->room, list->count + 1, sizeof *list->items);
+  list->items[list->count++] = *turn;
+  d->kept++;
+}
+
+static void sample_on_row(void *ctx, const struct row *row) {
+  struct sample *d = ctx;
+  const char *session = d->rows.session.id;
+  if (row->kind != ROW_JUDGMENT || !aggregate_wants_row(d->aggregate, row) ||
+      !aggregate_needs_judge(row) || strlen(session) != STORE_ID_BYTES - 1)
+    return;
+  group_by_add(&d->strata, row);
+  size_t at = group_by_row_of(&d->strata, row);
+  if (at == SIZE_MAX || d->kept >= KEPT_MOST)
+    return;
+  if (at >= d->list_count) {
+    d->lists = xrealloc(d->lists, (at + 1) * sizeof *d->lists);
+    for (; d->list_count <= at; d->list_count++)
+      d->lists[d->list_count] = (struct sample_list){0};
+  }
+  struct sample_turn turn = {.turn = row->turn,
+                             .rule = (long)row->rule,
+                             .movement = row->movement,
+                             .method = row->method,
+                             .stratum = (uint32_t)at,
+                             .order = sample_order_of(d, session, row->turn)};
+  memcpy(turn.session, session, sizeof turn.session);
+  list_add(d, &d->lists[at], &turn);
+}
+
+/* Reads the keys of strata with an aggregate, as for --by. */
+static bool sample_keys(struct sample *d, const char *by, struct err *err) {
+  struct aggregate *c = aggregate_new();
+  bool ok = aggregate_by(c, by, err);
+  memcpy(d->strata.keys, c->tables[AGGREGATE_BY].keys, sizeof d->strata.keys);
+  d->strata.key_count = c->tables[AGGREGATE_BY].key_count;
+  if (ok && group_by_stage(&d->strata))
+    ok = err_set(err, ERR_USAGE,
+                 "--by: a sample takes judgments; stage, reason and to belong to "
+                 "their stages");
+  aggregate_free(c);
+  return ok;
+}
+
+bool sample_init(struct sample *d, struct aggregate *aggregate, const char *by, size_t want,
+                 const char *seed, struct err *err) {
+  assert(want > 0);
+  assert(want <= SAMPLE_MOST);
+  *d = (struct sample){.aggregate = aggregate, .seed = seed, .want = want};
+  d->strata.memory = &d->memory;
+  d->rows = (struct rows){.names = &aggregate->names, .sink = {sample_on_row, NULL}, .ctx = d};
+  bool ok = by[0] == '\0' || sample_keys(d, by, err);
+  for (size_t i = 0; i < d->strata.key_count; i++)
+    d->rows.wants_schema |= d->strata.keys[i] == GROUP_BY_SCHEMA;
+  return ok;
+}
+
+static void sample_read_one(void *ctx, const struct store_ref *ref) {
+  struct sample *d = ctx;
+  enum rows_log state = rows_read(&d->rows, ref);
+  d->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
+}
+
+bool sample_read_store(struct sample *d, const struct store *store, struct err *err) {
+  return store_each(store, d, sample_read_one, err);
+}
+
+/* Takes one judgment of each stratum in turn, until there are enough. */
+static void sample_allot(struct sample *d) {
+  for (size_t round = 0; d->count < d->want; round++) {
+    size_t before = d->count;
+    for (size_t i = 0; i < d->list_count && d->count < d->want; i++)
+      if (round < d->lists[i].count)
+        d->turns[d->count++] = d->lists[i].items[round];
+    if (d->count == before)
+      return;
+  }
+}
+
+bool sample_end(struct sample *d, struct err *err) {
+  if (d->strata.left_out > 0 || d->kept >= KEPT_MOST)
+    return err_set(err, ERR_USAGE, "there are too many strata: take fewer keys, or filter");
+  if (d->list_count > d->want)
+    return err_set(err, ERR_USAGE,
+                   "%zu strata need at least %zu turns: --sample %zu, or fewer keys", d->list_count,
+                   d->list_count, d->list_count);
+  for (size_t i = 0; i < d->list_count; i++)
+    list_prune(d, &d->lists[i]);
+  d->turns = xcalloc(d->want, sizeof *d->turns);
+  sample_allot(d);
+  if (d->count > 1)
+    qsort(d->turns, d->count, sizeof *d->turns, sample_order);
+  return true;
+}
+
+uint64_t sample_stratum(const struct sample *d, const struct sample_turn *turn, struct buf *out) {
+  const struct group_by_row *g = &d->strata.groups[turn->stratum];
+  if (d->strata.key_count == 0)
+    buf_puts(out, "all");
+  for (size_t i = 0; i < d->strata.key_count; i++) {
+    buf_printf(out, "%s%s=", i > 0 ? "," : "", group_by_key_name(d->strata.keys[i]));
+    group_by_key_text(&d->strata, g, i, &d->aggregate->names, out);
+  }
+  return g->judgments;
+}
+
+void sample_deinit(struct sample *d) {
+  for (size_t i = 0; i < d->list_count; i++)
+    free(d->lists[i].items);
+  free(d->lists);
+  free(d->turns);
+  group_by_deinit(&d->strata);
+  rows_deinit(&d->rows);
+  *d = (struct sample){0};
+}

@@ -1,0 +1,636 @@
+/* Sums records up, one line per turn. */
+#include "audit/turn_lines.h"
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "core/checks.h"
+#include "core/state.h"
+#include "format/json_object.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *turn_lines_word(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : "";
+}
+
+static void line_clear(struct turn_line *line) {
+  buf_deinit(&line->movement);
+  buf_deinit(&line->provider);
+  buf_deinit(&line->what);
+  buf_deinit(&line->leads_to);
+  buf_deinit(&line->method);
+  buf_deinit(&line->why);
+  buf_deinit(&line->now);
+  buf_deinit(&line->tool);
+  spends_deinit(&line->spends);
+  *line = (struct turn_line){0};
+}
+
+static struct turn_line *find_turn(struct turn_lines *s, const struct record *record) {
+  long turn = (long)record_number(record, MEMBER_TURN);
+  struct turn_line *line = s->open;
+  while (line && line->turn != turn)
+    line = line->next;
+  return line;
+}
+
+/* Counts how many of a group's children have begun or ended. */
+static void count_child(struct turn_lines *s, long group, int over, int begun) {
+  for (struct turn_line *line = s->open; line != NULL && group > 0; line = line->next)
+    if (line->turn == group) {
+      line->ran += over;
+      line->runs += begun - over;
+      buf_clear(&line->now);
+      buf_printf(&line->now, "%ld judged, %ld at work", line->ran, line->runs);
+    }
+}
+
+static struct str last_line(struct str text) {
+  struct str rest = str_trim(text), line = {"", 0};
+  while (rest.p != NULL)
+    line = str_next_line(&rest);
+  return str_trim(line);
+}
+
+void turn_lines_exit(int status, int signal, struct buf *out) {
+  const char *name = signal > 0 ? sigabbrev_np(signal) : NULL;
+  buf_printf(out, "exit %d", status);
+  if (name != NULL)
+    buf_printf(out, ", killed by SIG%s", name);
+  else if (signal > 0)
+    buf_printf(out, ", killed by signal %d", signal);
+}
+
+/* Writes "src/a.c +1 -1 and 2 more". */
+static void put_files(struct buf *out, const struct record *record) {
+  const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
+  if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
+    return;
+  size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
+  buf_puts(out, turn_lines_word(file, "path"));
+  if (json_object_get(file, "added") != NULL)
+    buf_printf(out, " +%d -%d", (int)json_integer_value(json_object_get(file, "added")),
+               (int)json_integer_value(json_object_get(file, "removed")));
+  if (more > 0)
+    buf_printf(out, " and %zu more", more);
+}
+
+/* Describes in a few words what a call did: a command's status and last line, and the files it
+ * changed. If it failed and printed nothing, stderr says why. */
+static void describe_call(struct turn_line *line, const struct record *record) {
+  buf_clear(&line->what);
+  if (record_is_number(record, MEMBER_EXIT)) {
+    int status = (int)record_number(record, MEMBER_EXIT);
+    struct str last = last_line(record_text(record, MEMBER_TEXT));
+    const json_t *tests = record_tree(record, MEMBER_TESTS);
+    if (last.n == 0 && status != 0)
+      last = last_line(record_text(record, MEMBER_STDERR));
+    turn_lines_exit(status, (int)record_number(record, MEMBER_SIGNAL), &line->what);
+    if (tests != NULL) {
+      /* ", no pass: 12 passed, 1 failed": says so if an exit of 0 was not a pass. */
+      const char *problem = turn_lines_word(tests, "problem");
+      buf_puts(&line->what, status == 0 && checks_is_no_pass(tests) ? ", no pass: " : ", ");
+      if (problem[0] != '\0')
+        buf_puts(&line->what, problem);
+      else
+        checks_tests(tests, &line->what);
+    } else if (last.n > 0) {
+      buf_puts(&line->what, ", ");
+      buf_str(&line->what, last);
+    }
+    if (json_array_size(record_tree(record, MEMBER_FILES)) > 0)
+      buf_puts(&line->what, "; ");
+  }
+  put_files(&line->what, record);
+}
+
+static void add_reason(struct buf *why, const char *reason) {
+  if (reason[0] == '\0' || strstr(buf_c(why), reason) != NULL)
+    return;
+  if (why->n > 0)
+    buf_puts(why, "; ");
+  buf_puts(why, reason);
+}
+
+/* Explains why each stage before the last did not decide, and what the last one found. */
+static void turn_lines_explain(struct buf *why, const struct record *record) {
+  const json_t *stages = record_tree(record, MEMBER_STAGES);
+  const char *method = record_text_c(record, MEMBER_METHOD);
+  size_t i;
+  json_t *stage;
+  json_array_foreach(stages, i, stage) {
+    const json_t *errors = json_object_get(stage, "errors");
+    const char *class = turn_lines_word(stage, "class"),
+               *outcome = turn_lines_word(stage, "outcome");
+    /* the last expression could not be evaluated; those before it were false */
+    bool expression =
+        strcmp(turn_lines_word(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
+    size_t first = expression && json_array_size(errors) > 0 ? json_array_size(errors) - 1 : 0;
+    const char *error = json_string_value(json_array_get(errors, first));
+    bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
+    if (strcmp(outcome, "error") == 0 && class[0]) {
+      struct buf text = {0};
+      buf_printf(&text, "%s: %s", class, error ? error : "no answer");
+      add_reason(why, text.p);
+      buf_deinit(&text);
+    } else if (strcmp(outcome, "skipped") == 0) {
+      struct buf text = {0};
+      buf_printf(&text, "%s skipped", turn_lines_word(stage, "stage"));
+      add_reason(why, text.p);
+      buf_deinit(&text);
+    } else if (error != NULL) {
+      add_reason(why, error);
+    }
+    if (!decided)
+      continue;
+    const char *found = turn_lines_word(stage, "extract_stage");
+    if (strcmp(found, "code_block") == 0)
+      add_reason(why, "found in a code block");
+    else if (strcmp(found, "brace") == 0)
+      add_reason(why, "found in prose");
+    if (strstr(method, "_tag") != NULL)
+      add_reason(why, turn_lines_word(stage, "tag"));
+    else if (strcmp(method, "ai_judge") == 0) {
+      char rule[32];
+      print_into(rule, sizeof rule, "rule %d", (int)record_number(record, MEMBER_RULE));
+      add_reason(why, rule);
+    }
+  }
+  if (record_is_true(record, MEMBER_AMBIGUOUS))
+    add_reason(why, "ambiguous");
+  if (!record_is_number(record, MEMBER_RULE))
+    add_reason(why, record_text_c(record, MEMBER_REASON));
+}
+
+static int64_t line_duration(const struct turn_line *line) {
+  return line->heard_ms > line->started_ms ? line->heard_ms - line->started_ms : 0;
+}
+
+int64_t turn_lines_duration(const struct turn_lines *s) {
+  int64_t sum = s->duration_ms;
+  for (const struct turn_line *line = s->open; line != NULL; line = line->next)
+    sum += line_duration(line);
+  return sum;
+}
+
+/* Ends a line and frees its place among the open ones. */
+static const struct turn_line *finish_line(struct turn_lines *s, struct turn_line *line) {
+  CHAIN_REMOVE(s->open, line);
+  line->duration_ms = line_duration(line);
+  s->duration_ms += line->duration_ms;
+  line_clear(&s->done);
+  s->done = *line;
+  s->done.next = NULL;
+  free(line);
+  return &s->done;
+}
+
+/* Ends a child of a group that failed: there is nothing to judge. */
+static const struct turn_line *on_turn_end(struct turn_lines *s, struct turn_line *line,
+                                           const struct record *record) {
+  struct str next = record_text(record, MEMBER_NEXT);
+  count_child(s, line->group, 0, -1);
+  buf_str(&line->leads_to, next.n > 0 ? next : STR("-"));
+  buf_str(&line->method, record_text(record, MEMBER_OUTCOME));
+  add_reason(&line->why, record_text_c(record, MEMBER_MESSAGE));
+  return finish_line(s, line);
+}
+
+/* Says where a judgment leads; a child leads nowhere, so it says what it found. */
+static struct str turn_lines_next(const struct record *record) {
+  struct str next = record_text(record, MEMBER_NEXT);
+  if (!record_is_number(record, MEMBER_RULE))
+    return STR("-");
+  return next.n > 0 ? next : record_text(record, MEMBER_CONDITION);
+}
+
+static const struct turn_line *on_judgment(struct turn_lines *s, struct turn_line *line,
+                                           const struct record *record) {
+  bool decided = record_is_number(record, MEMBER_RULE);
+  count_child(s, line->group, 1, 0);
+  buf_str(&line->leads_to, turn_lines_next(record));
+  buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
+  turn_lines_explain(&line->why, record);
+  line->judged = decided;
+  if (decided) {
+    if (s->methods == NULL)
+      s->methods = json_object();
+    json_int_t n = json_integer_value(json_object_get(s->methods, line->method.p));
+    json_object_set_new(s->methods, line->method.p, json_integer(n + 1));
+  }
+  return finish_line(s, line);
+}
+
+static void turn_lines_on_call_start(struct turn_line *line, const struct record *record) {
+  const char *stage = record_text_c(record, MEMBER_STAGE);
+  const char *provider = record_text_c(record, MEMBER_PROVIDER);
+  line->calls++;
+  buf_clear(&line->now);
+  buf_clear(&line->tool);
+  line->away = false;
+  line->told_tokens = 0;
+  buf_puts(&line->now, provider);
+  const char *purpose = record_text_c(record, MEMBER_PURPOSE);
+  if (stage[0])
+    buf_printf(&line->now, "  judging: %s", stage);
+  else if (strcmp(purpose, "reask") == 0)
+    buf_puts(&line->now, "  correcting");
+  else if (strcmp(purpose, "check") == 0)
+    buf_puts(&line->now, "  checking");
+  if (record_number(record, MEMBER_ATTEMPT) > 1)
+    buf_printf(&line->now, "  attempt %d", (int)record_number(record, MEMBER_ATTEMPT));
+  if (strcmp(purpose, "execute") == 0) {
+    buf_clear(&line->provider);
+    buf_puts(&line->provider, provider);
+  }
+}
+
+/* Describes how the value was made, instead of what the calls did, which says less. */
+static void describe_value(struct turn_line *line, const struct record *record) {
+  int attempts = (int)record_number(record, MEMBER_ATTEMPTS);
+  buf_clear(&line->what);
+  if (strcmp(record_text_c(record, MEMBER_OUTCOME), "value") != 0)
+    buf_printf(&line->what, "no value: %s", record_text_c(record, MEMBER_REASON));
+  else if (record_is_true(record, MEMBER_FIRST_PASS))
+    buf_puts(&line->what, "value at once");
+  else if (attempts == 1)
+    buf_puts(&line->what, "value, repaired");
+  else
+    buf_printf(&line->what, "value at attempt %d", attempts);
+  line->has_value = true;
+}
+
+static void took_over(struct turn_line *line, const struct record *record, const char *why) {
+  const char *fallback = record_text_c(record, MEMBER_FALLBACK);
+  struct buf text = {0};
+  if (fallback[0] == '\0')
+    return;
+  buf_printf(&text, "%s: %s took over", why, fallback);
+  add_reason(&line->why, text.p);
+  buf_deinit(&text);
+}
+
+/* Returns the columns for the names of a movement and its children, which are indented. */
+static int name_columns(const json_t *movement) {
+  const char *name = turn_lines_word(movement, "name");
+  const json_t *child;
+  size_t i;
+  int own = (int)utf8_count(name, strlen(name)), most = own;
+  json_array_foreach(json_object_get(movement, "parallel"), i, child) {
+    const char *of_child = turn_lines_word(child, "name");
+    int columns = own + 3 + (int)utf8_count(of_child, strlen(of_child));
+    if (json_object_get(movement, "for_each") != NULL)
+      columns += 4; /* a space and the item's number */
+    most = columns > most ? columns : most;
+  }
+  return most;
+}
+
+static void on_session_start(struct turn_lines *s, const struct record *record) {
+  print_into(s->session, sizeof s->session, "%.39s", record_text_c(record, MEMBER_SESSION));
+  print_into(s->started, sizeof s->started, "%.31s", record->ts.p);
+  print_into(s->status, sizeof s->status, "running");
+  buf_puts(&s->workflow, turn_lines_word(record_tree(record, MEMBER_WORKFLOW), "name"));
+  size_t i;
+  const json_t *movement;
+  json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
+                     movement) {
+    int columns = name_columns(movement);
+    s->names = columns > s->names ? columns : s->names;
+  }
+}
+
+static void on_turn_start(struct turn_lines *s, const struct record *record) {
+  struct turn_line *line = xcalloc(1, sizeof *line);
+  line->turn = (long)record_number(record, MEMBER_TURN);
+  line->run = (int)record_number(record, MEMBER_MOVEMENT_ITERATION);
+  line->is_child = record_is_number(record, MEMBER_PARENT_TURN);
+  line->group = (long)record_number(record, MEMBER_PARENT_TURN);
+  buf_str(&line->movement, record_text(record, MEMBER_MOVEMENT));
+  if (record_is_number(record, MEMBER_ITEM))
+    buf_printf(&line->movement, " %lld", (long long)record_number(record, MEMBER_ITEM));
+  count_child(s, line->group, 0, 1);
+  (void)record_time_parse(record->ts.p, &line->started_ms);
+  line->heard_ms = line->started_ms;
+  line->next = s->open;
+  s->open = line;
+  s->turns++;
+}
+
+static int64_t turn_lines_tokens(const json_t *usage) {
+  json_int_t in = json_integer_value(json_object_get(usage, "input"));
+  json_int_t out = json_integer_value(json_object_get(usage, "output"));
+  const json_int_t most = (json_int_t)1 << 40;
+  return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
+}
+
+/* While it runs, a call reports the tool it uses, what the tool works on, and tokens. */
+static void turn_lines_on_event(struct turn_line *line, const struct record *record) {
+  static const char *const arguments[] = {"argument", "command", "title", "input"};
+  const json_t *data = record_tree(record, MEMBER_DATA);
+  struct str event = record_text(record, MEMBER_EVENT);
+  if (str_eq_c(event, "usage") && turn_lines_tokens(data) > 0)
+    line->told_tokens = turn_lines_tokens(data);
+  if (turn_lines_word(data, "tried")[0] != '\0')
+    add_reason(&line->why, turn_lines_word(data, "text"));
+  line->tried |= turn_lines_word(data, "tried")[0] != '\0';
+  const char *name = turn_lines_word(data, "name");
+  if (!str_eq_c(event, "tool") || name[0] == '\0')
+    return;
+  const char *argument = "";
+  for (size_t i = 0; i < ARRAY_LEN(arguments) && argument[0] == '\0'; i++)
+    argument = turn_lines_word(data, arguments[i]);
+  /* The end of a tool's use does not repeat what it worked on. */
+  if (argument[0] == '\0' && strcmp(turn_lines_word(data, "state"), "end") == 0 &&
+      str_starts(buf_view(&line->tool), name))
+    return;
+  buf_clear(&line->tool);
+  buf_puts(&line->tool, name);
+  if (argument[0] != '\0')
+    buf_printf(&line->tool, " %.200s", argument);
+}
+
+void turn_lines_hear(struct turn_lines *s, long turn, int64_t now_ms) {
+  for (struct turn_line *line = s->open; line != NULL; line = line->next)
+    if (line->turn == turn && now_ms > line->heard_ms)
+      line->heard_ms = now_ms;
+}
+
+bool turn_lines_outage(const struct record *record, struct buf *out) {
+  const json_t *outage = record_tree(record, MEMBER_OUTAGE);
+  char next[RECORD_TIME_BYTES];
+  int64_t now_ms, wait_ms = record_number(record, MEMBER_RETRY_IN_MS);
+  enum { HOURS_AT = 11 }; /* in a time of day: hh:mm:ss follow */
+  const char *since = turn_lines_word(outage, "since"), *until = turn_lines_word(outage, "until");
+  if (!record_time_parse(record->ts.p, &now_ms) || strlen(since) < HOURS_AT ||
+      strlen(until) < HOURS_AT || wait_ms < 0 || wait_ms > LIMIT_OUTAGE_MAX_MS)
+    return false;
+  record_time(now_ms + wait_ms, next);
+  buf_printf(out, "%s: %s since %.8sZ, next try %.8sZ, until %.8sZ",
+             turn_lines_word(outage, "provider"),
+             turn_lines_word(record_tree(record, MEMBER_ERROR), "class"), since + HOURS_AT,
+             next + HOURS_AT, until + HOURS_AT);
+  return true;
+}
+
+static void turn_lines_on_call_end(struct turn_lines *s, struct turn_line *line,
+                                   const struct record *record) {
+  const char *class = turn_lines_word(record_tree(record, MEMBER_ERROR), "class");
+  const json_t *usage = record_tree(record, MEMBER_USAGE);
+  int64_t ms = record_number(record, MEMBER_DURATION_MS);
+  if (ms < 0 || ms >= (int64_t)1 << 40)
+    ms = 0;
+  spends_add(&s->spends, PURPOSE_EXECUTE, STR(""), STR(""), usage, ms);
+  if (line == NULL)
+    return;
+  if (line->calls > 0 && line->what.n == 0 && !line->has_value)
+    describe_call(line, record);
+  took_over(line, record, class);
+  spends_add(&line->spends, PURPOSE_EXECUTE, STR(""), STR(""), usage, ms);
+  line->told_tokens = 0;
+  buf_clear(&line->tool);
+  buf_clear(&line->now);
+  line->away = turn_lines_outage(record, &line->now);
+  if (!line->away && record_get(record, MEMBER_RETRY_IN_MS) != NULL)
+    buf_printf(&line->now, "  %s, again in %.1f s", class,
+               (double)record_number(record, MEMBER_RETRY_IN_MS) / 1000);
+}
+
+static void on_admission(struct turn_line *line, const struct record *record) {
+  const char *reason = record_text_c(record, MEMBER_REASON),
+             *message = record_text_c(record, MEMBER_MESSAGE),
+             *until = record_text_c(record, MEMBER_UNTIL);
+  if (line)
+    took_over(line, record, reason);
+  if (line && str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
+    buf_printf(&line->now, "  waits: %s%s%s", message[0] ? message : reason,
+               until[0] ? " until " : "", until);
+}
+
+static void turn_lines_on_question(struct turn_line *line, const struct record *record) {
+  struct str text = json_view(json_object_get(record_tree(record, MEMBER_QUESTION), "text"));
+  buf_clear(&line->now);
+  buf_puts(&line->now, "asks: ");
+  buf_str(&line->now, str_next_line(&text));
+}
+
+/* Says who answered what, instead of what a call did. */
+static void turn_lines_on_answer(struct turn_line *line, const struct record *record) {
+  const json_t *by = record_tree(record, MEMBER_BY);
+  const char *name = turn_lines_word(by, "name");
+  struct str text = record_text(record, MEMBER_TEXT), word = record_text(record, MEMBER_ANSWER);
+  bool decides = str_eq_c(word, "approve") || str_eq_c(word, "reject");
+  buf_clear(&line->now);
+  if (line->what.n > 0)
+    buf_puts(&line->what, "; ");
+  buf_printf(&line->what, "%s%s: ", json_object_get(by, "user") ? "says " : "",
+             by != NULL ? name : "by the deadline");
+  if (decides)
+    buf_printf(&line->what, STR_FMT "%s", STR_ARG(word), text.n > 0 ? ": " : "");
+  buf_str(&line->what, str_next_line(&text));
+}
+
+static void turn_lines_keep_spent(struct turn_lines *s, const struct record *record) {
+  json_decref(s->spent);
+  s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
+}
+
+/* Appends nothing for a call's budget, which begins anew with the next call, or for a day's, which
+ * ends by itself. */
+static void put_budget(const json_t *budget, struct buf *out) {
+  struct str of = json_view(json_object_get(budget, "of"));
+  if (!str_eq_c(of, "session") && !str_eq_c(of, "movement"))
+    return;
+  struct str movement = json_view(json_object_get(budget, "movement"));
+  buf_puts(out, " --add-budget ");
+  if (movement.n > 0)
+    buf_printf(out, STR_FMT ".", STR_ARG(movement));
+  buf_str(out, json_view(json_object_get(budget, "unit")));
+  buf_puts(out, "=N");
+}
+
+/* Appends the options that must or can be given with `segue resume` after a stop with this status:
+ * " --max-movements N", " --add-budget tokens=N", or nothing. budget: the record of a budget that
+ * was used up, or NULL. */
+static void resume_flags(struct str status, const json_t *budget, struct buf *out) {
+  if (budget != NULL)
+    put_budget(budget, out);
+  else if (str_eq_c(status, "max_movements"))
+    buf_puts(out, " --max-movements N");
+  else if (str_eq_c(status, "rule_no_match") || str_eq_c(status, "failed"))
+    buf_puts(out, " (or with your verdict: --rule N)");
+}
+
+const char *turn_lines_resume_flags(const struct turn_lines *s) {
+  return buf_c(&s->resume_flags);
+}
+
+json_t *turn_lines_spent(const struct turn_lines *s) {
+  return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
+}
+
+/* Opens a turn that was judged without a rule again: it waits for another judgment. */
+static void reopen_last(struct turn_lines *s) {
+  if (s->done.turn == 0 || s->done.judged)
+    return;
+  struct turn_line *line = xmalloc(sizeof *line);
+  *line = s->done;
+  s->done = (struct turn_line){0};
+  buf_clear(&line->leads_to);
+  buf_clear(&line->method);
+  buf_clear(&line->why);
+  line->next = s->open;
+  s->open = line;
+}
+
+/* line: the turn in which it happened, or NULL. */
+static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
+                            const struct record *record) {
+  const char *reason = record_text_c(record, MEMBER_REASON);
+  const char *status = session_stop_status(str_from(reason));
+  bool tells_all = strcmp(status, reason) == 0;
+  turn_lines_keep_spent(s, record);
+  print_into(s->status, sizeof s->status, "%s", status);
+  s->resumable = true;
+  s->asks = strcmp(reason, "question") == 0;
+  s->answered = false;
+  buf_clear(&s->message);
+  buf_clear(&s->stop_class);
+  buf_str(&s->stop_class, record_text(record, MEMBER_CLASS));
+  if (line != NULL && !tells_all)
+    buf_printf(&s->message, "%s: ", buf_c(&line->movement));
+  if (strcmp(reason, "provider_error") != 0 && !tells_all)
+    buf_printf(&s->message, "%s: ", reason);
+  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+  buf_clear(&s->resume_flags);
+  resume_flags(str_from(s->status), record_tree(record, MEMBER_BUDGET), &s->resume_flags);
+}
+
+static void on_session_resume(struct turn_lines *s) {
+  print_into(s->status, sizeof s->status, "running");
+  s->resumable = s->answered = false;
+  reopen_last(s);
+  buf_clear(&s->message);
+  buf_clear(&s->resume_flags);
+  buf_clear(&s->stop_class);
+  json_decref(s->spent); /* it goes on: use is summed up here again */
+  s->spent = NULL;
+}
+
+static void on_session_end(struct turn_lines *s, const struct record *record) {
+  turn_lines_keep_spent(s, record);
+  print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+  buf_clear(&s->message);
+  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+}
+
+static void turn_lines_on_report(struct turn_line *line, const struct record *record) {
+  buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
+             record_text_c(record, MEMBER_FILE));
+}
+
+const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
+  struct turn_line *line = find_turn(s, record);
+  size_t ts_n = strnlen(record->ts.p, sizeof s->last_ts - 1);
+  memcpy(s->last_ts, record->ts.p, ts_n); /* for each record: snprintf would cost too much */
+  s->last_ts[ts_n] = '\0';
+  if (line != NULL)
+    (void)record_time_parse(record->ts.p, &line->heard_ms);
+  switch (record->type) {
+  case RECORD_SESSION_START:
+    on_session_start(s, record);
+    break;
+  case RECORD_TURN_START:
+    on_turn_start(s, record);
+    break;
+  case RECORD_CALL_START:
+    if (line != NULL)
+      turn_lines_on_call_start(line, record);
+    break;
+  case RECORD_CALL_END:
+    turn_lines_on_call_end(s, line, record);
+    break;
+  case RECORD_ADMISSION:
+    on_admission(line, record);
+    break;
+  case RECORD_STRUCTURED:
+    if (line != NULL)
+      describe_value(line, record);
+    break;
+  case RECORD_QUESTION:
+    if (line != NULL)
+      turn_lines_on_question(line, record);
+    break;
+  case RECORD_ANSWER:
+    s->answered = s->resumable;
+    if (line != NULL)
+      turn_lines_on_answer(line, record);
+    break;
+  case RECORD_JUDGMENT:
+    return line != NULL ? on_judgment(s, line, record) : NULL;
+  case RECORD_TURN_END:
+    return line != NULL ? on_turn_end(s, line, record) : NULL;
+  case RECORD_SESSION_RESUME:
+    on_session_resume(s);
+    break;
+  case RECORD_SESSION_STOP:
+    on_session_stop(s, line, record);
+    break;
+  case RECORD_SESSION_END:
+    on_session_end(s, record);
+    break;
+  case RECORD_CARRIED:
+  case RECORD_CALL_EVENT:
+    if (line != NULL)
+      turn_lines_on_event(line, record);
+    break;
+  case RECORD_REPORT:
+    if (line != NULL)
+      turn_lines_on_report(line, record);
+    break;
+  case RECORD_WORKSPACE:
+  case RECORD_CHECK:
+  case RECORD_STAGE:
+  case RECORD_TYPE_COUNT:
+    break;
+  }
+  return NULL;
+}
+
+const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t *json) {
+  struct record_draft d;
+  record_read(&d, json);
+  const struct turn_line *line = turn_lines_feed(s, &d.record);
+  record_drop(&d);
+  return line;
+}
+
+void turn_lines_methods(const struct turn_lines *s, struct buf *out) {
+  const char *method;
+  json_t *count;
+  json_object_foreach(s->methods, method, count) {
+    buf_printf(out, "%s%s %d", out->n > 0 ? "  " : "", method, (int)json_integer_value(count));
+  }
+}
+
+void turn_lines_deinit(struct turn_lines *s) {
+  while (s->open) {
+    struct turn_line *next = s->open->next;
+    line_clear(s->open);
+    free(s->open);
+    s->open = next;
+  }
+  line_clear(&s->done);
+  buf_deinit(&s->workflow);
+  buf_deinit(&s->message);
+  buf_deinit(&s->stop_class);
+  buf_deinit(&s->resume_flags);
+  json_decref(s->methods);
+  json_decref(s->spent);
+  spends_deinit(&s->spends);
+  *s = (struct turn_lines){0};
+}

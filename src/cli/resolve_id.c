@@ -1,0 +1,116 @@
+/* Finds the log that a word on the command line means. */
+#include "cli/resolve_id.h"
+
+#include "daemon/client.h"
+#include "host/paths.h"
+#include "os/clock.h"
+#include "store/filter.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool resolve_id_since(const char *text, int64_t *since_ms, struct err *err) {
+  struct err why;
+  return text == NULL || filter_since(text, clock_real_ms(), since_ms, &why) ||
+         err_set(err, why.code, "--%s", why.text);
+}
+
+/* Asks the daemon, which may keep its logs elsewhere. */
+static bool resolve_id_ask_daemon(const char *socket, const char *word, struct store_ref *ref,
+                                  struct err *err) {
+  struct client_reply reply = {0};
+  char request[80];
+  bool is_id = strlen(word) <= 36 && strspn(word, "0123456789abcdef-") == strlen(word);
+  if (!is_id && strcmp(word, "last") != 0)
+    return err_set(err, ERR_NOT_FOUND, "\"%.80s\" is not a session's id", word);
+  print_into(request, sizeof request, "/v1/sessions/%s", word);
+  bool ok = client_ask(socket, "GET", request, NULL, &reply, err) && !client_problem(&reply, err);
+  const char *log = json_string_value(json_object_get(reply.value, "log"));
+  ok = ok && log != NULL && store_ref_named(log, ref);
+  client_reply_deinit(&reply);
+  return ok;
+}
+
+/* Finds the session that was started last, in whatever store. */
+static bool resolve_id_noted(struct store_ref *ref) {
+  char name[PATHS_BYTES];
+  return paths_read_last(name) && store_ref_named(name, ref) && store_is_there(ref);
+}
+
+bool resolve_id_session(const char *word, const char *logs, const char *socket,
+                        struct store_ref *ref, struct err *err) {
+  assert(word != NULL);
+  assert(ref != NULL);
+  char where[PATHS_BYTES];
+  struct store store;
+  struct err ignored;
+  if (socket != NULL)
+    return resolve_id_ask_daemon(socket, word, ref, err);
+  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
+      resolve_id_noted(ref))
+    return true;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  return store_find(&store, word, ref, err) || (logs == NULL && err->code == ERR_NOT_FOUND &&
+                                                resolve_id_ask_daemon(NULL, word, ref, &ignored));
+}
+
+bool resolve_id_is_store(const char *word) {
+  struct stat st;
+  if (store_is_address(word))
+    return strchr(word, '#') == NULL;
+  return stat(word, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool resolve_id_take(const char *word, const char *logs, const struct resolve_id_each *each,
+                     struct err *err) {
+  struct store_ref ref;
+  struct store store;
+  if (!resolve_id_is_store(word))
+    return resolve_id_session(word, logs, NULL, &ref, err) && each->log(each->ctx, &ref, err);
+  store_at(&store, word);
+  return each->store(each->ctx, &store, err);
+}
+
+bool resolve_id_take_all(char *const *words, size_t count, const char *logs,
+                         const struct resolve_id_each *each, struct err *err) {
+  char where[PATHS_BYTES];
+  struct store store;
+  for (size_t i = 0; i < count; i++)
+    if (!resolve_id_take(words[i], logs, each, err))
+      return false;
+  if (count > 0)
+    return true;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  return (logs == NULL && !store_exists(&store)) || each->store(each->ctx, &store, err);
+}
+
+const char *resolve_id_shown(const char *path) {
+  char cwd[PATHS_BYTES];
+  if (getcwd(cwd, sizeof cwd) == NULL)
+    return path;
+  size_t n = strlen(cwd);
+  return strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+const char *resolve_id_word_for(const char *path, char id[STORE_ID_BYTES]) {
+  enum { SHORT_ID_BYTES = 18 };
+  char where[PATHS_BYTES];
+  struct store_ref ref;
+  struct store store;
+  struct err ignored;
+  if (!store_ref_named(path, &ref) || !paths_logs(NULL, where, &ignored))
+    return resolve_id_shown(path);
+  store_of(&ref, &store);
+  store_ref_id(&ref, id);
+  if (id[0] == '\0' || strcmp(store.where, where) != 0)
+    return resolve_id_shown(path);
+  id[SHORT_ID_BYTES] = '\0';
+  return id;
+}

@@ -1,0 +1,336 @@
+/* Asks git about the worktrees of a session. */
+#include "cli/trees/session_trees.h"
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "format/json_object.h"
+#include "host/paths.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool worked_on(const struct store_ref *ref, const char *branch) {
+  struct trees t;
+  struct err err;
+  if (!trees_read(&t, ref, &err))
+    return false;
+  const struct tree_item *own = trees_own(&t, &err);
+  bool is = own != NULL && strcmp(own->branch, branch) == 0;
+  trees_deinit(&t);
+  return is;
+}
+
+bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
+                       struct err *err) {
+  char where[PATHS_BYTES];
+  struct store store;
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  bool found = false;
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(&store, where);
+  if (store_exists(&store) && !store_list(&store, &ids, &count, err))
+    return false;
+  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
+    for (size_t i = 0; i < count && !found; i++)
+      if ((strstr(branch, ids[i].id) != NULL) == (named == 1)) {
+        store_ref(&store, ids[i].id, ref);
+        found = worked_on(ref, branch);
+      }
+  free(ids);
+  return found || err_set(err, ERR_NOT_FOUND, "no session worked on branch %.200s", branch);
+}
+
+/* --- git --- */
+
+static void git_words(struct git_ask *ask, size_t n, va_list words) {
+  while ((ask->words[n] = va_arg(words, const char *)) != NULL) {
+    n++;
+    assert(n < GIT_WORDS);
+  }
+}
+
+static bool ask_git(const char *folder, struct git_answer *answer, struct err *err, va_list words) {
+  struct git_ask ask = {.folder = folder};
+  git_words(&ask, 0, words);
+  return git_now(&ask, answer, err);
+}
+
+bool trees_complain(const char *what, const struct git_answer *answer, struct err *err) {
+  struct buf why = {0};
+  git_complaint(answer, &why);
+  err_set(err, ERR_INVALID, "%.300s: %.200s", what, buf_c(&why));
+  buf_deinit(&why);
+  return false;
+}
+
+bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) {
+  va_list words;
+  va_start(words, err);
+  bool ok = ask_git(folder, answer, err, words);
+  va_end(words);
+  return ok;
+}
+
+char *trees_line(const char *folder, struct err *err, ...) {
+  struct git_answer answer;
+  va_list words;
+  char *line = NULL;
+  va_start(words, err);
+  bool ok = ask_git(folder, &answer, err, words);
+  va_end(words);
+  if (!ok)
+    return NULL;
+  struct str text = str_trim(buf_view(&answer.out));
+  if (answer.exit == 0)
+    line = xstrndup(text.p ? text.p : "", text.n);
+  else
+    (void)trees_complain("git", &answer, err);
+  git_answer_deinit(&answer);
+  return line;
+}
+
+char *trees_tip(const char *repo, const char *branch, struct err *err) {
+  char ref[512];
+  print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
+  return trees_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+}
+
+static bool is_left_out(const struct trees *t, struct str name) {
+  const json_t *entry;
+  size_t i;
+  json_array_foreach(t->left_out, i, entry) if (str_eq(json_view(entry), name)) return true;
+  return false;
+}
+
+bool trees_is_dirty(const struct trees *t, const char *folder) {
+  struct git_answer answer;
+  struct err err;
+  if (!trees_is_there(folder) || !trees_git(folder, &answer, &err, "status", "--porcelain", "-z",
+                                            "--untracked-files=normal", NULL))
+    return false;
+  bool dirty = answer.exit != 0;
+  for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
+    const char *entry = answer.out.p + at;
+    size_t n = strlen(entry);
+    dirty = strncmp(entry, LIT("?? ")) != 0;
+    if (!dirty) /* a folder has a slash at its end */
+      dirty = !is_left_out(t, (struct str){entry + 3, n - 3 - (entry[n - 1] == '/')});
+  }
+  git_answer_deinit(&answer);
+  return dirty;
+}
+
+bool trees_is_clean(const char *folder, struct err *err) {
+  struct git_answer answer;
+  if (!trees_git(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
+    return false;
+  bool clean = answer.exit == 0 && answer.out.n == 0;
+  if (answer.exit != 0)
+    (void)trees_complain(folder, &answer, err);
+  else if (!clean)
+    err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
+            getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
+  git_answer_deinit(&answer);
+  return clean;
+}
+
+/* --- where worktrees stand --- */
+
+/* Returns the commit of a worktree's HEAD, new, and sets the branch that it is on, if any: as the
+ * worktree itself has them or, if its folder is gone, the repository. NULL: there is none, or err
+ * says that git could not be run. */
+static char *stood_at(const char *repo, const char *path, char branch[256], struct err *err) {
+  char name[PATHS_BYTES] = "HEAD", *head = NULL;
+  const char *last = strrchr(path, '/');
+  bool there = trees_is_there(path);
+  *err = (struct err){0};
+  if (!there)
+    print_into(name, sizeof name, "worktrees%s/HEAD", last ? last : "/");
+  if (there || trees_is_there(repo))
+    head =
+        trees_line(there ? path : repo, err, "rev-parse", name, "--symbolic-full-name", name, NULL);
+  if (err->code != ERR_IO)
+    *err = (struct err){0};
+  char *on = head ? strstr(head, "\nrefs/heads/") : NULL;
+  print_into(branch, 256, "%s", on ? on + strlen("\nrefs/heads/") : "");
+  if (head != NULL)
+    head[strcspn(head, "\n")] = '\0';
+  return head;
+}
+
+bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
+                        struct err *err) {
+  char on[256];
+  char *head = stood_at(repo, path, on, err), *tip = NULL, *more = NULL;
+  bool ok = head == NULL ? err->code == ERR_NONE : strcmp(on, branch) == 0;
+  if (!ok && head != NULL)
+    tip = trees_tip(repo, branch, err);
+  if (!ok && head != NULL && err->code != ERR_IO) {
+    more = trees_line(repo, err, "rev-list", "--max-count=1", head, "--not", tip ? tip : head,
+                      target, NULL);
+    ok = tip != NULL && more != NULL && more[0] == '\0';
+    if (!ok && err->code != ERR_IO)
+      err_set(err, ERR_INVALID,
+              "%.100s %s: its worktree stands on %.80s (%.10s): git -C %.120s push . "
+              "%.10s:refs/heads/%.200s",
+              branch, tip ? "lacks commits" : "is gone", on[0] ? on : "a detached HEAD", head, repo,
+              head, branch);
+  }
+  free(head);
+  free(tip);
+  free(more);
+  return ok;
+}
+
+bool trees_is_settled(const struct trees *t, const char *target, struct err *err) {
+  const struct tree_item *own = trees_own(t, err);
+  if (own == NULL)
+    return false;
+  if (t->owned)
+    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
+                   t->session);
+  if (trees_is_dirty(t, own->path))
+    return err_set(err, ERR_USAGE,
+                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
+                   own->path);
+  return trees_is_on_branch(t->cwd, own->path, own->branch, target, err);
+}
+
+/* Checks that something else than HEAD holds the commits of a worktree; tells what. */
+static bool keeps_commits(const struct trees *t, const struct tree_item *item, bool force,
+                          struct err *err) {
+  char on[256], *count = NULL, *head = stood_at(t->cwd, item->path, on, err);
+  bool held = head == NULL ? err->code == ERR_NONE : on[0] != '\0';
+  if (on[0] != '\0' && strcmp(on, item->branch) != 0)
+    cli_put_line(stderr, "segue: this branch stays, on which its worktree stands: ", on);
+  if (!held && head != NULL) {
+    count = trees_line(t->cwd, err, "rev-list", "--count", head, "--not", "--glob=refs/*", NULL);
+    held = count != NULL && strcmp(count, "0") == 0;
+  }
+  if (!held && count != NULL)
+    err_set(err, ERR_USAGE,
+            "no branch has %.10s commit%s of %.150s, up to %s: git -C %.150s branch "
+            "NAME %.10s keeps them%s",
+            count, strcmp(count, "1") == 0 ? "" : "s", item->path, head, t->cwd, head,
+            force ? "" : ", --force does not");
+  if (!held && force)
+    cli_put_line(stderr, "segue: ", err->text);
+  free(count);
+  free(head);
+  return held || force;
+}
+
+bool trees_may_go(const struct trees *t, bool force, struct err *err) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < t->count; i++)
+    if (!force && trees_is_dirty(t, t->items[i].path))
+      ok = err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
+                   t->items[i].path);
+    else
+      ok = keeps_commits(t, &t->items[i], force, err);
+  return ok;
+}
+
+void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
+  struct trees t = {0};
+  struct err ignored;
+  struct git_ask ask;
+  struct git_answer answer;
+  *cut = false;
+  if (!trees_read(&t, ref, &ignored))
+    return;
+  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored)) {
+    *cut = trees_take_diff(&answer, 0, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths;
+    git_answer_deinit(&answer);
+  }
+  trees_deinit(&t);
+}
+
+void trees_sign_as_nobody(struct git_ask *ask) {
+  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
+                                       "GIT_COMMITTER_NAME=segue",
+                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
+  struct err err;
+  char *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
+  for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
+    ask->extra[i] = nobody[i];
+  free(mail);
+}
+
+int trees_merge(const char *folder, const char *commit, const char *branch,
+                struct git_answer *answer, struct err *err) {
+  char message[512];
+  struct git_ask ask = {.folder = folder,
+                        .words = {"merge", "--no-ff", "--no-edit", "--no-verify",
+                                  "--no-verify-signatures", "--quiet", "--no-stat", "-m", message,
+                                  commit, NULL}};
+  print_into(message, sizeof message, "Merge %.450s", branch);
+  trees_sign_as_nobody(&ask);
+  return git_now(&ask, answer, err) ? 0 : -1;
+}
+
+bool trees_commit(const char *folder, struct err *err, ...) {
+  struct git_ask ask = {.folder = folder, .words = {"commit", "--quiet", "--no-verify"}};
+  struct git_answer answer;
+  va_list words;
+  va_start(words, err);
+  git_words(&ask, 3, words);
+  va_end(words);
+  trees_sign_as_nobody(&ask);
+  if (!git_now(&ask, &answer, err))
+    return false;
+  bool ok = answer.exit == 0 || trees_complain("git commit", &answer, err);
+  git_answer_deinit(&answer);
+  return ok;
+}
+
+bool trees_discard(const struct trees *t, bool branches, struct err *err) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < t->count; i++) {
+    const struct tree_item *item = &t->items[i];
+    struct err ignored;
+    /* git may still know one whose folder is gone */
+    char *said =
+        trees_line(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL);
+    ok = said != NULL || !trees_is_there(item->path);
+    free(said);
+    if (ok && branches)
+      free(trees_line(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL));
+  }
+  return ok;
+}
+
+/* Removes the item's branch if something else holds its tip, too; each holder is one line of the
+ * list, the branch included. */
+bool trees_drop_branch(const struct trees *t, const struct tree_item *item) {
+  struct err err;
+  char *tip = trees_tip(t->cwd, item->branch, &err);
+  if (tip == NULL)
+    return true; /* it is gone */
+  char *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
+                             "refs/heads", "refs/remotes", "refs/tags", NULL);
+  bool others = holders != NULL && strchr(holders, '\n') != NULL;
+  free(holders);
+  free(tip);
+  if (others)
+    free(trees_line(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL));
+  return others;
+}
+
+bool trees_sure(const char *question, bool yes, struct err *err) {
+  char answer[16] = "";
+  if (yes)
+    return true;
+  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    return err_set(err, ERR_USAGE, "there is nobody to ask: give --yes");
+  fputs(question, stderr);
+  fputs(" [y/N] ", stderr);
+  bool said = fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+  return said || err_set(err, ERR_USAGE, "nothing was done");
+}

@@ -1,0 +1,57 @@
+/* session_trees.h - asks git about the worktrees of a session (host/worktree_changes.h).
+ *
+ *   trees_git(folder, &answer, &err, "status", "--porcelain", NULL) */
+#ifndef SEGUE_CLI_TREES_H
+#define SEGUE_CLI_TREES_H
+
+#include "host/git.h"
+#include "host/worktree_changes.h"
+#include "store/store.h"
+
+/* Finds the newest session that worked on that branch. False: none did. */
+bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
+                       struct err *err) MUST_CHECK;
+
+/* Runs git there and waits. False: it could not be run. The words end with NULL. */
+bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
+/* Does the same for an answer of one line, which is new; NULL: git refused, err has its words. */
+char *trees_line(const char *folder, struct err *err, ...);
+/* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
+ * are more. */
+void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
+/* Returns the commit of a branch, new; NULL: there is none. */
+char *trees_tip(const char *repo, const char *branch, struct err *err);
+/* Returns false, with git's own words behind `what`. */
+bool trees_complain(const char *what, const struct git_answer *answer, struct err *err);
+/* Returns whether there are uncommitted changes beside what was copied or linked, or git cannot
+ * tell. False also if the folder is gone. */
+bool trees_is_dirty(const struct trees *t, const char *folder);
+
+/* Checks that no file that git knows was changed there. */
+bool trees_is_clean(const char *folder, struct err *err) MUST_CHECK;
+/* Checks that a branch, or `target` if it is not NULL, has the commits of the HEAD of the worktree
+ * that was made for it, whose folder may be gone: an agent may have left or renamed the branch. */
+bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
+                        struct err *err) MUST_CHECK;
+/* Checks the same of a session's own worktree, that it is over, and that all is committed. */
+bool trees_is_settled(const struct trees *t, const char *target, struct err *err) MUST_CHECK;
+/* Checks that no worktree has uncommitted work, or commits that only its HEAD holds. With `force`
+ * it only says which commits these are. */
+bool trees_may_go(const struct trees *t, bool force, struct err *err) MUST_CHECK;
+/* Has the commit made in segue's name if git has no name to commit with: it would refuse
+ * otherwise. */
+void trees_sign_as_nobody(struct git_ask *ask);
+/* Merges a commit into what is checked out there, as a merge with `branch` in its message; the
+ * answer belongs to the caller. -1: git could not be run. */
+int trees_merge(const char *folder, const char *commit, const char *branch,
+                struct git_answer *answer, struct err *err);
+/* Commits what is staged there: git commit with these words, which end with NULL. */
+bool trees_commit(const char *folder, struct err *err, ...) MUST_CHECK;
+/* Removes the worktrees, uncommitted work included; branches only if wanted. */
+bool trees_discard(const struct trees *t, bool branches, struct err *err) MUST_CHECK;
+/* Removes a branch whose commits another branch has. False: it stays. */
+bool trees_drop_branch(const struct trees *t, const struct tree_item *item);
+/* Asks on the terminal; without one --yes must have been given. */
+bool trees_sure(const char *question, bool yes, struct err *err);
+
+#endif

@@ -1,0 +1,223 @@
+/* Keeps how each command movement ended, and whether that still means something. */
+#include "core/checks.h"
+
+#include "core/protect.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+
+#include <string.h>
+
+static const char *const counts[] = {"passed", "failed", "skipped"};
+
+bool checks_is_no_pass(const json_t *tests) {
+  return tests != NULL && (json_integer_value(json_at(tests, "passed")) <= 0 ||
+                           json_integer_value(json_at(tests, "failed")) > 0);
+}
+
+int checks_exit(const struct turn *turn) {
+  return turn->exit == 0 && checks_is_no_pass(turn->tests) ? 1 : turn->exit;
+}
+
+/* Marks all gates as stale, unless the turn is known to have changed nothing. */
+void checks_changed(struct core *core, const struct turn *turn) {
+  const char *name;
+  json_t *gate;
+  bool same = turn->files != NULL && json_array_size(turn->files) == 0 && turn->unseen == NULL;
+  if (same || core->gates == NULL)
+    return;
+  json_object_foreach(core->gates, name, gate) {
+    json_put(gate, "stale", json_true());
+  }
+}
+
+static json_t *check_json(const struct turn *turn) {
+  json_t *gate = json_object();
+  json_put(gate, "turn", json_integer(turn->id));
+  json_put(gate, "exit", json_integer(checks_exit(turn)));
+  for (size_t i = 0; turn->tests != NULL && i < ARRAY_LEN(counts); i++)
+    json_object_set_new(gate, counts[i],
+                        json_integer(json_integer_value(json_object_get(turn->tests, counts[i]))));
+  json_put(gate, "stale", json_false());
+  return gate;
+}
+
+void checks_put(struct core *core, const struct turn *turn) {
+  struct str name = core->workflow->movements[turn->movement].name;
+  core->check.turn = turn->id;
+  core->check.movement = turn->movement;
+  core->check.exit = checks_exit(turn);
+  if (core->gates == NULL)
+    core->gates = json_object();
+  json_t *gate = check_json(turn), *old = json_object_getn(core->gates, name.p, name.n);
+  json_t *first = old ? json_incref(json_at(old, "first")) : json_clone_top(gate);
+  json_int_t since = json_integer_value(json_at(core->touched, "since"));
+  if (old == NULL && (core->edits || core->carried || (since > 0 && since < turn->id)))
+    json_put(first, "late", json_true());
+  if (first != NULL)
+    json_put(gate, "first", first);
+  json_object_setn_new(core->gates, name.p, name.n, gate);
+}
+
+/* --- files --- */
+
+/* Adds to a file's lines. They are not known any more once one of the two is not. */
+static void sum_up(json_t *sum, const json_t *file, const char *key) {
+  json_t *so_far = json_object_get(sum, key), *lines = json_object_get(file, key);
+  json_int_t all;
+  if (!json_is_integer(so_far) || !json_is_integer(lines) ||
+      __builtin_add_overflow(json_integer_value(so_far), json_integer_value(lines), &all) ||
+      json_integer_set(so_far, all) != 0)
+    json_object_del(sum, key);
+}
+
+static void touched_begin(struct core *core, const struct turn *turn) {
+  if (json_is_object(json_at(core->touched, "files")))
+    return;
+  json_decref(core->touched); /* a fork may have taken over anything */
+  core->touched = json_pack("{s{} sI}", "files", "since", (json_int_t)turn->id);
+}
+
+void touched_unknown(struct core *core, const struct turn *turn) {
+  touched_begin(core, turn);
+  if (json_at(core->touched, "unknown") == NULL)
+    json_put(core->touched, "unknown", json_integer(turn->id));
+}
+
+void touched_add(struct core *core, const struct turn *turn, const json_t *files, int64_t more) {
+  const json_t *file;
+  size_t i;
+  if (json_array_size(files) == 0 || json_at(core->config, "rejudges") != NULL)
+    return; /* a turn that is judged again brings them along */
+  touched_begin(core, turn);
+  json_t *all = json_at(core->touched, "files");
+  json_array_foreach((json_t *)files, i, file) {
+    struct str path = json_view(json_at(file, "path"));
+    json_t *sum = json_object_getn(all, path.p, path.n);
+    if (path.n == 0)
+      continue;
+    bool known = sum != NULL;
+    if (!known && json_object_size(all) >= LIMIT_TOUCHED_COUNT &&
+        !protect_needs(core->workflow, path)) {
+      more++;
+      continue;
+    }
+    if (!known)
+      json_object_setn_new(all, path.p, path.n, sum = json_clone(file));
+    for (int k = 0; k < 2 && (known || turn->shared); k++) /* others count the same lines */
+      sum_up(sum, turn->shared ? NULL : file, k == 0 ? "added" : "removed");
+  }
+  if (more > json_integer_value(json_at(core->touched, "more")))
+    json_put(core->touched, "more", json_integer(more));
+}
+
+/* Gives the next word of a command, whose arguments may be lines for a shell. */
+static bool checks_word(const char *const **argv, struct str *rest, struct str *word) {
+  static const char between[] = " \t\n;|&()<>{}=,:'\"`";
+  while (rest->n == 0 || strchr(between, rest->p[0]) != NULL) {
+    if (rest->n == 0 && **argv == NULL)
+      return false;
+    *rest = rest->n > 0 ? (struct str){rest->p + 1, rest->n - 1} : str_from(*(*argv)++);
+  }
+  *word = *rest;
+  while (rest->n > 0 && strchr(between, rest->p[0]) == NULL)
+    *rest = (struct str){rest->p + 1, rest->n - 1};
+  word->n -= rest->n;
+  while (str_starts(*word, "./"))
+    *word = (struct str){word->p + 2, word->n - 2};
+  while (word->n > 1 && word->p[word->n - 1] == '/')
+    word->n--;
+  return true;
+}
+
+/* Returns true if the path is that name in the command's folder, or in one that a word names. */
+static bool checks_is_named(const struct movement *m, struct str name, struct str path) {
+  const char *const *argv = m->argv;
+  struct str rest = {0}, word;
+  if (name.n == 0 || path.n < name.n || memcmp(path.p + path.n - name.n, name.p, name.n) != 0)
+    return false;
+  struct str folder = {path.p, path.n - name.n};
+  if (folder.n == 0)
+    return m->cwd.n == 0;
+  if (folder.p[--folder.n] != '/')
+    return false;
+  bool found = str_eq(folder, m->cwd);
+  while (!found && checks_word(&argv, &rest, &word))
+    found = str_eq(word, folder);
+  return found;
+}
+
+bool checks_names(const struct movement *m, struct str path) {
+  static const struct {
+    const char *program, *file;
+  } unnamed[] = {{"make", "Makefile"},    {"make", "makefile"},     {"make", "GNUmakefile"},
+                 {"npm", "package.json"}, {"node", "package.json"}, {"npx", "package.json"}};
+  const char *const *argv = m->argv;
+  struct str rest = {0}, word;
+  bool found = false;
+  while (argv != NULL && !found && checks_word(&argv, &rest, &word)) {
+    const char *slash = memrchr(word.p, '/', word.n);
+    struct str program =
+        slash ? (struct str){slash + 1, word.n - (size_t)(slash + 1 - word.p)} : word;
+    found = checks_is_named(m, word, path) || (slash && protect_matches(word, path));
+    for (size_t i = 0; i < ARRAY_LEN(unnamed) && !found; i++)
+      found = str_eq_c(program, unnamed[i].program) &&
+              checks_is_named(m, str_from(unnamed[i].file), path);
+  }
+  return found;
+}
+
+void checks_take(struct core *core, const json_t *gates) {
+  const char *name;
+  json_t *gate;
+  if (!json_is_object(gates))
+    return;
+  json_decref(core->gates);
+  core->gates = json_clone(gates); /* the record keeps its own copy */
+  if (json_at(core->config, "rejudges") != NULL)
+    return;
+  json_object_foreach(core->gates, name, gate) {
+    json_put(gate, "stale", json_true());
+  }
+}
+
+json_t *checks_json(const struct core *core, const struct turn *turn) {
+  struct str name = core->workflow->movements[turn->movement].name;
+  if (core->gates == NULL && !turn->has_exit)
+    return NULL;
+  json_t *gates = core->gates != NULL ? json_clone_top(core->gates) : json_object();
+  if (turn->has_exit)
+    json_object_setn_new(gates, name.p, name.n, check_json(turn));
+  return gates;
+}
+
+void checks_tests(const json_t *tests, struct buf *out) {
+  if (json_at(tests, "passed") == NULL)
+    return;
+  for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+    json_int_t n = json_integer_value(json_object_get(tests, counts[i]));
+    if (i < 2 || n > 0)
+      buf_printf(out, "%s%" JSON_INTEGER_FORMAT " %s", i > 0 ? ", " : "", n, counts[i]);
+  }
+}
+
+void checks_tell(const struct core *core, const struct turn *turn, struct buf *out) {
+  struct str own = core->workflow->movements[turn->movement].name;
+  const char *name;
+  json_t *gate;
+  bool several = json_object_size(core->gates) > 1;
+  json_object_foreach(core->gates, name, gate) {
+    bool stale = json_is_true(json_object_get(gate, "stale"));
+    if ((turn->has_exit && str_eq_c(own, name)) ||
+        (!several && !stale && json_object_get(gate, "passed") == NULL))
+      continue;
+    buf_puts(out, "  - ");
+    buf_safe(out, str_from(name), false);
+    buf_printf(out, " (%" JSON_INTEGER_FORMAT "): exit %" JSON_INTEGER_FORMAT,
+               json_integer_value(json_object_get(gate, "turn")),
+               json_integer_value(json_object_get(gate, "exit")));
+    if (json_object_get(gate, "passed") != NULL)
+      buf_puts(out, ", ");
+    checks_tests(gate, out);
+    buf_puts(out, stale ? ", stale\n" : "\n");
+  }
+}

@@ -1,0 +1,386 @@
+/* Chooses the provider and model of a movement and of its judge. Order: the flag for the movement,
+ * the flag for all, the movement's own, the workflow's, the user's default. A model goes with the
+ * provider it was written for: another provider chosen by a flag does not get it. Also chooses what
+ * confines their programs (core/sandbox_settings.h). */
+#include "core/decide.h"
+#include "core/movement_limits.h"
+#include "core/sandbox_settings.h"
+#include "core/step.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define config_str(config, key) json_view(json_at(config, key))
+
+void core_backend(const struct workflow *wf, const json_t *config, size_t index,
+                  struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  struct str written = m->provider.n ? m->provider : wf->provider;
+  struct str flag = config_str(config, "provider");
+  const json_t *own = json_object_getn(json_at(config, "providers"), m->name.p, m->name.n);
+  *model = config_str(config, "model");
+  if (m->argv != NULL) {
+    *provider = STR("command");
+    *model = STR("");
+    return;
+  }
+  if (json_is_string(own))
+    *provider = (struct str){json_string_value(own), json_string_length(own)};
+  else if (flag.n > 0)
+    *provider = flag;
+  else if (written.n > 0)
+    *provider = written;
+  else
+    *provider = config_str(config, "default_provider");
+  if (model->n > 0)
+    return;
+  if (m->model.n > 0 && (written.n == 0 || str_eq(*provider, written)))
+    *model = m->model;
+  else if (wf->model.n > 0 && m->model.n == 0 &&
+           (wf->provider.n == 0 || str_eq(*provider, wf->provider)))
+    *model = wf->model;
+  else if (str_eq(*provider, config_str(config, "default_provider")))
+    *model = config_str(config, "default_model");
+  const json_t *set =
+      json_object_getn(json_at(config, "provider_models"), provider->p, provider->n);
+  if (model->n == 0 && json_is_string(set))
+    *model = (struct str){json_string_value(set), json_string_length(set)};
+}
+
+void core_judge_backend(const struct workflow *wf, const json_t *config, size_t index,
+                        struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  struct str own_provider, own_model, flag = config_str(config, "judge_provider");
+  core_backend(wf, config, index, &own_provider, &own_model);
+  if (flag.n > 0 && m->judge.panel == NULL && !str_eq(flag, m->judge.provider)) {
+    *provider = flag;
+    *model = own_model;
+    if (!str_eq(flag, own_provider))
+      *model = json_view(json_object_getn(json_at(config, "provider_models"), flag.p, flag.n));
+    return;
+  }
+  if (m->judge.provider.n > 0)
+    *provider = m->judge.provider;
+  else if (m->judge.panel != NULL)
+    *provider = json_view(json_array_get(m->judge.panel, 0));
+  else
+    *provider = m->argv ? STR("") : own_provider;
+  if (m->judge.model.n > 0)
+    *model = m->judge.model;
+  else
+    *model = str_eq(*provider, own_provider) ? own_model : STR("");
+}
+
+void core_panel_backend(const struct workflow *wf, const json_t *config, size_t index, int vote,
+                        struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  struct str judge;
+  assert(vote > 0);
+  core_judge_backend(wf, config, index, &judge, model);
+  *provider = json_view(json_array_get(m->judge.panel, (size_t)vote - 1));
+  if (str_eq(*provider, judge))
+    return;
+  *model =
+      json_view(json_object_getn(json_at(config, "provider_models"), provider->p, provider->n));
+}
+
+void core_reask_backend(const struct workflow *wf, const json_t *config, size_t index,
+                        struct str *provider, struct str *model) {
+  const struct movement *m = &wf->movements[index];
+  const struct structured_config *so = m->structured;
+  struct str own_provider, own_model;
+  core_backend(wf, config, index, &own_provider, &own_model);
+  *provider = m->argv ? STR("") : own_provider;
+  if (so->provider.n > 0)
+    *provider = so->provider;
+  if (so->model.n > 0)
+    *model = so->model;
+  else
+    *model = str_eq(*provider, own_provider) ? own_model : STR("");
+}
+
+/* Returns whether the backend itself enforces the shape of its answers. */
+static bool enforces(const struct capability *providers, struct str name) {
+  const struct capability *c = capability_find(providers, name);
+  return c != NULL && strcmp(c->structured, "none") != 0 && strcmp(c->structured, "prompt") != 0;
+}
+
+bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t index,
+                        const struct capability *providers) {
+  const struct movement *m = &wf->movements[index];
+  const json_t *fallback = json_at(config, "fallback");
+  struct str provider, model;
+  if (m->structured == NULL || m->argv != NULL)
+    return false;
+  core_backend(wf, config, index, &provider, &model);
+  const json_t *lists[] = {m->fallback, wf->fallback,
+                           json_object_getn(fallback, provider.p, provider.n)};
+  bool enforced = enforces(providers, provider);
+  for (size_t i = 0; i < ARRAY_LEN(lists); i++) { /* those that take over get the same prompt */
+    size_t k;
+    const json_t *name;
+    json_array_foreach(lists[i], k, name) {
+      enforced = enforced && enforces(providers, str_from(json_string_value(name)));
+    }
+  }
+  return !enforced;
+}
+
+/* --- who takes a call, and who takes over --- */
+
+const char *const *step_argv(const struct movement *m, enum call_purpose purpose, int invariant) {
+  if (purpose == PURPOSE_EXECUTE)
+    return m->argv;
+  if (purpose != PURPOSE_CHECK)
+    return NULL;
+  return invariants_get(m->structured->invariants, (size_t)invariant - 1)->argv;
+}
+
+bool step_is_command(const struct core *core, const struct turn *turn, const struct call *call) {
+  return step_argv(&core->workflow->movements[turn->movement], call->purpose, call->invariant) !=
+         NULL;
+}
+
+static bool is_reask(const struct call *call) {
+  return call->purpose == PURPOSE_REASK && call_generates(call);
+}
+
+void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
+                        struct str *provider, struct str *model) {
+  const struct workflow *wf = core->workflow;
+  if (step_is_command(core, turn, call)) {
+    *provider = STR("command");
+    *model = STR("");
+  } else if (call->purpose == PURPOSE_REPORT && call->resumed) { /* the one that worked continues */
+    *provider = str_from(call->provider);
+    *model = str_from(call->model);
+  } else if (call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT) {
+    core_backend(wf, core->config, turn->movement, provider, model);
+  } else if (call->vote > 0) {
+    core_panel_backend(wf, core->config, turn->movement, call->vote, provider, model);
+  } else if (is_reask(call)) {
+    core_reask_backend(wf, core->config, turn->movement, provider, model);
+  } else {
+    core_judge_backend(wf, core->config, turn->movement, provider, model);
+  }
+}
+
+static bool has_tool(const struct capability *providers, struct str name) {
+  const struct capability *c = capability_find(providers, name);
+  return c != NULL && str_eq_c(str_from(c->structured), "tool");
+}
+
+static bool has_lists(const struct workflow *wf, const json_t *config, const struct movement *m) {
+  return m->fallback != NULL || wf->fallback != NULL || m->judge.fallback != NULL ||
+         json_at(config, "fallback") != NULL;
+}
+
+/* Returns the providers that may take over: the file's list if the provider is the one it was
+ * written for, else the user's own. */
+const json_t *core_takers(const struct workflow *wf, const json_t *config, size_t movement,
+                          bool judges, struct str first) {
+  const struct movement *m = &wf->movements[movement];
+  struct str provider, model;
+  const json_t *list = NULL;
+  if (!has_lists(wf, config, m))
+    return NULL;
+  core_backend(wf, config, movement, &provider, &model);
+  if (m->fallback && str_eq(provider, m->provider))
+    list = m->fallback;
+  else if (m->provider.n == 0 && wf->fallback && str_eq(provider, wf->provider))
+    list = wf->fallback;
+  if (judges && m->judge.provider.n > 0 && str_eq(first, m->judge.provider))
+    list = m->judge.fallback;
+  else if (!str_eq(first, provider))
+    list = NULL;
+  return list ? list : json_object_getn(json_at(config, "fallback"), first.p, first.n);
+}
+
+bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement, int vote,
+                         const struct capability *providers) {
+  struct str first, model;
+  const json_t *name;
+  size_t i;
+  if (vote > 0) {
+    core_panel_backend(wf, config, movement, vote, &first, &model);
+    return has_tool(providers, first);
+  }
+  core_judge_backend(wf, config, movement, &first, &model);
+  bool by_tool = has_tool(providers, first);
+  const json_t *list = core_takers(wf, config, movement, true, first);
+  json_array_foreach(list, i, name) {
+    by_tool = by_tool && has_tool(providers, str_from(json_string_value(name)));
+  }
+  return by_tool;
+}
+
+/* Returns whether this is the first place in the list that names its provider. */
+static bool is_new(const json_t *list, size_t place, struct str first) {
+  const json_t *name = json_array_get(list, place);
+  bool is_first = str_eq_c(first, json_string_value(name));
+  for (size_t i = 0; i < place && !is_first; i++)
+    is_first = json_same(json_array_get(list, i), name);
+  return !is_first;
+}
+
+struct str core_next_backend(const struct core *core, const struct turn *turn,
+                             const struct call *call) {
+  struct str first, model, current = str_from(call->provider);
+  const json_t *name;
+  size_t i;
+  bool works = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT;
+  if (step_is_command(core, turn, call) || call->vote > 0 || /* nobody votes twice */
+      (call->purpose == PURPOSE_REPORT && call->resumed) ||  /* nobody else knows the work */
+      !has_lists(core->workflow, core->config, &core->workflow->movements[turn->movement]))
+    return STR("");
+  core_first_backend(core, turn, call, &first, &model);
+  const json_t *list =
+      core_takers(core->workflow, core->config, turn->movement, !works && !is_reask(call), first);
+  bool found = str_eq(current, first);
+  json_array_foreach(list, i, name) {
+    struct str word = {json_string_value(name), json_string_length(name)};
+    if (!is_new(list, i, first))
+      continue;
+    if (found)
+      return word;
+    found = str_eq(word, current);
+  }
+  return STR("");
+}
+
+/* --- what confines its program --- */
+
+static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
+static const char *const networks[] = {"open", "api", "none"};
+
+const char *sandbox_level_name(enum sandbox_level level) {
+  return sandbox_levels[level];
+}
+
+bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
+  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
+    if (str_eq_c(name, sandbox_levels[i])) {
+      *out = (enum sandbox_level)i;
+      return true;
+    }
+  return false;
+}
+
+const char *sandbox_network_name(enum sandbox_network network) {
+  return networks[network];
+}
+
+bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
+  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
+    if (str_eq_c(name, networks[i])) {
+      *out = (enum sandbox_network)i;
+      return true;
+    }
+  return false;
+}
+
+static bool sandbox_level_at(const json_t *object, const char *key, enum sandbox_level *out) {
+  const json_t *word = json_object_get(object, key);
+  return json_is_string(word) && sandbox_level_from_name(json_view(word), out);
+}
+
+static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) {
+  const json_t *word = json_object_get(object, "network");
+  return json_is_string(word) && sandbox_network_from_name(json_view(word), out);
+}
+
+/* Lowers each limit to the one given here if that is smaller. */
+static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
+  int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
+  int64_t pids = json_integer_value(json_object_get(limits, "pids"));
+  double cpus = json_number_value(json_object_get(limits, "cpus"));
+  if (memory > 0 && (choice->memory_bytes == 0 || memory < choice->memory_bytes))
+    choice->memory_bytes = memory;
+  if (pids > 0 && (choice->pids == 0 || pids < choice->pids))
+    choice->pids = pids;
+  if (cpus > 0 && (choice->cpus <= 0 || cpus < choice->cpus))
+    choice->cpus = cpus;
+}
+
+static bool sandbox_has_limits(const struct sandbox_choice *choice) {
+  return choice->memory_bytes > 0 || choice->pids > 0 || choice->cpus > 0;
+}
+
+static json_t *limits_of_call(const struct sandbox_choice *choice) {
+  json_t *out = json_object();
+  if (choice->memory_bytes > 0)
+    json_object_set_new(out, "memory", json_integer(choice->memory_bytes));
+  if (choice->cpus > 0)
+    json_object_set_new(out, "cpus", json_real(choice->cpus));
+  if (choice->pids > 0)
+    json_object_set_new(out, "pids", json_integer(choice->pids));
+  json_object_set_new(out, "by", json_string(choice->limits_by ? choice->limits_by : "rlimits"));
+  return out;
+}
+
+static struct str sandbox_image(const json_t *sandbox, const json_t *own,
+                                const struct movement *m) {
+  const json_t *of_backend = json_object_get(own, "image");
+  if (m != NULL && m->image.n > 0)
+    return m->image;
+  return json_view(json_is_string(of_backend) ? of_backend : json_object_get(sandbox, "image"));
+}
+
+bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
+                    bool command, struct sandbox_choice *out) {
+  const json_t *sandbox = json_object_get(config, "sandbox");
+  const json_t *own = c ? json_object_get(json_object_get(sandbox, "providers"), c->name) : NULL;
+  *out = (struct sandbox_choice){.asked = true};
+  if (!json_is_object(sandbox) || (!command && (c == NULL || c->held == NULL)))
+    return false;
+  if (m != NULL && m->has_sandbox)
+    out->level = m->sandbox;
+  else if (!command && sandbox_level_at(own, "level", &out->level))
+    ;
+  else if (sandbox_level_at(sandbox, command ? "commands" : "level", &out->level))
+    out->asked = json_object_get(sandbox, command ? "commands_asked" : "asked") != NULL;
+  else
+    out->asked = false;
+  if (m != NULL && m->has_network)
+    out->network = m->network;
+  else if (command ||
+           (!sandbox_network_at(own, &out->network) && !sandbox_network_at(sandbox, &out->network)))
+    out->network = NETWORK_OPEN;
+  const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
+  out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
+  if (out->level == SANDBOX_CONTAINER)
+    out->image = sandbox_image(sandbox, own, m);
+  else if (out->network == NETWORK_API &&
+           out->mechanism != NULL) /* the mechanism brings its own network */
+    out->mechanism = json_string_value(json_object_get(sandbox, "api_by"));
+  out->limits_by = json_string_value(json_object_get(sandbox, "limits_by"));
+  if (out->level == SANDBOX_CONTAINER && out->mechanism != NULL &&
+      strcmp(out->mechanism, "docker") == 0) /* its processes are not our children */
+    out->limits_by = out->mechanism;
+  if (!command)
+    sandbox_add_limits(out, json_object_get(sandbox, "limits"));
+  if (m != NULL)
+    sandbox_add_limits(out, m->limits);
+  return true;
+}
+
+json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
+                        bool command) {
+  struct sandbox_choice choice;
+  if (!sandbox_choose(config, m, c, command, &choice) ||
+      (command && choice.level == SANDBOX_OFF && !sandbox_has_limits(&choice)))
+    return NULL;
+  json_t *out = json_object();
+  json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
+  if (choice.mechanism != NULL)
+    json_object_set_new(out, "mechanism", json_string(choice.mechanism));
+  if (choice.image.n > 0)
+    json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
+  if (choice.network != NETWORK_OPEN)
+    json_object_set_new(out, "network", json_string(networks[choice.network]));
+  if (sandbox_has_limits(&choice))
+    json_object_set_new(out, "limits", limits_of_call(&choice));
+  return out;
+}

@@ -1,0 +1,219 @@
+/* Carries the state of a session over to one that is forked from it: into a record, and out of
+ * that. */
+#include "core/checks.h"
+#include "core/fold.h"
+#include "core/monitor.h"
+#include "core/retained.h"
+#include "core/step.h"
+#include "core/worktree.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* the most of anything that is counted there */
+
+/* --- as a record --- */
+
+static json_t *fork_state_runs(const struct core *core) {
+  json_t *runs = json_object();
+  for (size_t i = 0; i < core->workflow->movement_count; i++) {
+    struct str name = core->workflow->movements[i].name;
+    if (core->movement_counts[i] > 0)
+      json_object_setn_new(runs, name.p, name.n, json_integer(core->movement_counts[i]));
+  }
+  return runs;
+}
+
+static json_t *fork_state_check(const struct core *core) {
+  if (core->check.turn == 0)
+    return NULL;
+  struct str name = core->workflow->movements[core->check.movement].name;
+  return json_pack("{sI so si}", "turn", (json_int_t)core->check.turn, "movement", json_text(name),
+                   "exit", core->check.exit);
+}
+
+/* Returns texts by name. A text that a record cannot hold as it is goes on in its readable form. */
+static json_t *fork_state_kept(const struct kept_text *list) {
+  json_t *texts = list != NULL ? json_object() : NULL;
+  for (; list != NULL; list = list->next) {
+    struct str text = buf_view(&list->text);
+    json_object_set_new(texts, list->name,
+                        text_needs_blob(text) ? text_render(text) : json_text(text));
+  }
+  return texts;
+}
+
+static json_t *fork_state(const struct core *core) {
+  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so* so* so*}", "turns",
+                   (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
+                   "runs", fork_state_runs(core), "values", core->structured, "conversations",
+                   core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
+                   core->refused, "check", fork_state_check(core), "checks",
+                   json_clone(core->gates), "touched", json_clone(core->touched), "reports",
+                   fork_state_kept(core->reports), "responses", fork_state_kept(core->responses),
+                   "loops", monitor_json(core), "branches", worktrees_carry(core), "inputs",
+                   json_clone(core->inputs));
+}
+
+void step_carry(struct step *s, const struct core_parent *parent) {
+  const struct core *core = parent->core;
+  struct record_draft d;
+  assert(core->has_next && core->next >= 0 && core->turns == NULL);
+  step_record(s, &d, RECORD_CARRIED);
+  record_put_text(&d, MEMBER_MOVEMENT, core->workflow->movements[core->next].name);
+  if (core->has_last_text)
+    step_put_text(&d, MEMBER_TEXT, parent->text);
+  record_put_tree(&d, MEMBER_PARENT,
+                  json_pack("{ss sI ss}", "session", core->session, "seq", (json_int_t)core->seq,
+                            "hash", parent->hash));
+  record_put_tree(&d, MEMBER_STATE, fork_state(core));
+  step_emit(s, &d);
+}
+
+/* --- from it: outside data --- */
+
+static bool is_count(const json_t *value) {
+  return json_is_integer(value) && json_integer_value(value) >= 0 &&
+         json_integer_value(value) <= MAX_COUNT;
+}
+
+static bool take_runs(const struct fold *f, json_t *runs) {
+  const char *name;
+  json_t *count;
+  json_object_foreach(runs, name, count) {
+    long index = workflow_find(f->core->workflow, str_from(name));
+    if (index < 0 || !is_count(count))
+      return fold_bad(f, "its runs are not of its workflow");
+    f->core->movement_counts[index] = (long)json_integer_value(count);
+  }
+  return true;
+}
+
+static bool has_counts(json_t *of_one) {
+  const char *key;
+  json_t *count;
+  size_t i;
+  json_object_foreach(of_one, key, count) {
+    if (!is_count(count))
+      return false;
+  }
+  json_array_foreach(of_one, i, count) {
+    if (!is_count(count))
+      return false;
+  }
+  return json_array_size(of_one) <= LIMIT_TOKEN_NUMBER;
+}
+
+/* Takes the counts of tokens, which must be numbers only. The session gets a copy of its own,
+ * because it counts in place while it runs. */
+static bool take_tokens(const struct fold *f, const json_t *tokens) {
+  const char *provider;
+  json_t *of_one;
+  json_object_foreach((json_t *)tokens, provider, of_one) {
+    if (!has_counts(of_one))
+      return fold_bad(f, "its tokens are no counts");
+  }
+  json_decref(f->core->token_counts);
+  f->core->token_counts = tokens ? json_clone(tokens) : json_object();
+  return true;
+}
+
+static bool fork_state_take_check(const struct fold *f, const json_t *check) {
+  if (check == NULL)
+    return true;
+  long index = workflow_find(f->core->workflow, json_view(json_at(check, "movement")));
+  json_int_t exit_status = json_integer_value(json_at(check, "exit"));
+  if (index < 0 || !is_count(json_at(check, "turn")) || exit_status < 0 || exit_status > MAX_COUNT)
+    return fold_bad(f, "its check is not of its workflow");
+  f->core->check.turn = (long)json_integer_value(json_at(check, "turn"));
+  f->core->check.movement = (size_t)index;
+  f->core->check.exit = (int)exit_status;
+  return true;
+}
+
+static void take_object(json_t **slot, const json_t *value) {
+  if (!json_is_object(value))
+    return;
+  json_decref(*slot);
+  *slot = json_clone(value);
+}
+
+static void take_kept(struct kept_text **list, json_t *texts) {
+  const char *name;
+  json_t *text;
+  json_object_foreach(texts, name, text) {
+    struct kept_text *kept = kept_put(list, str_from(name));
+    buf_str(&kept->text, json_view(text));
+    contract_sha256(json_view(text), kept->sha256);
+  }
+}
+
+static bool are_reports(const json_t *texts) {
+  const char *name;
+  json_t *text;
+  struct err err;
+  json_object_foreach((json_t *)texts, name, text) {
+    if (!json_is_string(text) || !contract_check_name(str_from(name), &err))
+      return false;
+  }
+  return true;
+}
+
+/* Takes the answers of people that prompts show, by movement. */
+static bool take_inputs(const struct fold *f, const json_t *inputs) {
+  const char *name;
+  json_t *text;
+  json_object_foreach((json_t *)inputs, name, text) {
+    if (workflow_find(f->core->workflow, str_from(name)) < 0 || !json_is_string(text) ||
+        json_string_length(text) > LIMIT_INPUTS_BYTES)
+      return fold_bad(f, "its answers are not of its workflow");
+  }
+  take_object(&f->core->inputs, inputs);
+  return true;
+}
+
+bool apply_carried(const struct fold *f) {
+  struct core *core = f->core;
+  const json_t *state = fold_tree(f, MEMBER_STATE);
+  long next = workflow_find(core->workflow, fold_text(f, MEMBER_MOVEMENT));
+  if (!core->awaits_carried)
+    return fold_bad(f, "its session takes nothing over");
+  if (next < 0)
+    return fold_bad(f, "its movement is not in the workflow");
+  const json_t *iterations = json_at(state, "iterations");
+  if (!is_count(json_at(state, "turns")) || !is_count(iterations))
+    return fold_bad(f, "its turns are no count");
+  if (!take_runs(f, json_at(state, "runs")) || !take_tokens(f, json_at(state, "tokens")) ||
+      !fork_state_take_check(f, json_at(state, "check")) ||
+      !take_inputs(f, json_at(state, "inputs")))
+    return false;
+  take_object(&core->structured, json_at(state, "values"));
+  take_object(&core->sessions, json_at(state, "conversations"));
+  take_object(&core->totals, json_at(state, "totals"));
+  take_object(&core->refused, json_at(state, "refused"));
+  checks_take(core, json_at(state, "checks"));
+  take_object(&core->touched, json_at(state, "touched"));
+  if (!are_reports(json_at(state, "reports")))
+    return fold_bad(f, "its reports are no files");
+  take_kept(&core->reports, json_at(state, "reports"));
+  take_kept(&core->responses, json_at(state, "responses"));
+  if (!worktrees_take(core, json_at(state, "branches")))
+    return fold_bad(f, "its branches are not of its workflow");
+  if (!monitor_take(core, json_at(state, "loops")))
+    return fold_bad(f, "its loops are not of its workflow");
+  if (fold_has(f, MEMBER_TEXT)) {
+    if (!fold_take_text(f, MEMBER_TEXT, &core->last_text))
+      return false;
+    core->has_last_text = true;
+    core->last_text_seq = core->seq + 1; /* the number of this record */
+  }
+  core->turn_count = (long)json_integer_value(json_at(state, "turns"));
+  core->iteration_count = (long)json_integer_value(iterations);
+  core->next = (int)next;
+  core->awaits_carried = false;
+  core->carried = true;
+  return true;
+}

@@ -1,0 +1,1415 @@
+/* Lists the keys of a workflow, of its movements and loops and of all that they hold; finds a key
+ * by its name, and checks the values of a document that was resolved. */
+#include "core/keys.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/contract.h"
+#include "core/movement_limits.h"
+#include "core/run.h"
+#include "core/workflow.h"
+#include "core/worktree.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+#include "render/describe.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+/* --- judging --- */
+
+const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_tag", "ai_judge",
+                                   NULL};
+
+static const struct key option_list[] = {
+    {.name = "temperature",
+     .or_null = true,
+     .type = KEY_NUMBER,
+     .max = 2,
+     .example = "0.2",
+     .description = "The sampling temperature, 0 to 2; sent only if it is set. null removes an "
+                    "inherited one."},
+    {.name = "seed",
+     .or_null = true,
+     .type = KEY_INTEGER,
+     .min = -1e15,
+     .max = 1e15,
+     .example = "7",
+     .description = "The sampling seed, if the backend takes one."},
+    {.name = "max_tokens",
+     .or_null = true,
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_OPTION_TOKENS,
+     .example = "8000",
+     .description = "The most tokens in one answer."},
+    {.name = "effort",
+     .or_null = true,
+     .type = KEY_LINE,
+     .example = "low",
+     .description = "How hard the model thinks: low, medium, high, or the backend's own word."},
+    {0},
+};
+const struct key_set options_keys = {"options", "options", option_list};
+
+static const char *const no_words[] = {"none", NULL};
+static const char *const order_words[] = {"rotate", "fixed", NULL};
+static const char *const split_words[] = {"next", "ask", NULL};
+
+static const struct key judge_list[] = {
+    {.name = "stages",
+     .type = KEY_STAGES,
+     .words = stage_words,
+     .example = "[phase1_tag, ai_judge]",
+     .description = "The ways to judge, in order; the next one is tried when one yields no rule. "
+                    "[phase1_tag] alone calls no model."},
+    {.name = "provider",
+     .type = KEY_PROVIDERS,
+     .example = "[claude, codex]",
+     .description = "The provider that judges (default: the movement's provider). In a list, the "
+                    "others are fallbacks."},
+    {.name = "model",
+     .type = KEY_LINE,
+     .example = "claude-opus-5-5",
+     .description = "The judge's model."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .example = "{temperature: 0, max_tokens: 8000}",
+     .description = "Sampling options for the judge's calls."},
+    {.name = "effort",
+     .or_null = true,
+     .type = KEY_LINE,
+     .example = "low",
+     .description = "How hard judges think (default low, for models known to take an effort); "
+                    "null: the backend's default."},
+    {.name = "timeout_ms",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_CALL_WALL_MS,
+     .example = "60000",
+     .description = "The most milliseconds that one judge call may take (default 600000)."},
+    {.name = "max_reasks",
+     .type = KEY_INTEGER,
+     .max = LIMIT_REASK_COUNT,
+     .example = "2",
+     .description =
+         "How often a stage asks again after an answer that does not fit the schema (default 0)."},
+    {.name = "panel",
+     .type = KEY_PANEL,
+     .max = LIMIT_PANEL_COUNT,
+     .words = no_words,
+     .example = "[claude, codex, claude]",
+     .description = "Two to seven providers that vote in each stage that calls a model; the same "
+                    "one may be listed several times. none removes the workflow's panel."},
+    {.name = "agree",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_PANEL_COUNT,
+     .example = "2",
+     .description = "How many votes must agree (default: more than half)."},
+    {.name = "order",
+     .type = KEY_CHOICE,
+     .words = order_words,
+     .example = "fixed",
+     .description = "rotate (default): each voter gets the rules in a different order, with their "
+                    "numbers kept. fixed: all get them in the file's order."},
+    {.name = "else",
+     .type = KEY_CHOICE,
+     .words = split_words,
+     .example = "ask",
+     .description = "What happens when too few agree: next (default) tries the next stage; ask "
+                    "asks a person which rule holds, see segue inbox."},
+    {0},
+};
+const struct key_set judge_keys = {"judge", "judge", judge_list};
+
+static const struct key rule_list[] = {
+    {.name = "condition",
+     .type = KEY_CONDITION,
+     .required = true,
+     .example = "\"the fault was mended && when(last_exit == 0)\"",
+     .description = "When the rule holds: a label for a judge, when(EXPR) on exit, last_exit, "
+                    "iteration, movement_iteration, changed, files, tests, checks and "
+                    "structured.MOVEMENT.FIELD, or label && when(EXPR)."},
+    {.name = "next",
+     .type = KEY_NAME,
+     .example = "review",
+     .description = "Where the rule leads: a movement's name, COMPLETE or ABORT. Every rule needs "
+                    "it, except those of a child in parallel, which cannot have it."},
+    {.name = "return",
+     .type = KEY_LINE,
+     .example = "approved",
+     .description =
+         "Used instead of next in a workflow that others call: the label from `returns` that it "
+         "ends with. If the workflow is run by itself, the session is complete."},
+    {.name = "appendix",
+     .type = KEY_TEXT,
+     .example = "Only after every failing test was read.",
+     .description = "A text shown together with the rule."},
+    {.name = "interactive_only",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "The rule exists only while a person takes part in the session "
+                    "(default false)."},
+    {.name = "requires_user_input",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description =
+         "When the rule holds, a person is asked what the answer asks, and the same movement runs "
+         "again with the person's reply; next is not followed (default false)."},
+    {0},
+};
+const struct key_set rule_keys = {"a rule", "rule", rule_list};
+
+/* --- what people are asked --- */
+
+static const char *const verdict_words[] = {"approve", "reject", NULL};
+
+static const struct key ask_list[] = {
+    {.name = "question",
+     .type = KEY_TEXT,
+     .required = true,
+     .example = "Which of the two ways?",
+     .description = "What a person is asked; the variables of an instruction can be used."},
+    {.name = "choices",
+     .type = KEY_CHOICES,
+     .max = LIMIT_CHOICE_COUNT,
+     .example = "[the first, the second]",
+     .description = "The answers that a person can choose from (default: any text is an answer). A "
+                    "rule whose condition is the chosen answer holds without a judge."},
+    {.name = "schema",
+     .type = KEY_SCHEMA,
+     .example = "schemas/review.json",
+     .description = "JSON Schema of the answer: the name of a ready one, a path relative to this "
+                    "file, or the schema itself."},
+    {.name = "default",
+     .type = KEY_TEXT,
+     .example = "the first",
+     .description = "The answer when the deadline passes."},
+    {.name = "deadline",
+     .type = KEY_LINE,
+     .check = limits_check_deadline,
+     .example = "8h",
+     .description =
+         "How long a person has to answer, such as 30m, 8h or 3d; then the default is taken."},
+    {0},
+};
+const struct key_set ask_keys = {"ask", "ask", ask_list};
+
+static const struct key approve_list[] = {
+    {.name = "question",
+     .type = KEY_TEXT,
+     .example = "Which of the two ways?",
+     .description = "What a person is asked, in addition to being shown what would be run."},
+    {.name = "deadline",
+     .type = KEY_LINE,
+     .check = limits_check_deadline,
+     .example = "8h",
+     .description =
+         "How long a person has to answer, such as 30m, 8h or 3d; then the default is taken."},
+    {.name = "default",
+     .type = KEY_CHOICE,
+     .words = verdict_words,
+     .description = "What counts when the deadline passes (default reject)."},
+    {.name = "on_reject",
+     .type = KEY_NAME,
+     .example = "ABORT",
+     .description = "Where a rejection leads: a movement's name, COMPLETE or ABORT (default "
+                    "ABORT). The reason is then this movement's answer."},
+    {0},
+};
+const struct key_set approve_keys = {"approve", "approve", approve_list};
+
+/* --- what a movement hands over: a checked value, and reports --- */
+
+static const char *const on_failures[] = {"error", "escalate", "sentinel", NULL};
+
+static const struct key reask_list[] = {
+    {.name = "provider",
+     .type = KEY_LINE,
+     .example = "claude",
+     .description = "The provider that corrects (default: the movement's provider)."},
+    {.name = "model",
+     .type = KEY_LINE,
+     .example = "claude-opus-5-5",
+     .description = "The model that corrects."},
+    {0},
+};
+const struct key_set reask_keys = {"reask", "reask", reask_list};
+
+static const struct key structured_list[] = {
+    {.name = "schema",
+     .type = KEY_SCHEMA,
+     .required = true,
+     .example = "schemas/review.json",
+     .description = "The JSON Schema of the value: the name of a built-in one, a path relative to "
+                    "this file, or the schema itself."},
+    {.name = "invariants",
+     .type = KEY_INVARIANTS,
+     .example = "[\"sum(items[].price) == total\", {command: [sh, check.sh]}]",
+     .description = "What must hold beyond the schema: expressions such as sum(items[].price) == "
+                    "total, {command: [..]} with the value on standard input, or {ai: question}."},
+    {.name = "on_failure",
+     .type = KEY_CHOICE,
+     .required = true,
+     .words = on_failures,
+     .example = "escalate",
+     .description =
+         "What happens without a valid value: error fails the session; escalate stops it resumably "
+         "with a question; sentinel continues with {sentinel: {reason, attempts, errors}} as the "
+         "value, which when(structured.MOVEMENT.sentinel) detects."},
+    {.name = "max_reasks",
+     .type = KEY_INTEGER,
+     .max = LIMIT_REASK_COUNT,
+     .example = "2",
+     .description = "How many corrections are asked for at most (default 2; for a command 0)."},
+    {.name = "example",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "Whether the prompt shows an example of the schema's shape, with placeholders "
+                    "(default false)."},
+    {.name = "assert_format",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "Whether format (date, email, uri, ...) is checked in the value, not only "
+                    "noted (default false)."},
+    {.name = "repair",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "Whether broken JSON may be repaired (default false)."},
+    {.name = "reask",
+     .type = KEY_SET,
+     .set = &reask_keys,
+     .example = "{provider: claude}",
+     .description = "Who corrects, if not the one who answered."},
+    {.name = "token_budget",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_TOKEN_BUDGET,
+     .example = "50000",
+     .description = "No further correction is asked for once all calls for the value have used "
+                    "this many tokens."},
+    {.name = "time_budget_ms",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_CALL_WALL_MS,
+     .example = "600000",
+     .description = "The most milliseconds that all calls for the value may take together."},
+    {0},
+};
+const struct key_set structured_keys = {"structured_output", "structured_output", structured_list};
+
+static const struct key contract_list[] = {
+    {.name = "name",
+     .type = KEY_NAME,
+     .required = true,
+     .check = contract_check_name,
+     .example = "review.md",
+     .description = "The file's name, such as plan.md, without a folder."},
+    {.name = "label",
+     .type = KEY_LINE,
+     .example = "Review",
+     .description = "What the report is called."},
+    {.name = "format",
+     .type = KEY_FACET,
+     .facet = FACET_OUTPUT_CONTRACT,
+     .example = "output-contracts/review.md",
+     .description = "What the report must look like: the name of an output contract, a path, or "
+                    "the text itself. The variables of an instruction are filled in."},
+    {.name = "order",
+     .type = KEY_FACET,
+     .facet = FACET_OUTPUT_CONTRACT,
+     .example = "instructions/report.md",
+     .description = "How to write the report, placed before the format: a name, a path or a text."},
+    {.name = "use_judge",
+     .type = KEY_BOOL,
+     .example = "false",
+     .description =
+         "Whether the judge reads the report as well as the agent's answer (default true)."},
+    {0},
+};
+const struct key_set contract_keys = {"a report", "contract", contract_list};
+
+static const struct key contracts_list[] = {
+    {.name = "report",
+     .type = KEY_REPORTS,
+     .required = true,
+     .set = &contract_keys,
+     .max = LIMIT_CONTRACT_COUNT,
+     .example = "[{name: review.md, format: review}]",
+     .description = "The reports, in this order: {name, format, ...}, or LABEL: FILE."},
+    {0},
+};
+const struct key_set contracts_keys = {"output_contracts", "contracts", contracts_list};
+
+/* --- bounds of a session: budgets, limits, guards, gates --- */
+
+static const char *const on_exceed[] = {"finish", "stop", NULL};
+
+#define BUDGET_AMOUNTS                                                                             \
+  {.name = "tokens",                                                                               \
+   .type = KEY_INTEGER,                                                                            \
+   .min = 1,                                                                                       \
+   .max = LIMIT_BUDGET_TOKENS,                                                                     \
+   .example = "2000000",                                                                           \
+   .description = "The most tokens, input and output together."},                                  \
+      {.name = "cost",                                                                             \
+       .type = KEY_NUMBER,                                                                         \
+       .max = LIMIT_COST_USD,                                                                      \
+       .example = "20",                                                                            \
+       .description = "The most US dollars."},                                                     \
+  {                                                                                                \
+    .name = "time", .type = KEY_LINE, .check = limits_check_duration, .example = "8h",             \
+    .description = "The longest time that all calls together may take, such as 90m; waiting for "  \
+                   "limits or people does not count."                                              \
+  }
+
+static const struct key call_list[] = {BUDGET_AMOUNTS, {0}};
+const struct key_set budget_call_keys = {"a budget's call", "budget_call", call_list};
+
+static const struct key budget_list[] = {
+    BUDGET_AMOUNTS,
+    {.name = "calls",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_BUDGET_CALLS,
+     .example = "200",
+     .description = "The most calls, including those to judges and for corrections; a repeated "
+                    "call counts once."},
+    {.name = "movements",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_MOVEMENTS,
+     .example = "40",
+     .description = "The most turns; in a movement, how often it may be entered."},
+    {.name = "call",
+     .type = KEY_SET,
+     .set = &budget_call_keys,
+     .example = "{cost: 1}",
+     .description = "What one call may use at most, with all its attempts."},
+    {.name = "on_exceed",
+     .type = KEY_CHOICE,
+     .words = on_exceed,
+     .description = "finish (default): a call that is running when the limit is reached may "
+                    "finish. stop: it is ended once its usage exceeds the limit."},
+    {0},
+};
+const struct key_set budget_keys = {"a budget", "budget", budget_list};
+
+static const struct key limits_list[] = {
+    {.name = "memory",
+     .type = KEY_LINE,
+     .check = limits_check_memory,
+     .example = "4G",
+     .description = "The most memory, such as 4G."},
+    {.name = "cpus",
+     .type = KEY_NUMBER,
+     .min = 0.1,
+     .max = LIMIT_CALL_CPUS,
+     .example = "2",
+     .description = "The most processors at once, such as 2 or 0.5."},
+    {.name = "pids",
+     .type = KEY_INTEGER,
+     .min = 8,
+     .max = LIMIT_CALL_PIDS,
+     .example = "512",
+     .description = "The most processes and threads at once."},
+    {0},
+};
+const struct key_set limits_keys = {"limits", "limits", limits_list};
+
+static const char *const actions[] = {"stop", "warn", "ignore", NULL};
+
+static const struct key guards_list[] = {
+    {.name = "same_tool",
+     .type = KEY_INTEGER,
+     .min = 2,
+     .max = LIMIT_GUARD_TIMES,
+     .example = "10",
+     .description = "If an agent uses one tool this many times in a row with the same argument, "
+                    "its call is ended (class looping)."},
+    {.name = "on_same_tool",
+     .type = KEY_CHOICE,
+     .words = actions,
+     .description = "What happens then: stop (default), warn (a note in the log) or ignore."},
+    {.name = "same_failure",
+     .type = KEY_INTEGER,
+     .min = 2,
+     .max = LIMIT_GUARD_TIMES,
+     .example = "3",
+     .description = "If a command's movement fails this many times with the same output (digits "
+                    "aside) and no file has changed meanwhile, the session stops."},
+    {.name = "on_same_failure",
+     .type = KEY_CHOICE,
+     .words = actions,
+     .description = "What happens then: stop (default), warn or ignore."},
+    {.name = "same_movement",
+     .type = KEY_INTEGER,
+     .min = 2,
+     .max = LIMIT_GUARD_TIMES,
+     .example = "5",
+     .description = "If a movement has been entered this many times in a row, the session stops "
+                    "before it is entered again."},
+    {.name = "on_same_movement",
+     .type = KEY_CHOICE,
+     .words = actions,
+     .description = "What happens then: stop (default), warn or ignore."},
+    {0},
+};
+const struct key_set guards_keys = {"guards", "guards", guards_list};
+
+static const struct key gate_list[] = {
+    {.name = "name",
+     .type = KEY_NAME,
+     .example = "tests",
+     .description = "The gate's name (default: gate1, gate2, ...)."},
+    {.name = "command",
+     .type = KEY_ARGV,
+     .required = true,
+     .example = "[make, test]",
+     .description = "The program and its arguments (no shell); exit status 0 is a pass."},
+    {.name = "tests",
+     .type = KEY_LINE,
+     .check = limits_check_tests,
+     .example = "pytest",
+     .description = "How it reports its tests, as in a movement: exit status 0 without a passed "
+                    "test is not a pass."},
+    {.name = "timeout",
+     .type = KEY_LINE,
+     .check = limits_check_duration,
+     .example = "15m",
+     .description = "The longest time that one run may take, such as 10m (default 1h)."},
+    {.name = "cwd",
+     .type = KEY_LINE,
+     .check = limits_check_cwd,
+     .example = "packages/core",
+     .description = "The folder, below the session's, that it runs in."},
+    {0},
+};
+const struct key_set gate_keys = {"a gate", "gate", gate_list};
+
+/* --- movements, loops, the workflow --- */
+
+static const char *const languages[] = {"en", "ja", NULL};
+static const char *const infinite[] = {"infinite", NULL};
+
+static const char *const permission_words[] = {"readonly", "edit", "full", NULL};
+static const char *const stop_words[] = {"error", NULL};
+const char *const workspace_words[] = {"here", "worktree", NULL};
+const char *const commit_words[] = {"off", "movement", "end", NULL};
+static const char *const sandbox_words[] = {"off", "guard", "strict", "container", NULL};
+static const char *const network_words[] = {"open", "api", "none", NULL};
+static const char *const session_words[] = {"continue", "refresh", NULL};
+
+static const struct key movement_list[] = {
+    {.name = "name",
+     .type = KEY_NAME,
+     .required = true,
+     .example = "implement",
+     .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
+    {.name = "description",
+     .type = KEY_TEXT,
+     .example = "mends a fault until the tests pass, then has it reviewed",
+     .description = "What the movement is for."},
+    {.name = "call",
+     .type = KEY_LINE,
+     .example = "review",
+     .description =
+         "Another workflow, run in place of this movement: a path below this file's folder, or the "
+         "name of a workflow beside it, of the user's or of segue's. Its movements become "
+         "NAME/THEIRS; the conditions of the rules are its returns, COMPLETE and ABORT."},
+    {.name = "args",
+     .type = KEY_ARGS,
+     .example = "{range: main...HEAD}",
+     .description = "Texts for the params of the workflow that is called."},
+    {.name = "uses",
+     .type = KEY_LINE,
+     .example = "check",
+     .description = "A file with keys of a movement, which this movement's own keys override: a "
+                    "path, or NAME for fragments/NAME.yaml in the folders of facets."},
+    {.name = "with",
+     .type = KEY_ARGS,
+     .example = "{command: make test}",
+     .description = "Texts for the params of the fragment that is used."},
+    {.name = "provider",
+     .type = KEY_PROVIDERS,
+     .example = "[claude, codex]",
+     .description = "The provider that works on this movement (default: the workflow's provider). "
+                    "In a list, the others are fallbacks, in that order."},
+    {.name = "model",
+     .type = KEY_LINE,
+     .example = "claude-opus-5-5",
+     .description = "The model for this movement."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .example = "{temperature: 0, max_tokens: 8000}",
+     .description = "Sampling options; they replace the workflow's as a whole."},
+    {.name = "command",
+     .type = KEY_ARGV,
+     .example = "[make, test]",
+     .description = "A program and its arguments, run (without a shell) instead of an agent; the "
+                    "instruction is its standard input, and exit is its exit status. If the "
+                    "program is segue, it is the one that runs the session."},
+    {.name = "integrate",
+     .type = KEY_NAME,
+     .example = "parts",
+     .description =
+         "The group whose branches are merged, one after another, into what the session stands on; "
+         "its child must have workspace: worktree. Exit 0: all are merged. Exit 1: the files in "
+         "conflict are in the tree with git's markers; once they are resolved, run it again."},
+    {.name = "tests",
+     .type = KEY_LINE,
+     .check = limits_check_tests,
+     .example = "pytest",
+     .description =
+         "How the command reports its tests: ctest, pytest, go, cargo, jest, tap or junit:PATH (a "
+         "report, or a folder of reports). when() can use tests.passed, tests.failed and "
+         "tests.skipped; exit status 0 without a passed test, or with a failed one, counts as 1."},
+    {.name = "timeout",
+     .type = KEY_LINE,
+     .check = limits_check_duration,
+     .example = "15m",
+     .description = "The longest time that one call of this movement may take, such as 90s, 15m or "
+                    "2h (default 1h)."},
+    {.name = "stall",
+     .type = KEY_LINE,
+     .check = limits_check_duration,
+     .example = "5m",
+     .description = "The longest time that its command or agent may show no sign of life during a "
+                    "call (default: 15m for a command; for an agent, as its profile says)."},
+    {.name = "cwd",
+     .type = KEY_LINE,
+     .check = limits_check_cwd,
+     .example = "packages/core",
+     .description = "The folder, below the session's, that its command or agent works in; "
+                    "{structured:MOVEMENT.FIELD} is a value from an earlier movement."},
+    {.name = "budget",
+     .type = KEY_SET,
+     .set = &budget_keys,
+     .example = "{cost: 20, time: 8h, on_exceed: stop}",
+     .description = "What all turns of this movement may use together; a group's budget includes "
+                    "its children."},
+    {.name = "gates",
+     .type = KEY_SET_LIST,
+     .set = &gate_keys,
+     .max = LIMIT_GATE_COUNT,
+     .example = "[{name: tests, command: [make, test], tests: ctest}]",
+     .description =
+         "Commands that must pass, in this order, before the rules lead on (except to ABORT). On a "
+         "failure this movement runs again, with the command's output as the previous response."},
+    {.name = "gate_runs",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_GUARD_TIMES,
+     .example = "5",
+     .description = "How often each gate may run in a session (default 10). If its last run fails, "
+                    "the session waits for a person."},
+    {.name = "gate",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "Whether this command is a gate: its output then includes stderr, and after "
+                    "exit status 0 the previous response stays as it was (default false)."},
+    {.name = "guards",
+     .type = KEY_SET,
+     .set = &guards_keys,
+     .example = "{same_tool: 10, same_movement: 5}",
+     .description = "Guards for this movement, on top of the workflow's."},
+    {.name = "persona",
+     .type = KEY_FACET,
+     .facet = FACET_PERSONA,
+     .example = "coder",
+     .description = "Who the agent is: the name of a persona, a path, or the text itself."},
+    {.name = "policy",
+     .type = KEY_FACET,
+     .facet = FACET_POLICY,
+     .example = "[small, security]",
+     .description = "What the agent must follow: a name, a path, a text, or a list of them."},
+    {.name = "knowledge",
+     .type = KEY_FACET,
+     .facet = FACET_KNOWLEDGE,
+     .example = "docs/layout.md",
+     .description = "What the agent should know: a name, a path, a text, or a list of them."},
+    {.name = "instruction",
+     .alias = "instruction_template",
+     .type = KEY_FACET,
+     .facet = FACET_INSTRUCTION,
+     .example = "\"Mend what the tests show: {previous_response}\"",
+     .description = "What to do: a name, a path, a text, or a list of them. Variables: {task}, "
+                    "{iteration}, {max_movements}, {movement_iteration}, {previous_response}, "
+                    "{user_inputs}, {response:MOVEMENT}, "
+                    "{structured:MOVEMENT.FIELD}, {report:FILE}, {report_dir}, "
+                    "{branches:GROUP}."},
+    {.name = "bare_prompt",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "Whether the prompt is only the instruction, without the task, the previous "
+                    "answer and segue's own text (default false)."},
+    {.name = "permission",
+     .type = KEY_CHOICE,
+     .words = permission_words,
+     .example = "edit",
+     .description = "What the agent may do. readonly (default): read, and run nothing that writes. "
+                    "edit: change files below the working directory, and run the programs of "
+                    "`run`. full: anything."},
+    {.name = "run",
+     .type = KEY_RUN,
+     .max = LIMIT_RUN_COUNT,
+     .example = "[make, npm test]",
+     .description = "The programs that the agent may run with permission edit, each optionally "
+                    "with its first arguments: [make, ./dev, npm test] (default none)."},
+    {.name = "edit",
+     .type = KEY_BOOL,
+     .example = "true",
+     .description = "true: another word for permission: edit."},
+    {.name = "sandbox",
+     .type = KEY_CHOICE,
+     .words = sandbox_words,
+     .description = "What the kernel lets this movement's programs do. guard (default for agents): "
+                    "read everything except secrets, and write the working directory, their own "
+                    "state and caches. strict: of the home folder, use only the working directory "
+                    "and their own state. container: run in an image, with nothing of the machine "
+                    "but these two. off (default for commands): no restriction."},
+    {.name = "image",
+     .type = KEY_LINE,
+     .example = "localhost/agents",
+     .description = "The image that sandbox: container runs its programs in; it must already "
+                    "exist. Default: sandbox.image in the user's configuration."},
+    {.name = "network",
+     .type = KEY_CHOICE,
+     .words = network_words,
+     .description = "What its sandboxed programs can reach on the network. open (default): "
+                    "everything. api: the hosts that their backend needs, by name. none: nothing."},
+    {.name = "limits",
+     .type = KEY_SET,
+     .set = &limits_keys,
+     .example = "{memory: 4G, cpus: 2, pids: 512}",
+     .description =
+         "How much of the machine its programs may use, all programs of a call together. Where the "
+         "user's configuration sets a lower limit, that one counts."},
+    {.name = "secrets",
+     .type = KEY_VARIABLES,
+     .example = "[DEPLOY_TOKEN]",
+     .description =
+         "Variables, listed in `secrets` of the user's configuration, that this movement's agent "
+         "or command gets; judges and other movements do not get them."},
+    {.name = "required_permission_mode",
+     .alias = "permission_mode",
+     .type = KEY_CHOICE,
+     .words = permission_words,
+     .example = "edit",
+     .description = "The least that the agent must be allowed to do: readonly, edit or full; it "
+                    "counts where it is more than `edit` gives."},
+    {.name = "session",
+     .type = KEY_CHOICE,
+     .words = session_words,
+     .example = "refresh",
+     .description =
+         "continue (default): the agent continues its conversation from an earlier run with the "
+         "same session_key, if the backend can. refresh: each run starts a new conversation."},
+    {.name = "session_key",
+     .type = KEY_NAME,
+     .example = "coder",
+     .description = "Movements with the same key share the agent's conversation (default: those "
+                    "with the same persona, else the movement alone)."},
+    {.name = "pass_previous_response",
+     .type = KEY_BOOL,
+     .example = "false",
+     .description = "Whether the prompt includes the previous movement's answer (default true)."},
+    {.name = "structured_output",
+     .type = KEY_SET,
+     .set = &structured_keys,
+     .example = "{schema: schemas/review.json, on_failure: error}",
+     .description = "The answer must be a JSON value that fits a schema; it is checked, and "
+                    "corrections are asked for. Later movements see it as "
+                    "{structured:MOVEMENT.FIELD} and structured.MOVEMENT.FIELD in when()."},
+    {.name = "report",
+     .type = KEY_NAME,
+     .check = contract_check_name,
+     .example = "plan.md",
+     .description = "Saves the answer itself as this file, such as plan.md, in the session's "
+                    "report folder; later movements get its text as {report:plan.md}."},
+    {.name = "output_contracts",
+     .type = KEY_SET,
+     .set = &contracts_keys,
+     .example = "{report: [{name: review.md, format: review}]}",
+     .description = "Reports that the agent is asked for when its work is done, with one call each "
+                    "that continues its conversation. segue writes the files; later movements get "
+                    "the text as {report:FILE}."},
+    {.name = "ask",
+     .type = KEY_SET,
+     .set = &ask_keys,
+     .example = "{question: Which of the two ways?, choices: [the first, the second]}",
+     .description = "A person answers instead of an agent. The session waits without occupying a "
+                    "place; segue inbox lists open questions, and segue answer answers them."},
+    {.name = "approve",
+     .type = KEY_SET,
+     .set = &approve_keys,
+     .or_true = true,
+     .example = "{question: Shall this be deployed?, deadline: 8h, on_reject: ABORT}",
+     .description =
+         "Before the movement begins, a person sees what would be run and approves or rejects it."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .set = &judge_keys,
+     .example = "{stages: [structured_output, ai_judge], provider: claude, timeout_ms: 60000}",
+     .description = "How this movement is judged; its keys override the workflow's judge."},
+    {.name = "provider_options",
+     .type = KEY_NOTED,
+     .description = "a provider's settings belong in segue's configuration, sampling in options"},
+    {.name = "capabilities",
+     .type = KEY_NOTED,
+     .description = "a provider's settings belong in segue's configuration"},
+    {.name = "mcp_servers",
+     .type = KEY_NOTED,
+     .description = "an agent program reads its MCP servers from its own configuration"},
+    {.name = "tags", .type = KEY_NOTED, .description = "each movement names its provider itself"},
+    {.name = "allowed_tools",
+     .type = KEY_NOTED,
+     .description = "write permission and run instead; of this list only Edit and Write count (as "
+                    "permission: edit, unless the movement says otherwise) and Bash(make *) (as "
+                    "run: [make])"},
+    {.name = "parallel",
+     .type = KEY_SET_LIST,
+     .set = &movement_keys,
+     .max = LIMIT_GROUP_COUNT,
+     .example = "[{name: a, rules: [{condition: fine}]}, {name: b, rules: [{condition: fine}]}]",
+     .description = "Movements that run at the same time, in place of an agent. Their answers, "
+                    "joined under their names, are this movement's answer; its rules may use "
+                    "all(\"label\"), any(\"label\") and when(votes.label >= 2)."},
+    {.name = "concurrency",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_GROUP_COUNT,
+     .example = "4",
+     .description = "How many children of parallel run at once (default: all; with for_each: 4)."},
+    {.name = "for_each",
+     .type = KEY_ITEMS,
+     .max = LIMIT_ITEM_COUNT,
+     .example = "plan.parts",
+     .description = "Runs the only child of parallel once for each item of this list, or of the "
+                    "list MOVEMENT.FIELD from a structured_output. Its instruction can use {item}, "
+                    "{item.FIELD} and {index} (from 1)."},
+    {.name = "stop_on",
+     .type = KEY_CHOICE,
+     .words = stop_words,
+     .example = "error",
+     .description = "error: if a child fails, its siblings are ended without a verdict (default: "
+                    "they continue, and their work is kept)."},
+    {.name = "workspace",
+     .type = KEY_CHOICE,
+     .words = workspace_words,
+     .example = "worktree",
+     .description =
+         "Where a child works. worktree: in its own git worktree, on its own branch that starts "
+         "where the session stands. here (default): where the session works."},
+    {.name = "rules",
+     .type = KEY_SET_LIST,
+     .required = true,
+     .set = &rule_keys,
+     .max = LIMIT_RULE_COUNT,
+     .example =
+         "[{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: fix}]",
+     .description = "Where to go next, numbered from 1 in this order."},
+    {0},
+};
+const struct key_set movement_keys = {"a movement", "movement", movement_list};
+
+static const struct key loop_judge_list[] = {
+    {.name = "provider",
+     .type = KEY_PROVIDERS,
+     .example = "[claude, codex]",
+     .description = "The provider that judges the loop (default: the workflow's provider). In a "
+                    "list, the others are fallbacks."},
+    {.name = "model",
+     .type = KEY_LINE,
+     .example = "claude-opus-5-5",
+     .description = "The judge's model."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .example = "{temperature: 0, max_tokens: 8000}",
+     .description = "The judge's sampling options; they replace the workflow's as a whole."},
+    {.name = "persona",
+     .type = KEY_FACET,
+     .facet = FACET_PERSONA,
+     .example = "coder",
+     .description = "Who the judge is: the name of a persona, a path, or the text itself."},
+    {.name = "policy",
+     .type = KEY_FACET,
+     .facet = FACET_POLICY,
+     .example = "[small, security]",
+     .description = "What the judge must follow: a name, a path, a text, or a list of them."},
+    {.name = "knowledge",
+     .type = KEY_FACET,
+     .facet = FACET_KNOWLEDGE,
+     .example = "docs/layout.md",
+     .description = "What the judge should know: a name, a path, a text, or a list of them."},
+    {.name = "instruction",
+     .alias = "instruction_template",
+     .type = KEY_FACET,
+     .facet = FACET_INSTRUCTION,
+     .example = "\"Mend what the tests show: {previous_response}\"",
+     .description = "What to judge (default: whether the rounds make progress). Variables: those "
+                    "of a movement, and {cycle} and {cycle_count}."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .set = &judge_keys,
+     .example = "{stages: [structured_output, ai_judge], provider: claude, timeout_ms: 60000}",
+     .description = "How the judge's answer is judged; its keys override the workflow's judge."},
+    {.name = "rules",
+     .type = KEY_SET_LIST,
+     .required = true,
+     .set = &rule_keys,
+     .max = LIMIT_RULE_COUNT,
+     .example =
+         "[{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: fix}]",
+     .description = "Where to go next, instead of into the cycle's next round."},
+    {0},
+};
+const struct key_set loop_judge_keys = {"a loop's judge", "loop_judge", loop_judge_list};
+
+static const struct key monitor_list[] = {
+    {.name = "cycle",
+     .type = KEY_NAMES,
+     .required = true,
+     .min = 2,
+     .max = LIMIT_CYCLE_COUNT,
+     .example = "[review, fix]",
+     .description = "The movements of the loop, in order, each once."},
+    {.name = "ignore",
+     .alias = "ignore_steps",
+     .type = KEY_NAMES,
+     .min = 1,
+     .max = LIMIT_CYCLE_COUNT,
+     .example = "[check]",
+     .description = "Movements between them that do not break the loop."},
+    {.name = "threshold",
+     .type = KEY_INTEGER,
+     .min = 1,
+     .max = LIMIT_MOVEMENTS,
+     .example = "3",
+     .description =
+         "How many times in a row the cycle may run before the judge is asked (default 3)."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .required = true,
+     .set = &loop_judge_keys,
+     .example = "{persona: supervisor, rules: [{condition: it helps, next: fix}]}",
+     .description = "The judge that is asked when the cycle would be entered once more."},
+    {0},
+};
+const struct key_set monitor_keys = {"a loop monitor", "monitor", monitor_list};
+
+static const struct key workflow_list[] = {
+    {.name = "name",
+     .type = KEY_NAME,
+     .required = true,
+     .example = "mend-and-review",
+     .description = "The workflow's name."},
+    {.name = "description",
+     .type = KEY_TEXT,
+     .example = "mends a fault until the tests pass, then has it reviewed",
+     .description = "What the workflow is for."},
+    {.name = "params",
+     .type = KEY_PARAMS,
+     .example = "{target: {description: what to look at}, style: strict}",
+     .description =
+         "The inputs of the workflow: NAME: default, or NAME: {description: .., default: ..}; an "
+         "input without a default must be given. {input:NAME} is its value, from args where the "
+         "workflow is called, or from --input NAME=VALUE where it is run."},
+    {.name = "returns",
+     .type = KEY_LABELS,
+     .example = "[approved, must change]",
+     .description = "The labels that the workflow can end with when it is called, besides COMPLETE "
+                    "and ABORT; a rule with return: LABEL ends it that way."},
+    {.name = "outputs",
+     .type = KEY_OUTPUTS,
+     .example = "{verdict: \"{structured:review.verdict}\", words: \"{previous_response}\"}",
+     .description =
+         "What a complete session returns: NAME: text, with the variables of an instruction. A "
+         "text that consists of one {structured:MOVEMENT.FIELD} is that value."},
+    {.name = "language",
+     .type = KEY_CHOICE,
+     .words = languages,
+     .example = "ja",
+     .description = "The language of the prompts that segue writes (default en)."},
+    {.name = "schema_as",
+     .type = KEY_CHOICE,
+     .words = describe_form_names,
+     .example = "types",
+     .description = "How a schema is described to a backend that has no schema mode: one line for "
+                    "each field (prompt, the default), as types, or as the JSON Schema itself."},
+    {.name = "initial_movement",
+     .alias = "initial_step",
+     .type = KEY_NAME,
+     .example = "plan",
+     .description = "Where to start (default: the first movement)."},
+    {.name = "max_movements",
+     .alias = "max_steps",
+     .older = "max_iterations",
+     .type = KEY_COUNT,
+     .min = 1,
+     .max = LIMIT_MOVEMENTS,
+     .words = infinite,
+     .example = "30",
+     .description = "The most movements in one session, or infinite (default 10)."},
+    {.name = "budget",
+     .type = KEY_SET,
+     .set = &budget_keys,
+     .example = "{cost: 20, time: 8h, on_exceed: stop}",
+     .description =
+         "What a session may use: once a total has reached its limit, no call starts and no "
+         "movement is entered. The session stops, and segue resume --add-budget continues it."},
+    {.name = "protect",
+     .type = KEY_TEXTS,
+     .max = LIMIT_PROTECT_COUNT,
+     .example = "[tests/**, \"*.lock\"]",
+     .description = "Paths that no movement may change, such as tests/** or *.lock. If one does, "
+                    "the session stops; resuming it is a person's consent to the change."},
+    {.name = "guards",
+     .type = KEY_SET,
+     .set = &guards_keys,
+     .example = "{same_tool: 10, same_movement: 5}",
+     .description = "What to do about agents and movements that go in circles: see its keys."},
+    {.name = "provider",
+     .type = KEY_PROVIDERS,
+     .example = "[claude, codex]",
+     .description = "The provider for movements that name none. In a list, the others are "
+                    "fallbacks, in that order."},
+    {.name = "model",
+     .type = KEY_LINE,
+     .example = "claude-opus-5-5",
+     .description = "The model that goes with the provider."},
+    {.name = "options",
+     .type = KEY_SET,
+     .set = &options_keys,
+     .example = "{temperature: 0, max_tokens: 8000}",
+     .description = "Sampling options for agent movements that set none."},
+    {.name = "judge",
+     .type = KEY_SET,
+     .set = &judge_keys,
+     .example = "{stages: [structured_output, ai_judge], provider: claude, timeout_ms: 60000}",
+     .description = "How movements are judged."},
+    {.name = "workspace",
+     .type = KEY_CHOICE,
+     .words = workspace_words,
+     .example = "worktree",
+     .description =
+         "Where a session works. here (default): in the working directory, which one session at a "
+         "time may edit. worktree: in its own git worktree, on its own branch."},
+    {.name = "commit",
+     .type = KEY_CHOICE,
+     .words = commit_words,
+     .example = "movement",
+     .description = "When the work is committed: off (default with here), after each movement, or "
+                    "at the session's end (default with worktree)."},
+    {.name = "branch",
+     .type = KEY_LINE,
+     .check = worktree_check_branch,
+     .example = "\"segue/{id}\"",
+     .description = "The name of a worktree's branch; {id} is the session's id, {workflow} its "
+                    "workflow's name (default segue/{id})."},
+    {.name = "personas",
+     .type = KEY_SECTION,
+     .facet = FACET_PERSONA,
+     .example = "{coder: personas/coder.md, reviewer: You review changes.}",
+     .description = "Personas of this file, each a name with a path or a text."},
+    {.name = "policies",
+     .type = KEY_SECTION,
+     .facet = FACET_POLICY,
+     .example = "{small: policies/small-changes.md}",
+     .description = "Policies of this file, each a name with a path or a text."},
+    {.name = "knowledge",
+     .type = KEY_SECTION,
+     .facet = FACET_KNOWLEDGE,
+     .example = "{layout: docs/layout.md}",
+     .description = "Knowledge of this file, each a name with a path or a text."},
+    {.name = "instructions",
+     .type = KEY_SECTION,
+     .facet = FACET_INSTRUCTION,
+     .example = "{plan: instructions/plan.md}",
+     .description = "Instructions of this file, each a name with a path or a text."},
+    {.name = "output_contracts",
+     .alias = "report_formats",
+     .type = KEY_SECTION,
+     .facet = FACET_OUTPUT_CONTRACT,
+     .example = "{review: output-contracts/review.md}",
+     .description = "Output contracts of this file, each a name with a path or a text."},
+    {.name = "piece_config",
+     .type = KEY_NOTED,
+     .description = "providers and models are set in segue's configuration, or by provider and "
+                    "model here"},
+    {.name = "workflow_config",
+     .type = KEY_NOTED,
+     .description = "providers and models are set in segue's configuration, or by provider and "
+                    "model here"},
+    {.name = "provider_options",
+     .type = KEY_NOTED,
+     .description = "a provider's settings belong in segue's configuration, sampling in options"},
+    {.name = "capabilities",
+     .type = KEY_NOTED,
+     .description = "a provider's settings belong in segue's configuration"},
+    {.name = "mcp_servers",
+     .type = KEY_NOTED,
+     .description = "an agent program reads its MCP servers from its own configuration"},
+    {.name = "tags", .type = KEY_NOTED, .description = "each movement names its provider itself"},
+    {.name = "interactive_mode", .type = KEY_NOTED, .description = "the task comes from --task"},
+    {.name = "answer_agent",
+     .type = KEY_NOTED,
+     .description = "segue answers no questions of agents"},
+    {.name = "global_rules",
+     .type = KEY_SET_LIST,
+     .set = &rule_keys,
+     .max = LIMIT_RULE_COUNT,
+     .example = "[{condition: when(iteration > 20), next: ABORT}]",
+     .description = "Rules that every movement has, placed and numbered before its own. A when() "
+                    "that refers to something a movement does not have is false there; a label is "
+                    "judged wherever the movement has labels of its own."},
+    {.name = "loop_monitors",
+     .type = KEY_SET_LIST,
+     .set = &monitor_keys,
+     .max = LIMIT_MONITOR_COUNT,
+     .example = "[{cycle: [review, fix], judge: {rules: [{condition: it helps, next: fix}]}}]",
+     .description = "Loops to watch: a judge decides whether another round is worth it."},
+    {.name = "movements",
+     .alias = "steps",
+     .type = KEY_SET_LIST,
+     .required = true,
+     .set = &movement_keys,
+     .max = LIMIT_MOVEMENT_COUNT,
+     .example = "[{name: work, rules: [{condition: it is done, next: COMPLETE}]}]",
+     .description = "The units of work; the rules of each say where to go next."},
+    {0},
+};
+const struct key_set workflow_keys = {"a workflow", "workflow", workflow_list};
+
+/* --- finding a key --- */
+
+bool key_is(const struct key *k, struct str name) {
+  return str_eq_c(name, k->name) || (k->alias && str_eq_c(name, k->alias)) ||
+         (k->older && str_eq_c(name, k->older));
+}
+
+const struct key *key_find(const struct key_set *set, struct str name) {
+  for (const struct key *k = set->keys; k->name; k++)
+    if (key_is(k, name))
+      return k;
+  return NULL;
+}
+
+const char *key_nearest(const struct key_set *set, struct str name) {
+  const char *names[2 * (ARRAY_LEN(workflow_list) + ARRAY_LEN(movement_list))];
+  size_t n = 0;
+  for (const struct key *k = set->keys; k->name; k++) {
+    names[n++] = k->name;
+    if (k->alias)
+      names[n++] = k->alias;
+  }
+  names[n] = NULL;
+  return str_nearest(name, names);
+}
+
+void key_words(const struct key *k, struct buf *out) {
+  for (size_t i = 0; k->words[i]; i++) {
+    if (i > 0)
+      buf_puts(out, k->words[i + 1] ? ", " : " or ");
+    buf_puts(out, k->words[i]);
+  }
+}
+
+const char *key_example(const struct key *k) {
+  if (k->example == NULL && k->type == KEY_CHOICE)
+    return k->words[0];
+  return k->example;
+}
+
+/* --- the check of a resolved document --- */
+
+enum { PATH_MAX_BYTES = 200 };
+
+struct key_check {
+  struct buf path; /* "movements[0].judge" */
+  struct err *err;
+};
+
+static bool keys_check_set(struct key_check *c, const struct key_set *set, const json_t *object);
+
+static void path_cut(struct key_check *c, size_t length) {
+  if (c->path.n > length)
+    c->path.p[c->path.n = length] = '\0';
+}
+
+static bool keys_refuse(struct key_check *c, const char *what) {
+  return err_set(c->err, ERR_INVALID, "%s%s%s", buf_c(&c->path), c->path.n > 0 ? ": " : "", what);
+}
+
+static bool keys_check_text(struct key_check *c, const struct key *k, const json_t *v) {
+  if (!json_is_string(v))
+    return keys_refuse(c, "must be a text");
+  struct str text = json_view(v);
+  bool line = text.n > 0 && !str_has_control(text);
+  if (k->type == KEY_NAME && (!line || text.n > LIMIT_NAME_BYTES))
+    return keys_refuse(c, "must be a name of 1 to 128 bytes without control characters");
+  struct err why;
+  if (line && k->check != NULL && !k->check(text, &why))
+    return keys_refuse(c, why.text);
+  return (k->type != KEY_LINE && k->type != KEY_PROVIDERS) || line ||
+         keys_refuse(c, "must be a text of one line, not empty");
+}
+
+static bool keys_is_word(const struct key *k, const json_t *v) {
+  for (size_t i = 0; k->words && k->words[i]; i++)
+    if (json_is_string(v) && str_eq_c(json_view(v), k->words[i]))
+      return true;
+  return false;
+}
+
+static bool keys_check_number(struct key_check *c, const struct key *k, const json_t *v) {
+  struct buf what = {0};
+  double n = json_number_value(v);
+  if (keys_is_word(k, v) || ((k->type == KEY_NUMBER ? json_is_number(v) : json_is_integer(v)) &&
+                             n >= k->min && n <= k->max))
+    return true;
+  buf_printf(&what, "must be a %s from %.0f to %.0f",
+             k->type == KEY_NUMBER ? "number" : "whole number", k->min, k->max);
+  if (k->words) {
+    buf_puts(&what, ", or ");
+    key_words(k, &what);
+  }
+  (void)keys_refuse(c, buf_c(&what));
+  buf_deinit(&what);
+  return false;
+}
+
+static bool keys_check_choice(struct key_check *c, const struct key *k, const json_t *v) {
+  struct buf what = {0};
+  if (keys_is_word(k, v))
+    return true;
+  buf_puts(&what, "must be ");
+  key_words(k, &what);
+  (void)keys_refuse(c, buf_c(&what));
+  buf_deinit(&what);
+  return false;
+}
+
+static bool keys_check_texts(struct key_check *c, const json_t *list, size_t least, size_t most,
+                             const char *what) {
+  size_t i, n = json_array_size(list);
+  const json_t *v;
+  if (!json_is_array(list) || n < least || n > most)
+    return keys_refuse(c, what);
+  json_array_foreach((json_t *)list, i, v) {
+    if (json_string_length(v) == 0)
+      return keys_refuse(c, what);
+  }
+  return true;
+}
+
+static bool keys_check_argv(struct key_check *c, const json_t *list) {
+  size_t i, n = json_array_size(list);
+  const json_t *v;
+  if (!json_is_array(list) || n == 0 || n > LIMIT_ARGV_COUNT)
+    return keys_refuse(c, "must be a list of 1 to 256 texts: the program, its arguments");
+  json_array_foreach((json_t *)list, i, v) {
+    const char *text = json_string_value(v);
+    if (text == NULL || strlen(text) != json_string_length(v) || (i == 0 && text[0] == '\0'))
+      return keys_refuse(c, "must be texts without NUL, the first not empty");
+  }
+  return true;
+}
+
+static bool keys_check_run(struct key_check *c, const struct key *k, const json_t *list) {
+  size_t i;
+  const json_t *v;
+  if (!keys_check_texts(c, list, 1, (size_t)k->max, "must be a list of 1 to 32 programs"))
+    return false;
+  json_array_foreach((json_t *)list, i, v) {
+    const char *fault = run_fault(json_view(v));
+    if (fault != NULL)
+      return keys_refuse(c, fault);
+  }
+  return true;
+}
+
+static bool keys_check_choices(struct key_check *c, const struct key *k, const json_t *list) {
+  static const char what[] = "must be a list of 2 to 20 different answers, each of one line";
+  size_t i;
+  const json_t *v;
+  if (!keys_check_texts(c, list, 2, (size_t)k->max, what))
+    return false;
+  json_array_foreach((json_t *)list, i, v) {
+    if (json_string_length(v) > LIMIT_CHOICE_BYTES || str_has_control(json_view(v)))
+      return keys_refuse(c, what);
+    for (size_t j = 0; j < i; j++)
+      if (json_same(v, json_array_get(list, j)))
+        return keys_refuse(c, what);
+  }
+  return true;
+}
+
+static bool keys_check_variables(struct key_check *c, const json_t *list) {
+  if (!keys_check_texts(c, list, 1, LIMIT_SECRET_COUNT, "must be a list of names of variables"))
+    return false;
+  size_t i;
+  const json_t *v;
+  json_array_foreach((json_t *)list, i, v) {
+    if (!str_is_variable((struct str){json_string_value(v), json_string_length(v)}))
+      return keys_refuse(c, "must be a list of names of variables");
+  }
+  return true;
+}
+
+static bool keys_check_outputs(struct key_check *c, const json_t *map) {
+  const char *name;
+  const json_t *v;
+  if (!json_is_object(map) || json_object_size(map) > LIMIT_PARAM_COUNT)
+    return keys_refuse(c, "must be an object of at most 64 names");
+  json_object_foreach((json_t *)map, name, v) {
+    if (!json_is_string(v) || name[0] == '\0')
+      return keys_refuse(c, "must hold texts");
+  }
+  return true;
+}
+
+static bool keys_check_stages(struct key_check *c, const struct key *k, const json_t *list) {
+  size_t i;
+  const json_t *v;
+  if (!json_is_array(list) || json_array_size(list) == 0)
+    return keys_refuse(c, "must be a list with at least one stage");
+  json_array_foreach((json_t *)list, i, v) {
+    if (!keys_check_choice(c, k, v))
+      return false;
+    for (size_t j = 0; j < i; j++)
+      if (json_same(v, json_array_get(list, j)))
+        return keys_refuse(c, "names a stage twice");
+  }
+  return true;
+}
+
+static bool keys_check_list(struct key_check *c, const struct key *k, const json_t *list) {
+  size_t i, n = json_array_size(list), length = c->path.n;
+  const json_t *v;
+  if (!json_is_array(list) || n == 0 || (double)n > k->max) {
+    struct buf what = {0};
+    buf_printf(&what, "must be a list of 1 to %.0f %s", k->max, k->name);
+    (void)keys_refuse(c, buf_c(&what));
+    buf_deinit(&what);
+    return false;
+  }
+  json_array_foreach((json_t *)list, i, v) {
+    buf_printf(&c->path, "[%zu]", i);
+    if (!keys_check_set(c, k->set, v))
+      return false;
+    path_cut(c, length);
+  }
+  return true;
+}
+
+static bool keys_check_items(struct key_check *c, const struct key *k, const json_t *v) {
+  if (json_is_string(v))
+    return keys_check_text(c, k, v);
+  return (json_is_array(v) && json_array_size(v) > 0 && (double)json_array_size(v) <= k->max) ||
+         keys_refuse(c, "must be a list with at least one item, or MOVEMENT.FIELD");
+}
+
+static bool keys_check_value(struct key_check *c, const struct key *k, const json_t *v) {
+  if (k->or_null && json_is_null(v))
+    return true;
+  switch (k->type) {
+  case KEY_NAME:
+  case KEY_LINE:
+  case KEY_TEXT:
+  case KEY_FACET:
+  case KEY_CONDITION:
+  case KEY_PROVIDERS:
+    return keys_check_text(c, k, v);
+  case KEY_BOOL:
+    return json_is_boolean(v) || keys_refuse(c, "must be true or false");
+  case KEY_INTEGER:
+  case KEY_NUMBER:
+  case KEY_COUNT:
+    return keys_check_number(c, k, v);
+  case KEY_CHOICE:
+    return keys_check_choice(c, k, v);
+  case KEY_NOTED:
+  case KEY_PARAMS:
+  case KEY_ARGS:
+  case KEY_LABELS:
+  case KEY_SECTION:
+    return true; /* nothing reads them */
+  case KEY_ARGV:
+    return keys_check_argv(c, v);
+  case KEY_RUN:
+    return keys_check_run(c, k, v);
+  case KEY_CHOICES:
+    return keys_check_choices(c, k, v);
+  case KEY_NAMES:
+    return keys_check_texts(c, v, (size_t)k->min, (size_t)k->max,
+                            "must be a list of movements' names");
+  case KEY_TEXTS:
+    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of texts, not too many");
+  case KEY_VARIABLES:
+    return keys_check_variables(c, v);
+  case KEY_PANEL:
+    return keys_is_word(k, v) ||
+           keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none");
+  case KEY_STAGES:
+    return keys_check_stages(c, k, v);
+  case KEY_SCHEMA:
+    return json_is_object(v) || keys_refuse(c, "must be a JSON Schema");
+  case KEY_ITEMS:
+    return keys_check_items(c, k, v);
+  case KEY_INVARIANTS:
+    return json_is_array(v) || keys_refuse(c, "must be a list");
+  case KEY_OUTPUTS:
+    return keys_check_outputs(c, v);
+  case KEY_REPORTS:
+    return keys_check_list(c, k, v);
+  case KEY_SET:
+    return keys_check_set(c, k->set, v);
+  case KEY_SET_LIST:
+    return keys_check_list(c, k, v);
+  }
+  BUG("no such type of key: %d", (int)k->type);
+}
+
+static bool keys_check_key(struct key_check *c, const struct key *k, const json_t *object) {
+  const json_t *v = json_object_get(object, k->name);
+  size_t length = c->path.n;
+  if (v == NULL && !k->required && k->type != KEY_PROVIDERS)
+    return true; /* this is so for most keys */
+  buf_puts(&c->path, length > 0 ? "." : "");
+  buf_puts(&c->path, k->name);
+  if (v == NULL && k->required)
+    return keys_refuse(c, "is missing");
+  if (v != NULL && !keys_check_value(c, k, v))
+    return false;
+  path_cut(c, length);
+  if (k->type != KEY_PROVIDERS || (v = json_at(object, "fallback")) == NULL)
+    return true;
+  buf_printf(&c->path, "%sfallback", length > 0 ? "." : "");
+  if (!keys_check_texts(c, v, 0, LIMIT_FALLBACK_COUNT, "must be a list of providers"))
+    return false;
+  path_cut(c, length);
+  return true;
+}
+
+static bool keys_check_set(struct key_check *c, const struct key_set *set, const json_t *object) {
+  if (!json_is_object(object))
+    return keys_refuse(c, "must be an object");
+  for (const struct key *k = set->keys; k->name; k++)
+    if (!keys_check_key(c, k, object))
+      return false;
+  return true;
+}
+
+bool key_set_check(const struct key_set *set, const json_t *object, struct err *err) {
+  struct key_check c = {.path = {.max = PATH_MAX_BYTES}, .err = err};
+  assert(set != NULL && err != NULL);
+  bool ok = keys_check_set(&c, set, object);
+  buf_deinit(&c.path);
+  return ok;
+}

@@ -1,0 +1,165 @@
+/* Answers requests from logs, in the pool. */
+#include "daemon/read_job.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "daemon/api_status.h"
+#include "os/loop.h"
+#include "os/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct read_job {
+  struct list_node in_readings;
+  struct read_jobs *all;
+  struct server_request *request; /* NULL: its client has left */
+  read_job_work work;
+  void (*drop)(void *what);
+  void *what;
+  struct view_cache_item *item; /* or NULL */
+  struct read_job_answer answer;
+  bool runs;
+  uv_work_t in_pool;
+};
+
+static void read_jobs_start(struct read_jobs *rs);
+
+static void read_job_free(struct read_job *job) {
+  list_remove(&job->all->jobs, &job->in_readings);
+  buf_deinit(&job->answer.body);
+  if (job->drop != NULL)
+    job->drop(job->what);
+  if (job->item != NULL)
+    view_cache_let_go(job->item);
+  free(job);
+}
+
+static void read_job_run(uv_work_t *work) {
+  struct read_job *job = work->data;
+  size_t before = job->item != NULL ? record_index_bytes(job->item->track) : 0;
+  job->work(job->what, &job->answer);
+  if (job->item != NULL && record_index_bytes(job->item->track) > before + LIMIT_SHELF_TRIM_BYTES)
+    memory_give_back(0); /* much was read for little that stays */
+}
+
+static void read_job_hand_on(struct read_job *job) {
+  struct server_request *r = job->request;
+  job->request = NULL;
+  job->drop = NULL;
+  job->answer.hand_on(job->what, r);
+}
+
+static void read_job_over(uv_work_t *work, int status) {
+  struct read_job *job = work->data;
+  struct read_jobs *rs = job->all;
+  struct read_job_answer *a = &job->answer;
+  assert(status == 0); /* work is never cancelled */
+  rs->running--;
+  if (job->item != NULL)
+    job->item->busy = false;
+  if (job->request != NULL && a->err.code != ERR_NONE)
+    server_problem(job->request, a->status, NULL, "%s", a->err.text);
+  else if (job->request != NULL && a->hand_on != NULL)
+    read_job_hand_on(job);
+  else if (job->request != NULL)
+    server_reply(job->request, a->status, a->type, buf_view(&a->body));
+  read_job_free(job);
+  read_jobs_start(rs);
+}
+
+static void read_jobs_start(struct read_jobs *rs) {
+  LIST_EACH(struct read_job, job, in_readings, &rs->jobs) {
+    if (rs->running == LIMIT_API_READING_COUNT)
+      return;
+    if (job->runs || (job->item != NULL && job->item->busy))
+      continue;
+    job->runs = true;
+    if (job->item != NULL)
+      job->item->busy = true;
+    rs->running++;
+    job->in_pool.data = job;
+    loop_work(rs->loop, &job->in_pool, read_job_run, read_job_over);
+  }
+}
+
+/* The client has left, or the daemon is ending. */
+static void read_job_on_gone(void *ctx) {
+  struct read_job *job = ctx;
+  job->request = NULL;
+  if (!job->runs)
+    read_job_free(job);
+}
+
+void read_job_take(struct read_jobs *rs, struct server_request *r, read_job_work work,
+                   void (*drop)(void *what), void *what) {
+  read_job_take_of(rs, r, NULL, work, drop, what);
+}
+
+void read_job_take_of(struct read_jobs *rs, struct server_request *r, struct view_cache_item *item,
+                      read_job_work work, void (*drop)(void *what), void *what) {
+  if (rs->jobs.count >= LIMIT_API_READING_WAIT_COUNT) {
+    drop(what);
+    if (item != NULL)
+      view_cache_let_go(item);
+    server_set_header(r, "Retry-After", "1");
+    server_problem(r, 503, NULL, "too many requests that read logs: try again");
+    return;
+  }
+  struct read_job *job = xcalloc(1, sizeof *job);
+  job->all = rs;
+  job->request = r;
+  job->work = work;
+  job->drop = drop;
+  job->what = what;
+  job->item = item;
+  job->answer.status = 200;
+  job->answer.type = "application/json";
+  list_push_back(&rs->jobs, &job->in_readings);
+  server_keep(r, read_job_on_gone, job);
+  read_jobs_start(rs);
+}
+
+struct word_job {
+  const struct store *store;
+  char word[SERVER_PART_BYTES];
+  char id[STORE_ID_BYTES];
+};
+
+static void word_again(void *what, struct server_request *r) {
+  struct word_job *f = what;
+  server_handle_again(r, f->id);
+  free(f);
+}
+
+static void word_work(void *what, struct read_job_answer *answer) {
+  struct word_job *f = what;
+  answer->hand_on = word_again;
+  if (!status_snapshot_find(f->store, f->word, f->id, &answer->err))
+    answer->status = answer->err.code == ERR_IO ? 503 : 404;
+}
+
+void read_job_find(struct read_jobs *rs, struct server_request *r, const struct store *store) {
+  struct word_job *f = xcalloc(1, sizeof *f);
+  f->store = store;
+  memcpy(f->word, server_part(r), strlen(server_part(r)) + 1);
+  read_job_take(rs, r, word_work, free, f);
+}
+
+size_t read_jobs_busy(const struct read_jobs *rs) {
+  return rs->jobs.count + rs->more;
+}
+
+void read_jobs_begin_more(struct read_jobs *rs) {
+  rs->more++;
+}
+
+void read_jobs_end_more(struct read_jobs *rs) {
+  assert(rs->more > 0);
+  rs->more--;
+}
+
+void read_jobs_init(struct read_jobs *rs, uv_loop_t *loop) {
+  *rs = (struct read_jobs){.loop = loop};
+}

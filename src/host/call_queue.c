@@ -1,0 +1,315 @@
+/* Queues calls in front of their providers. */
+#include "host/call_queue.h"
+
+#include "base/list.h"
+#include "base/log.h"
+#include "store/slots.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct call_queue_entry {
+  struct call_queue_entry *next;
+  void *owner;
+  long call;
+  char *provider;
+  bool has_fallback;
+  const char *reason; /* the last answer's; static text. NULL: nobody was told to wait */
+  uint64_t until_ms;  /* the last answer's; 0: until a place is free */
+  struct call_queue_asked *asked; /* the store is being asked for a place; it has one here */
+  bool full;                      /* it waits for one of the store's places */
+  uint64_t retry_ms;              /* when to ask again; 0: when it is its turn */
+};
+
+/* A request to the store for a place may outlive the entry and the gate. */
+struct call_queue_asked {
+  struct list_node in_gate;
+  struct call_queue *gate;         /* NULL: the gate is gone */
+  struct call_queue_entry *entry;  /* NULL: nobody wants it any more */
+  char pool[LIMIT_POOL_BYTES + 1]; /* that of the entry's provider */
+  uv_loop_t *loop;
+};
+
+static void call_queue_on_timer(uv_timer_t *timer);
+
+void call_queue_init(struct call_queue *g, uv_loop_t *loop,
+                     const struct provider_registry *registry, const struct store *store,
+                     call_queue_told_fn told) {
+  *g = (struct call_queue){.timer = xcalloc(1, sizeof *g->timer), .store = store, .told = told};
+  admission_init(&g->admission, registry);
+  uv_timer_init(loop, g->timer);
+  g->timer->data = g;
+}
+
+static void call_queue_on_closed(uv_handle_t *handle) {
+  free(handle);
+}
+
+void call_queue_deinit(struct call_queue *g) {
+  if (g->timer == NULL)
+    return;
+  assert(g->first == NULL);
+  assert(g->slots.count == 0);
+  LIST_EACH(struct call_queue_asked, asked, in_gate, &g->asked) {
+    asked->gate = NULL;
+    list_remove(&g->asked, &asked->in_gate);
+  }
+  uv_close((uv_handle_t *)g->timer, call_queue_on_closed);
+  admission_deinit(&g->admission);
+  *g = (struct call_queue){0};
+}
+
+static uint64_t now_of(const struct call_queue *g) {
+  return uv_now(g->timer->loop);
+}
+
+static uint64_t call_queue_earlier(uint64_t a, uint64_t b) {
+  return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
+/* Sets the timer to the earliest time that somebody waits for, or to now when a place may be
+ * free. */
+static void call_queue_arm(struct call_queue *g) {
+  uint64_t first = 0;
+  for (const struct call_queue_entry *e = g->first; e; e = e->next)
+    if (e->asked == NULL)
+      first = call_queue_earlier(first, call_queue_earlier(e->until_ms, e->retry_ms));
+  if (g->first == NULL || (first == 0 && !g->due))
+    uv_timer_stop(g->timer);
+  else
+    uv_timer_start(g->timer, call_queue_on_timer,
+                   g->due || first <= now_of(g) ? 0 : first - now_of(g), 0);
+}
+
+static void call_queue_entry_free(struct call_queue_entry *e) {
+  free(e->provider);
+  free(e);
+}
+
+/* --- places that all workers share --- */
+
+/* Gives back the place that a call got here and cannot use. */
+static void call_queue_undo(struct call_queue *g, const struct call_queue_entry *e) {
+  admission_done(&g->admission, str_from(e->provider), e->owner, CLASS_CANCELLED, 0, now_of(g));
+}
+
+static void call_queue_on_seat(void *ctx, enum provider_slot_answer answer,
+                               struct provider_slot *slot) {
+  struct call_queue_asked *asked = ctx;
+  struct call_queue *g = asked->gate;
+  struct call_queue_entry *e = asked->entry;
+  if (g != NULL)
+    list_remove(&g->asked, &asked->in_gate);
+  if (slot != NULL && e == NULL)
+    provider_slot_leave(slot, asked->loop);
+  else if (slot != NULL)
+    list_push_back(&g->slots, &slot->in_pool);
+  free(asked);
+  if (e == NULL)
+    return;
+  struct admission_why why = {.at_once = e->reason == NULL};
+  e->asked = NULL;
+  if (answer == PROVIDER_SLOT_TAKEN || answer == PROVIDER_SLOT_FREE) {
+    CHAIN_REMOVE(g->first, e);
+    g->due = true;
+    call_queue_arm(g);
+    g->told(e->owner, e->call, ADMISSION_ADMITTED, &why);
+    call_queue_entry_free(e);
+    return;
+  }
+  call_queue_undo(g, e);
+  e->full = true;
+  e->retry_ms = now_of(g) + LIMIT_SEAT_RETRY_MS;
+  call_queue_arm(g);
+  if (e->reason != NULL)
+    return;
+  why = (struct admission_why){.reason = "seats"};
+  e->reason = why.reason;
+  g->told(e->owner, e->call, ADMISSION_WAIT, &why);
+}
+
+/* Returns true if an earlier call waits for a place of the same pool: while none is free, calls go
+ * one by one, in order. */
+static bool call_queue_is_behind(const struct call_queue *g, const struct call_queue_entry *e,
+                                 const char *pool) {
+  for (const struct call_queue_entry *other = g->first; other != NULL && other != e;
+       other = other->next)
+    if (other->full && strcmp(admission_pool(&g->admission, str_from(other->provider)), pool) == 0)
+      return true;
+  return false;
+}
+
+/* Gives up places at a pool until there is one for each open call, except calls older than its
+ * limit. */
+static void call_queue_trim(struct call_queue *g, const char *pool) {
+  if (g->asked.count == 0 && g->slots.count == 0) /* the store shares none */
+    return;
+  size_t open = admission_pool_open(&g->admission, pool), held = 0;
+  LIST_EACH(struct call_queue_asked, asked, in_gate, &g->asked)
+    open -= asked->entry != NULL && strcmp(asked->pool, pool) == 0;
+  LIST_EACH(struct provider_slot, slot, in_pool, &g->slots) {
+    if (strcmp(slot->provider, pool) != 0 || ++held <= open)
+      continue;
+    list_remove(&g->slots, &slot->in_pool);
+    provider_slot_leave(slot, g->timer->loop);
+  }
+}
+
+/* Passes on a pause that the backend asked of this worker: it applies to all workers. */
+static void call_queue_tell_pause(struct call_queue *g, struct str provider, uint64_t before_ms) {
+  struct admission_look look;
+  admission_look_at(&g->admission, provider, &look);
+  if (look.cool_until_ms > before_ms && look.cool_until_ms > now_of(g) && g->store != NULL)
+    provider_slots_cool(g->store, g->timer->loop, admission_pool(&g->admission, provider),
+                        look.cool_until_ms - now_of(g));
+}
+
+void call_queue_seats(struct call_queue *g) {
+  for (struct call_queue_entry *e = g->first; e; e = e->next)
+    e->retry_ms = 0;
+  g->due = true;
+  call_queue_arm(g);
+}
+
+/* --- the queue --- */
+
+/* Asks whether the call may go now. Returns WAIT with e->asked set while the store is being
+ * asked. */
+static enum admission_answer call_queue_try(struct call_queue *g, struct call_queue_entry *e,
+                                            struct admission_why *why) {
+  struct str provider = str_from(e->provider);
+  const char *pool = admission_pool(&g->admission, provider);
+  struct provider_slots_look look;
+  provider_slots_look_at(g->store, pool, &look);
+  admission_cool(&g->admission, provider, look.cool_ms, now_of(g));
+  enum admission_answer answer =
+      admission_ask(&g->admission, provider, e->has_fallback, now_of(g), why);
+  if (answer != ADMISSION_ADMITTED || look.limit == 0) {
+    e->full = false; /* nobody in its pool waits behind it because of that */
+    return answer;
+  }
+  if (call_queue_is_behind(g, e, pool)) {
+    call_queue_undo(g, e);
+    e->full = true;
+    *why = (struct admission_why){.reason = "seats"};
+  } else {
+    e->asked = xcalloc(1, sizeof *e->asked);
+    *e->asked = (struct call_queue_asked){.gate = g, .entry = e, .loop = g->timer->loop};
+    print_into(e->asked->pool, sizeof e->asked->pool, "%s", pool);
+    list_push_back(&g->asked, &e->asked->in_gate);
+    provider_slot_ask(g->store, g->timer->loop, pool, call_queue_on_seat, e->asked);
+    *why = (struct admission_why){.reason = e->reason};
+  }
+  return ADMISSION_WAIT;
+}
+
+/* Asks again for everybody, in order. What `told` leads to may add to the queue's end only. */
+static void call_queue_on_timer(uv_timer_t *timer) {
+  struct call_queue *g = timer->data;
+  struct call_queue_entry **at = &g->first;
+  g->due = false;
+  while (*at != NULL) {
+    struct call_queue_entry *e = *at;
+    struct admission_why why;
+    if (e->asked != NULL || e->retry_ms > now_of(g)) {
+      at = &e->next;
+      continue;
+    }
+    e->retry_ms = 0;
+    enum admission_answer answer = call_queue_try(g, e, &why);
+    bool news = why.until_ms > 0 && why.reason != e->reason; /* it now waits for something else */
+    e->until_ms = why.until_ms;
+    e->reason = why.reason;
+    if (answer == ADMISSION_WAIT && !news) {
+      at = &e->next;
+      continue;
+    }
+    if (answer == ADMISSION_WAIT) {
+      g->told(e->owner, e->call, answer, &why);
+      at = &g->first;
+      continue;
+    }
+    *at = e->next;
+    g->told(e->owner, e->call, answer, &why);
+    call_queue_entry_free(e);
+    at = &g->first; /* the receiver may have dropped entries: start again */
+  }
+  call_queue_arm(g);
+}
+
+/* Returns true if somebody waits for a place that becomes free here. */
+static bool waits_for(const struct call_queue *g, struct str provider) {
+  const struct call_queue_entry *e = g->first;
+  while (e != NULL && (e->asked != NULL || e->full || !str_eq_c(provider, e->provider)))
+    e = e->next;
+  return e != NULL;
+}
+
+enum admission_answer call_queue_ask(struct call_queue *g, void *owner, long call,
+                                     struct str provider, bool has_fallback,
+                                     struct admission_why *why) {
+  struct call_queue_entry *e = xcalloc(1, sizeof *e);
+  *e = (struct call_queue_entry){.owner = owner,
+                                 .call = call,
+                                 .provider = xstrndup(provider.p, provider.n),
+                                 .has_fallback = has_fallback};
+  enum admission_answer answer;
+  if (waits_for(g, provider)) { /* the queue gets a free place */
+    answer = admission_ask(&g->admission, provider, has_fallback, now_of(g), why);
+    if (answer == ADMISSION_ADMITTED) {
+      call_queue_undo(g, e);
+      *why = (struct admission_why){.reason = "concurrency"};
+      answer = ADMISSION_WAIT;
+      g->due = true;
+    }
+  } else {
+    answer = call_queue_try(g, e, why);
+  }
+  if (answer != ADMISSION_WAIT) {
+    call_queue_entry_free(e);
+    return answer;
+  }
+  e->reason = why->reason;
+  e->until_ms = why->until_ms;
+  CHAIN_APPEND(g->first, e);
+  call_queue_arm(g);
+  return answer;
+}
+
+void call_queue_leave(struct call_queue *g, const void *owner, struct str provider,
+                      enum error_class class, int64_t retry_after_ms) {
+  struct admission_look look;
+  admission_look_at(&g->admission, provider, &look);
+  admission_done(&g->admission, provider, owner, class, retry_after_ms, now_of(g));
+  call_queue_tell_pause(g, provider, look.cool_until_ms);
+  call_queue_trim(g, admission_pool(&g->admission, provider));
+  g->due = true;
+  call_queue_arm(g);
+}
+
+void call_queue_drop(struct call_queue *g, const void *owner, long call) {
+  struct call_queue_entry **at = &g->first;
+  while (*at != NULL) {
+    struct call_queue_entry *e = *at;
+    if (e->owner != owner || (call != 0 && e->call != call)) {
+      at = &e->next;
+      continue;
+    }
+    *at = e->next;
+    if (e->asked != NULL) {
+      e->asked->entry = NULL;
+      call_queue_undo(g, e);
+    }
+    g->due = g->due || e->full; /* others were waiting behind it */
+    call_queue_entry_free(e);
+  }
+  call_queue_arm(g);
+}
+
+size_t call_queue_waiting(const struct call_queue *g, struct str provider) {
+  size_t n = 0;
+  for (const struct call_queue_entry *e = g->first; e; e = e->next)
+    n += str_eq_c(provider, e->provider);
+  return n;
+}

@@ -1,0 +1,243 @@
+/* Counts what a user's sessions use in a day. */
+#include "host/daily_usage.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "host/paths.h"
+#include "os/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DAY_NAME_BYTES = 16, DAY_LINE_BYTES = 256, SOFT_OF = 5 };
+static const int64_t day_most = (int64_t)1 << 50;
+
+void daily_usage_init(struct daily_usage *book) {
+  *book = (struct daily_usage){0};
+}
+
+void daily_usage_deinit(struct daily_usage *book) {
+  if (book->fd > 0)
+    (void)close(book->fd);
+  for (size_t i = 0; i < book->count; i++)
+    free(book->sums[i].provider);
+  free(book->sums);
+  *book = (struct daily_usage){0};
+}
+
+static struct day_sum *sum_of(struct daily_usage *book, struct str provider, bool make) {
+  for (size_t i = 0; i < book->count; i++)
+    if (str_eq_c(provider, book->sums[i].provider))
+      return &book->sums[i];
+  if (!make)
+    return NULL;
+  book->sums = xrealloc(book->sums, (book->count + 1) * sizeof *book->sums);
+  book->sums[book->count] = (struct day_sum){.provider = xstrndup(provider.p, provider.n)};
+  return &book->sums[book->count++];
+}
+
+static void sum_add(struct day_sum *sum, const int64_t used[BUDGET_UNITS]) {
+  for (int u = 0; u < BUDGET_UNITS; u++)
+    if (used[u] > 0 && used[u] < day_most && sum->used[u] < day_most)
+      sum->used[u] += used[u];
+}
+
+static void book_take(struct daily_usage *book, struct str provider,
+                      const int64_t used[BUDGET_UNITS]) {
+  sum_add(sum_of(book, provider, true), used);
+  sum_add(sum_of(book, STR(""), true), used);
+}
+
+/* --- the file --- */
+
+static bool is_old(const char *name, const char *oldest) {
+  int year, month, day, n = 0;
+  return sscanf(name, "%4d-%2d-%2d%n", &year, &month, &day, &n) == 3 && name[n] == '\0' &&
+         strcmp(name, oldest) < 0;
+}
+
+static void book_remove_old(const char *folder, int64_t now_ms) {
+  char oldest[DAY_NAME_BYTES], path[PATHS_BYTES + DAY_NAME_BYTES + 8];
+  time_t then = (time_t)(now_ms / 1000) - (time_t)LIMIT_DAY_BOOK_KEPT * 24 * 60 * 60;
+  struct tm parts;
+  DIR *dir = opendir(folder);
+  if (dir == NULL)
+    return;
+  (void)localtime_r(&then, &parts);
+  (void)strftime(oldest, sizeof oldest, "%Y-%m-%d", &parts);
+  for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
+    if (is_old(e->d_name, oldest)) {
+      print_into(path, sizeof path, "%s/%.15s", folder, e->d_name);
+      (void)unlink(path);
+    }
+  (void)closedir(dir);
+}
+
+/* Opens today's file, once a day. */
+static void book_turn(struct daily_usage *book) {
+  int64_t now_ms = clock_real_ms();
+  char folder[PATHS_BYTES], name[DAY_NAME_BYTES], path[PATHS_BYTES + DAY_NAME_BYTES + 8];
+  struct err err;
+  struct tm parts;
+  time_t now = (time_t)(now_ms / 1000);
+  if (book->ends_ms > 0 && now_ms < book->ends_ms)
+    return;
+  daily_usage_deinit(book);
+  (void)localtime_r(&now, &parts);
+  (void)strftime(name, sizeof name, "%Y-%m-%d", &parts);
+  parts.tm_mday++;
+  parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
+  parts.tm_isdst = -1;
+  time_t ends = mktime(&parts);
+  book->ends_ms = ends > now ? (int64_t)ends * 1000 : now_ms + LIMIT_DISK_RETRY_MS;
+  if (!paths_state("spent", folder, &err))
+    return;
+  print_into(path, sizeof path, "%s/%s", folder, name);
+  int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    log_warn("%s: %s: daily budgets count only this process", path, strerror(errno));
+    return;
+  }
+  book->fd = fd;
+  book_remove_old(folder, now_ms);
+}
+
+/* Reads a line "tokens nanodollars milliseconds calls provider". */
+static void book_read_line(struct daily_usage *book, struct str line) {
+  int64_t used[BUDGET_UNITS] = {0};
+  int at = 0;
+  char text[DAY_LINE_BYTES];
+  if (line.n == 0 || line.n >= sizeof text)
+    return;
+  print_into(text, sizeof text, STR_FMT, STR_ARG(line));
+  if (sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %n", &used[BUDGET_TOKENS],
+             &used[BUDGET_COST], &used[BUDGET_TIME], &used[BUDGET_CALLS], &at) == 4 &&
+      at > 0 && text[at] != '\0')
+    book_take(book, str_from(text + at), used);
+}
+
+static void book_read(struct daily_usage *book) {
+  book_turn(book);
+  while (book->fd > 0) {
+    ssize_t n = pread(book->fd, book->tail + book->tail_bytes, sizeof book->tail - book->tail_bytes,
+                      book->at);
+    if (n <= 0)
+      return;
+    book->at += n;
+    book->tail_bytes += (size_t)n;
+    char *from = book->tail, *end;
+    size_t left = book->tail_bytes;
+    while ((end = memchr(from, '\n', left)) != NULL) {
+      book_read_line(book, (struct str){from, (size_t)(end - from)});
+      left -= (size_t)(end + 1 - from);
+      from = end + 1;
+    }
+    bool foreign = left == sizeof book->tail; /* no line of ours is that long */
+    book->tail_bytes = foreign ? 0 : left;
+    memmove(book->tail, from, book->tail_bytes);
+  }
+}
+
+static bool book_leaves_out(struct str provider) {
+  return str_eq_c(provider, "command");
+}
+
+void daily_usage_add(struct daily_usage *book, struct str provider,
+                     const int64_t used[BUDGET_UNITS]) {
+  char line[DAY_LINE_BYTES];
+  if (book_leaves_out(provider))
+    return;
+  book_turn(book);
+  int n =
+      snprintf(line, sizeof line, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " " STR_FMT "\n",
+               used[BUDGET_TOKENS], used[BUDGET_COST], used[BUDGET_TIME], used[BUDGET_CALLS],
+               STR_ARG(provider));
+  bool fits = n > 0 && (size_t)n < sizeof line;
+  if (book->fd > 0 && fits && write(book->fd, line, (size_t)n) == n)
+    return; /* it is read back like the others' */
+  book_take(book, provider, used);
+}
+
+/* --- limits --- */
+
+/* Finds the first limit that is reached, or near. */
+static bool find_reached_limit(struct daily_usage *book, const struct budget *budget,
+                               struct str provider, bool begun, bool near, struct budget_hit *hit) {
+  struct day_sum *sum = sum_of(book, provider, false);
+  for (int u = 0; sum != NULL && u < BUDGET_UNITS; u++) {
+    int64_t limit = budget->limit[u];
+    bool used = near ? sum->used[u] >= limit - limit / SOFT_OF : sum->used[u] >= limit;
+    if (limit <= 0 || !used || (begun && u == BUDGET_CALLS) || (near && sum->told[u]))
+      continue;
+    sum->told[u] = sum->told[u] || near;
+    *hit = (struct budget_hit){.of = BUDGET_OF_DAY,
+                               .provider = provider,
+                               .unit = (enum budget_unit)u,
+                               .used = sum->used[u],
+                               .limit = limit};
+    return true;
+  }
+  return false;
+}
+
+static bool day_hits(struct daily_usage *book, const struct day_limits *limits, struct str provider,
+                     bool begun, bool near, struct budget_hit *hit) {
+  if (limits == NULL || book_leaves_out(provider))
+    return false;
+  book_read(book);
+  bool hits = find_reached_limit(book, &limits->all, STR(""), begun, near, hit);
+  for (size_t i = 0; !hits && i < limits->count; i++)
+    if (str_eq_c(provider, limits->of[i].provider))
+      hits = find_reached_limit(book, &limits->of[i].budget, str_from(limits->of[i].provider),
+                                begun, near, hit);
+  return hits;
+}
+
+bool daily_usage_refuses(struct daily_usage *book, const struct day_limits *limits,
+                         struct str provider, bool begun, struct budget_hit *hit) {
+  return day_hits(book, limits, provider, begun, false, hit);
+}
+
+bool daily_usage_near(struct daily_usage *book, const struct day_limits *limits,
+                      struct str provider, struct budget_hit *hit) {
+  return day_hits(book, limits, provider, false, true, hit);
+}
+
+void daily_usage_used(struct daily_usage *book, struct str provider, int64_t used[BUDGET_UNITS]) {
+  book_read(book);
+  const struct day_sum *sum = sum_of(book, provider, false);
+  for (int u = 0; u < BUDGET_UNITS; u++)
+    used[u] = sum != NULL ? sum->used[u] : 0;
+}
+
+static void add_day_limits(struct daily_usage *book, const struct budget *budget,
+                           struct str provider, json_t *list) {
+  int64_t used[BUDGET_UNITS];
+  daily_usage_used(book, provider, used);
+  for (int u = 0; u < BUDGET_UNITS; u++)
+    if (budget->limit[u] > 0) {
+      const struct budget_hit hit = {.of = BUDGET_OF_DAY,
+                                     .provider = provider,
+                                     .unit = (enum budget_unit)u,
+                                     .used = used[u],
+                                     .limit = budget->limit[u]};
+      json_array_append_new(list, budget_json(&hit));
+    }
+}
+
+json_t *daily_usage_json(struct daily_usage *book, const struct day_limits *limits) {
+  json_t *list = json_array();
+  if (limits == NULL)
+    return list;
+  add_day_limits(book, &limits->all, STR(""), list);
+  for (size_t i = 0; i < limits->count; i++)
+    add_day_limits(book, &limits->of[i].budget, str_from(limits->of[i].provider), list);
+  return list;
+}

@@ -1,0 +1,56 @@
+/* daily_usage.h - counts what all sessions of this user used today, across processes and restarts.
+ *
+ *   daily_usage_init(&book)                                 opens nothing
+ *   daily_usage_add(&book, provider, amounts)               a call began, or an attempt of it ended
+ *   daily_usage_refuses(&book, limits, provider, begun, &hit)   may a call of it start?
+ *   daily_usage_near(&book, limits, provider, &hit)         four fifths are used: true once a day
+ *   daily_usage_used(&book, provider, amounts)              provider empty: all together
+ *   daily_usage_deinit(&book)
+ *
+ * DESIGN. The book is a file for each day (by the machine's own time zone) in the user's state
+ * folder, `spent/DATE`: one line for each addition, appended with one write, so that concurrent
+ * processes need no lock. Before it answers, a process reads on from where it was. A line is
+ * written when a call's record is decided, so a crash never loses what was used. It is not synced:
+ * a power failure may lose the last seconds. A torn or foreign line is ignored. Without a state
+ * folder, only this process's use counts. Files older than LIMIT_DAY_BOOK_KEPT are removed. The
+ * provider `command` is never counted and never refused: a program costs nothing.
+ *
+ * Single-threaded; small reads and writes, on the loop. */
+#ifndef SEGUE_HOST_DAILY_USAGE_H
+#define SEGUE_HOST_DAILY_USAGE_H
+
+#include "host/daily_budget.h"
+
+#include <sys/types.h>
+
+struct day_sum {
+  char *provider; /* "": all providers */
+  int64_t used[BUDGET_UNITS];
+  bool told[BUDGET_UNITS];
+};
+
+struct daily_usage {
+  int fd;          /* 0: none */
+  int64_t at;      /* read up to here */
+  int64_t ends_ms; /* real time at which the day ends; 0: no day has begun */
+  struct day_sum *sums;
+  size_t count;
+  char tail[512]; /* rest of an incomplete line */
+  size_t tail_bytes;
+};
+
+void daily_usage_init(struct daily_usage *book);
+void daily_usage_deinit(struct daily_usage *book);
+
+void daily_usage_add(struct daily_usage *book, struct str provider,
+                     const int64_t used[BUDGET_UNITS]);
+bool daily_usage_refuses(struct daily_usage *book, const struct day_limits *limits,
+                         struct str provider, bool begun, struct budget_hit *hit);
+bool daily_usage_near(struct daily_usage *book, const struct day_limits *limits,
+                      struct str provider, struct budget_hit *hit);
+void daily_usage_used(struct daily_usage *book, struct str provider, int64_t used[BUDGET_UNITS]);
+
+/* Returns each limit and how much of it is used: [{"provider"?, "unit", "used", "limit"}]. New. */
+json_t *daily_usage_json(struct daily_usage *book, const struct day_limits *limits);
+
+#endif

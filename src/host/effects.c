@@ -1,0 +1,828 @@
+/* Runs a session's effects: calls to providers through the gate, waits, and what comes back. */
+#include "host/session.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "core/movement_limits.h"
+#include "core/retained.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
+#include "format/test_counts.h"
+#include "host/backends.h"
+#include "host/worktree.h"
+#include "os/clock.h"
+#include "os/fs.h"
+#include "os/loop.h"
+#include "store/store.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- reports --- */
+
+/* Reports are written as files from the session's state, once the records that hold them are
+ * durable. A file that was missing when the session was killed is written again. One that somebody
+ * has changed is left alone, with a warning; {report:...} shows what the log has. A report that
+ * cannot be written gives a warning and stops nothing. Without a store there are no files. */
+
+json_t *reports_config(const struct host *host, const struct workflow *workflow, const char *id,
+                       json_t *config) {
+  char folder[STORE_NAME_BYTES];
+  if (host->store == NULL || !workflow->has_reports)
+    return json_incref(config);
+  store_report_folder(host->store, id, folder);
+  json_t *own = json_clone_top(config);
+  json_object_set_new(own, "report_dir", json_text(str_from(folder)));
+  return own;
+}
+
+struct newest {
+  const struct kept_text **items;
+  size_t count;
+};
+
+/* Keeps the newest report of each name, which comes last. */
+static void reports_on_kept(void *ctx, const struct kept_text *kept) {
+  struct newest *newest = ctx;
+  size_t i = 0;
+  while (i < newest->count && strcmp(newest->items[i]->name, kept->name) != 0)
+    i++;
+  if (i == newest->count)
+    newest->items = xrealloc(newest->items, ++newest->count * sizeof(const struct kept_text *));
+  newest->items[i] = kept;
+}
+
+static bool is_written(const struct session *s, const struct kept_text *kept) {
+  const char *known = json_string_value(json_object_get(s->reports_written, kept->name));
+  return known != NULL && strcmp(known, kept->sha256) == 0;
+}
+
+static void note_written(struct session *s, const struct kept_text *kept) {
+  if (s->reports_written == NULL)
+    s->reports_written = json_object();
+  json_object_set_new(s->reports_written, kept->name, json_string(kept->sha256));
+}
+
+static void write_one(struct session *s, const struct kept_text *kept) {
+  struct buf content = {0};
+  struct err err;
+  contract_content(buf_view(&kept->text), &content);
+  if (!store_report_put(s->host->store, s->core.session, kept->name, buf_view(&content), &err))
+    session_trouble(s, err.text);
+  buf_deinit(&content);
+  note_written(s, kept);
+}
+
+struct older {
+  const struct kept_text *newest;
+  const char *found; /* hash of the file as it is */
+  bool is_older;
+};
+
+/* Notes whether the file holds an earlier report of this name: then the newest was never
+ * written. */
+static void on_older(void *ctx, const struct kept_text *kept) {
+  struct older *o = ctx;
+  if (strcmp(kept->name, o->newest->name) != 0)
+    return;
+  o->is_older |= strcmp(kept->before, o->found) == 0;
+  o->is_older |= kept != o->newest && strcmp(kept->sha256, o->found) == 0;
+}
+
+static void reports_recover_one(struct session *s, const struct kept_text *kept) {
+  char found[SHA256_HEX], text[LIMIT_NAME_BYTES + 160];
+  if (!store_report_sha256(s->host->store, s->core.session, kept->name, found)) {
+    write_one(s, kept);
+    return;
+  }
+  if (strcmp(found, kept->sha256) == 0) {
+    note_written(s, kept);
+    return;
+  }
+  struct older older = {.newest = kept, .found = found};
+  kept_each_report(&s->core, on_older, &older);
+  if (older.is_older) {
+    write_one(s, kept);
+    return;
+  }
+  print_into(text, sizeof text,
+             "the report %s was changed and is left as it is; prompts show what the log has",
+             kept->name);
+  session_trouble(s, text);
+  note_written(s, kept);
+}
+
+static void reports_each(struct session *s,
+                         void (*fn)(struct session *s, const struct kept_text *kept)) {
+  struct newest newest = {0};
+  if (s->host->store == NULL || !s->core.workflow->has_reports)
+    return;
+  kept_each_report(&s->core, reports_on_kept, &newest);
+  /* The state is ahead of the log: another effect reports what is not on the disk yet. */
+  for (size_t i = 0; i < newest.count; i++)
+    if (!is_written(s, newest.items[i]) &&
+        (s->log == NULL || newest.items[i]->since <= store_log_seq(s->log)))
+      fn(s, newest.items[i]);
+  free(newest.items);
+}
+
+void reports_recover(struct session *s) {
+  reports_each(s, reports_recover_one);
+}
+
+void reports_write(struct session *s) {
+  reports_each(s, write_one);
+}
+
+/* --- tests that a command ran, from its output or its reports --- */
+
+/* Blocking: for a pool thread; touches only its arguments. */
+
+struct test_reports {
+  int64_t since_ms;
+  unsigned read, older;
+  struct test_counts counts;
+  struct err problem;
+};
+
+static bool reports_are_older(const struct test_reports *r, const struct stat *st) {
+  int64_t ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+  return ms + LIMIT_TREE_TICK_MS < r->since_ms;
+}
+
+static bool read_report(struct test_reports *r, int folder, const char *path) {
+  struct stat st;
+  struct buf text = {0};
+  struct err err;
+  int fd = fs_open_beneath(folder, path, O_RDONLY);
+  if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (fd >= 0)
+      (void)close(fd);
+    return err_set(&r->problem, ERR_NOT_FOUND, "there is no report %s", path);
+  }
+  if (reports_are_older(r, &st)) {
+    r->older++;
+    (void)close(fd);
+    return true;
+  }
+  bool ok = file_read_fd(fd, path, LIMIT_REPORT_BYTES, &text, &err) &&
+            test_counts_junit(buf_view(&text), &r->counts, &err);
+  (void)close(fd);
+  buf_deinit(&text);
+  r->read++;
+  return ok || err_set(&r->problem, ERR_INVALID, "%s: %.300s", path, err.text);
+}
+
+/* Reads every *.xml file in the folder itself. */
+static bool read_folder(struct test_reports *r, int at) {
+  DIR *dir = fdopendir(at);
+  struct dirent *entry;
+  bool ok = dir != NULL;
+  while (ok && (entry = readdir(dir)) != NULL) {
+    if (!str_ends(str_from(entry->d_name), ".xml"))
+      continue;
+    if (r->read + r->older >= LIMIT_REPORT_COUNT)
+      ok = err_set(&r->problem, ERR_LIMIT, "there are over %u reports", LIMIT_REPORT_COUNT);
+    else
+      ok = read_report(r, at, entry->d_name);
+  }
+  if (dir != NULL)
+    (void)closedir(dir);
+  else
+    (void)close(at);
+  return ok;
+}
+
+static bool read_reports(struct test_reports *r, const char *cwd, const char *path) {
+  int folder = open(cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return err_set_errno(&r->problem, errno, "cannot open %s", cwd);
+  int below = fs_open_beneath(folder, path, O_RDONLY | O_DIRECTORY);
+  bool ok = below >= 0 ? read_folder(r, below) : read_report(r, folder, path);
+  (void)close(folder);
+  if (ok && r->read == 0 && r->older > 0)
+    return err_set(&r->problem, ERR_NOT_FOUND, "%s is older than this run", path);
+  if (ok && r->read == 0)
+    return err_set(&r->problem, ERR_NOT_FOUND, "there is no report in %s", path);
+  return ok;
+}
+
+/* spec: the movement's `tests`. Reports are looked for below cwd; one older than since_ms (real
+ * time) belongs to another run. Sets result->tests: if they could not be counted there are none,
+ * and `problem` says why. */
+static void tests_count(struct str spec, const char *cwd, int64_t since_ms,
+                        struct call_result *result) {
+  enum test_format format;
+  struct str path;
+  struct test_reports r = {.since_ms = since_ms};
+  bool ok = test_format_parse(spec, &format, &path);
+  if (ok && format == TESTS_JUNIT) {
+    char *name = strndup(path.p, path.n);
+    ok = name != NULL && read_reports(&r, cwd, name);
+    free(name);
+  } else if (ok && !test_counts_read(format, buf_view(&result->text.bytes), &r.counts) &&
+             !test_counts_read(format, buf_view(&result->error_text.bytes), &r.counts)) {
+    ok = err_set(&r.problem, ERR_NOT_FOUND, "its output holds no summary of %s",
+                 test_format_name(format));
+  }
+  if (!ok)
+    r.counts = (struct test_counts){0};
+  result->tests = json_object();
+  json_put(result->tests, "format", json_string(test_format_name(format)));
+  json_put(result->tests, "passed", json_integer(r.counts.passed));
+  json_put(result->tests, "failed", json_integer(r.counts.failed));
+  json_put(result->tests, "skipped", json_integer(r.counts.skipped));
+  if (!ok)
+    json_put(result->tests, "problem", json_text(str_from(r.problem.text)));
+}
+
+/* --- results of calls --- */
+
+static void free_call(struct open_call *call) {
+  call_result_deinit(&call->result);
+  changes_free(call->changes);
+  free(call->blob_err);
+  free(call->provider_session);
+  free(call);
+}
+
+static void drop_call(struct open_call *call) {
+  list_remove(&call->session->calls, &call->in_session);
+  free_call(call);
+}
+
+static void deliver(struct open_call *call) {
+  struct session *s = call->session;
+  struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
+  list_remove(&call->session->calls,
+              &call->in_session); /* what this leads to may start the next call at once */
+  s->delivering++;
+  session_event(s, &ev);
+  s->delivering--;
+  free_call(call);
+  session_maybe_finish(s);
+}
+
+static void put_blob(struct open_call *call, struct text *text) {
+  const struct store *store = call->session->host->store;
+  struct err err;
+  if (call->blob_err != NULL || !text_needs_blob(buf_view(&text->bytes)) ||
+      store_blob_put(store, buf_view(&text->bytes), text->blob, &err))
+    return;
+  call->blob_err = xmalloc(sizeof err);
+  *call->blob_err = err;
+}
+
+static void blob_work(uv_work_t *work) {
+  struct open_call *call = work->data;
+  put_blob(call, &call->result.text);
+  put_blob(call, &call->result.error_text);
+}
+
+static void write_blobs(struct open_call *call);
+
+static void on_blob_timer_closed(uv_handle_t *handle) {
+  write_blobs(handle->data);
+}
+
+static void on_blob_timer(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_blob_timer_closed);
+}
+
+static void blob_after(uv_work_t *work, int status) {
+  struct open_call *call = work->data;
+  struct session *s = call->session;
+  (void)status;
+  if (call->blob_err == NULL) {
+    if (call->full_since != 0)
+      session_end_pause(s);
+    deliver(call);
+  } else if (s->life == LIFE_STOPPING ||
+             session_is_leaving(s)) { /* nobody wants the answer any more */
+    drop_call(call);
+    session_maybe_finish(s);
+  } else if (call->blob_err->code == ERR_FULL &&
+             session_begin_pause(s, call->blob_err, &call->full_since)) {
+    call->late.data = call;
+    uv_timer_init(s->host->loop, &call->late);
+    uv_timer_start(&call->late, on_blob_timer, LIMIT_DISK_RETRY_MS, 0);
+  } else {
+    struct err err = *call->blob_err;
+    drop_call(call);
+    session_break(s, &err, false);
+  }
+}
+
+static void write_blobs(struct open_call *call) {
+  free(call->blob_err);
+  call->blob_err = NULL;
+  call->blob_work.data = call;
+  loop_work(call->session->host->loop, &call->blob_work, blob_work, blob_after);
+}
+
+struct open_call *session_open_call(struct session *s, long id) {
+  struct open_call *open = xcalloc(1, sizeof *open);
+  open->session = s;
+  open->call = id;
+  list_push_front(&s->calls, &open->in_session);
+  return open;
+}
+
+/* Leaves out a structured value that a record could not hold or a reader of the log could not
+ * parse; the text that it came with stays. */
+static void bound_structured(struct call_result *result) {
+  if (result->structured == NULL)
+    return;
+  bool deep = json_depth(result->structured, LIMIT_STRUCTURED_DEPTH) > LIMIT_STRUCTURED_DEPTH;
+  size_t bytes = deep ? 0 : json_dumpb(result->structured, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+  if (!deep && bytes <= LIMIT_STRUCTURED_BYTES)
+    return;
+  json_decref(result->structured);
+  result->structured = NULL;
+  print_into(result->note, sizeof result->note, "its structured value is %s %u %s and was left out",
+             deep ? "nested over" : "over", deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES,
+             deep ? "levels" : "bytes");
+}
+
+/* Passes pieces of text to whoever watches, and makes records of the rest. */
+static void on_news(void *ctx, const struct provider_news *news) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  bool thinking = news->kind == NEWS_THINKING;
+  if (thinking || news->kind == NEWS_TEXT) {
+    if (s->watcher && s->watcher->delta)
+      s->watcher->delta(s->watcher_ctx, call->request.turn, call->call, thinking, news->text);
+    return;
+  }
+  struct event ev = {.kind = EVENT_CALL_NEWS,
+                     .call = call->call,
+                     .news_kind = provider_news_name(news->kind),
+                     .news = news->data};
+  session_event(s, &ev);
+}
+
+/* Makes a text readable where it is not UTF-8, which is all that a record holds. */
+static void make_readable(struct buf *text) {
+  struct buf readable = {0};
+  if (utf8_valid(buf_c(text), text->n))
+    return;
+  buf_safe(&readable, buf_view(text), true);
+  buf_deinit(text);
+  *text = readable;
+}
+
+/* Delivers a result, but puts what a log cannot hold inline into blobs first. Without a store, that
+ * is made readable instead. */
+static void keep_result(struct open_call *call) {
+  const struct session *s = call->session;
+  bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
+             text_needs_blob(buf_view(&call->result.error_text.bytes));
+  if (!big || s->life == LIFE_BROKEN) {
+    deliver(call);
+    return;
+  }
+  if (s->host->store == NULL) {
+    make_readable(&call->result.text.bytes);
+    make_readable(&call->result.error_text.bytes);
+    deliver(call);
+    return;
+  }
+  write_blobs(call);
+}
+
+/* Notes that a tree is too large or unreadable; it is not examined again. */
+static void note_unseen(struct open_call *call) {
+  struct session *s = call->session;
+  if (s->unseen == NULL)
+    s->unseen = xstrdup(changes_problem(call->changes));
+}
+
+static void on_changes(void *ctx) {
+  struct open_call *call = ctx;
+  changes_take(call->changes, call->session->core.workflow, &call->result);
+  call->result.files_shared = call->shares && json_array_size(call->result.files) > 0;
+  if (changes_problem(call->changes) != NULL)
+    note_unseen(call);
+  keep_result(call);
+}
+
+/* Looks at the call's folder as the call left it, before anything else happens. */
+static void see_changes(struct open_call *call) {
+  const struct session *s = call->session;
+  if (call->changes != NULL && !session_is_leaving(s)) {
+    changes_end(call->changes, on_changes);
+    return;
+  }
+  if (call->looks && s->unseen != NULL)
+    changes_unknown(&call->result, s->unseen);
+  else if (call->tells && call->result.files == NULL)
+    call->result.files = json_array();
+  keep_result(call);
+}
+
+static void count_tests(uv_work_t *work) {
+  struct open_call *call = work->data;
+  tests_count(call->request.tests, call->env->cwd, call->started_ms, &call->result);
+}
+
+static void after_tests(uv_work_t *work, int status) {
+  (void)status;
+  see_changes(work->data);
+}
+
+/* Remembers that the provider answers, once in a session that would wait for it. */
+static void note_reached(const struct open_call *call) {
+  const struct core *core = &call->session->core;
+  if (call->provider != NULL && !json_is_false(json_object_get(core->config, "wait_for_outage")) &&
+      !json_is_true(json_object_get(core->reached, call->provider->capability.name)))
+    backends_note_answer(call->provider);
+}
+
+void session_call_done(void *ctx, struct call_result *result) {
+  struct open_call *call = ctx;
+  struct session *s = call->session;
+  call->run = NULL;
+  if (call->admitted)
+    call_queue_leave(&s->host->gate, s, call->request.provider, result->class,
+                     result->retry_after_ms);
+  call->admitted = false;
+  if (result->class == CLASS_NONE)
+    note_reached(call);
+  if (call->ends_as != CLASS_NONE && result->class == CLASS_CANCELLED)
+    result->class = call->ends_as;
+  call->result = *result;
+  *result = (struct call_result){0};
+  bound_structured(&call->result);
+  if (call->request.tests.n > 0 && call->result.has_exit && call->result.class == CLASS_NONE) {
+    call->tests_work.data = call;
+    loop_work(s->host->loop, &call->tests_work, count_tests, after_tests);
+  } else {
+    see_changes(call);
+  }
+}
+
+/* --- effects --- */
+
+/* Reports a call that could not even be started. This comes from the loop, as for all calls. */
+static void on_late_closed(uv_handle_t *handle) {
+  deliver(handle->data);
+}
+
+static void on_late(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, on_late_closed);
+}
+
+static void report_late(struct open_call *open, const struct call_result *result) {
+  struct turn *turn;
+  const struct call *call = core_call(&open->session->core, open->call, &turn);
+  open->result = *result;
+  if (call != NULL && call->purpose == PURPOSE_EXECUTE) /* it did nothing */
+    open->result.files = json_array();
+  open->late.data = open;
+  uv_timer_init(open->session->host->loop, &open->late);
+  uv_timer_start(&open->late, on_late, 0, 0);
+}
+
+static void start_failed(struct open_call *open, const struct call_result *result) {
+  call_queue_leave(&open->session->host->gate, open->session, open->request.provider, CLASS_NONE,
+                   0);
+  open->admitted = false;
+  report_late(open, result);
+}
+
+static bool is_open(const struct session *s, long id) {
+  LIST_EACH(struct open_call, open, in_session, &s->calls)
+    if (open->call == id)
+      return true;
+  return false;
+}
+
+static void tell_admission(struct session *s, long call, enum admission_answer answer,
+                           const struct admission_why *why) {
+  struct event ev = {
+      .kind = EVENT_ADMISSION, .call = call, .admission = answer, .reason = why->reason};
+  uint64_t now = uv_now(s->host->loop);
+  if (why->until_ms > 0)
+    ev.until_ms = clock_real_ms() + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
+  session_event(s, &ev);
+}
+
+static void drop_grant(struct session *s, struct grant *grant) {
+  list_remove(&s->grants, &grant->in_session);
+  free(grant->provider);
+  free(grant);
+}
+
+static struct grant *grant_of(const struct session *s, long call) {
+  LIST_EACH(struct grant, grant, in_session, &s->grants)
+    if (grant->call == call)
+      return grant;
+  return NULL;
+}
+
+/* Starts a call that waited at the gate and was admitted, or reports that it must go elsewhere. */
+void session_on_gate(void *owner, long id, enum admission_answer answer,
+                     const struct admission_why *why) {
+  struct session *s = owner;
+  struct turn *turn = NULL;
+  const struct call *call = core_call(&s->core, id, &turn);
+  assert(call != NULL); /* a session that is over has dropped its calls */
+  if (answer == ADMISSION_ADMITTED) {
+    struct grant *grant = xcalloc(1, sizeof *grant);
+    *grant = (struct grant){.call = id, .provider = xstrdup(call->provider)};
+    list_push_front(&s->grants, &grant->in_session);
+  }
+  if (why->at_once) { /* no record says that it waited */
+    struct effect start = {.kind = EFFECT_START_CALL, .call = id};
+    const struct session_batch batch = {.effects = &start, .effect_count = 1};
+    session_run_effects(s, &batch);
+    return;
+  }
+  tell_admission(s, id, answer, why);
+}
+
+/* Returns true if the call has a place; otherwise the session has been told what the gate said. */
+static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call,
+                      bool *waited) {
+  struct admission_why why;
+  struct grant *grant = grant_of(s, call->id);
+  *waited = grant != NULL;
+  if (grant != NULL) {
+    drop_grant(s, grant);
+    return true;
+  }
+  enum admission_answer answer =
+      call_queue_ask(&s->host->gate, s, call->id, str_from(call->provider),
+                     core_next_backend(&s->core, turn, call).n > 0, &why);
+  if (answer == ADMISSION_ADMITTED)
+    return true;
+  if (answer != ADMISSION_WAIT || why.reason != NULL) /* otherwise it may not have to wait */
+    tell_admission(s, call->id, answer, &why);
+  return false;
+}
+
+/* Gives up all places that this session (or one of its calls) waits for or holds unused. */
+void session_leave_gate(struct session *s, long call) {
+  call_queue_drop(&s->host->gate, s, call);
+  session_leave_folder(s, call);
+  LIST_EACH(struct grant, grant, in_session, &s->grants) {
+    if (call != 0 && grant->call != call)
+      continue;
+    call_queue_leave(&s->host->gate, s, str_from(grant->provider), CLASS_CANCELLED, 0);
+    drop_grant(s, grant);
+  }
+}
+
+static void start_provider(struct open_call *open) {
+  const struct provider_sink sink = {on_news, session_call_done, open};
+  open->env->secrets = json_object_get(open->session->core.config, "secrets");
+  open->env->sandbox = json_object_get(open->session->core.config, "sandbox");
+  open->env->own_folders = open->session->own_folders;
+  open->started_ms = clock_real_ms();
+  open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
+}
+
+/* Goes on after the tree has been examined. Meanwhile the call may have become unwanted. */
+static void on_looked(void *ctx) {
+  struct open_call *open = ctx;
+  struct call_result cancelled = {0};
+  if (changes_problem(open->changes) != NULL) {
+    note_unseen(open);
+    changes_free(open->changes);
+    open->changes = NULL;
+  }
+  if (!open->cancelled && !session_is_leaving(open->session)) {
+    start_provider(open);
+    return;
+  }
+  changes_free(open->changes);
+  open->changes = NULL;
+  open->looks = false;
+  open->tells = true; /* it did nothing */
+  call_result_fail(&cancelled, CLASS_CANCELLED, "cancelled");
+  session_call_done(open, &cancelled);
+}
+
+/* Returns true if the tree is to be examined around the call, as for programs that work in it.
+ * Other backends touch nothing, or say what they touch. */
+static bool wants_changes(struct open_call *open) {
+  const struct session *s = open->session;
+  bool works = open->request.purpose == PURPOSE_EXECUTE && s->host->store != NULL;
+  open->looks = works && open->provider->capability.touches_files && s->env.cwd != NULL;
+  open->tells = works && !open->provider->capability.touches_files;
+  return open->looks && s->unseen == NULL;
+}
+
+static void look_first(struct open_call *open) {
+  const struct session *s = open->session;
+  /* Marks calls that overlap: nobody can tell whose changes are whose. */
+  LIST_EACH(struct open_call, other, in_session, &open->session->calls)
+    if (other != open && other->changes != NULL)
+      open->shares = other->shares = true;
+  char name[80];
+  print_into(name, sizeof name, "segue-%s-%ld-tree", open->request.session, open->call);
+  const char *const own[] = {s->host->store->where, NULL};
+  const struct changes_spec spec = {.loop = s->host->loop,
+                                    .processes = s->host->processes,
+                                    .cwd = open->top,
+                                    .name = name,
+                                    .own_folders = own};
+  open->changes = changes_begin(&spec, on_looked, open);
+}
+
+/* Returns true if the named folder, which lies below the top one, can be used. */
+static bool can_use_folder(const char *top_path, const char *name, struct call_result *cannot) {
+  struct err err;
+  bool ok = name == NULL || limits_check_cwd(str_from(name), &err);
+  int top = ok ? fs_open_folder(top_path) : -1, fd = top;
+  if (ok && top >= 0 && name != NULL)
+    fd = fs_open_folder_beneath(top, name);
+  if (ok && fd < 0)
+    err_set_errno(&err, errno, "names a folder that cannot be used");
+  if (fd >= 0 && fd != top)
+    (void)close(fd);
+  if (top >= 0)
+    (void)close(top);
+  if (fd < 0 && name != NULL)
+    call_result_fail(cannot, CLASS_BAD_REQUEST, "cwd: \"%s\" %s", name, err.text);
+  else if (fd < 0)
+    call_result_fail(cannot, CLASS_NOT_FOUND, "the worktree %s cannot be used: it is gone",
+                     top_path);
+  return fd >= 0;
+}
+
+/* Gives the call the environment of the folder that its movement works in. Returns false if that
+ * folder cannot be used. */
+static bool use_folder(struct open_call *open, const struct turn *turn,
+                       struct call_result *cannot) {
+  struct session *s = open->session;
+  const char *name = open->request.cwd, *own = core_turn_folder(&s->core, turn);
+  open->env = &s->env;
+  open->top = own ? own : s->env.cwd;
+  if (name == NULL && own == NULL)
+    return true;
+  if (!can_use_folder(open->top, name, cannot))
+    return false;
+  struct buf path = {0};
+  buf_puts(&path, open->top);
+  if (name != NULL)
+    buf_printf(&path, "/%s", name);
+  struct work_place *place = s->places;
+  while (place != NULL && strcmp(place->cwd, buf_c(&path)) != 0)
+    place = place->next;
+  if (place == NULL) {
+    place = xcalloc(1, sizeof *place);
+    *place = (struct work_place){s->places, buf_take(&path), s->env};
+    place->env.cwd = place->cwd;
+    s->places = place;
+  }
+  buf_deinit(&path);
+  open->env = &place->env;
+  return true;
+}
+
+/* Returns true if, while the call waited for its place, others used up what the user's sessions may
+ * use today. */
+static bool day_ended_meanwhile(const struct open_call *open, struct call_result *cannot) {
+  struct session *s = open->session;
+  struct budget_hit hit;
+  struct buf why = {0};
+  if (!daily_usage_refuses(&s->host->day, day_set_of(s->registry), open->request.provider, true,
+                           &hit))
+    return false;
+  budget_tell(&s->core, &hit, &why);
+  call_result_fail(cannot, CLASS_BUDGET, "%s", buf_c(&why));
+  buf_deinit(&why);
+  return true;
+}
+
+static void start_call(struct session *s, long id) {
+  struct call_result cannot = {0};
+  struct turn *turn = NULL;
+  struct call *call = core_call(&s->core, id, &turn);
+  bool waited;
+  if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
+      session_is_leaving(s) || s->host->draining || is_open(s, id))
+    return; /* the session stopped or is stopping, or the answer was given */
+  if (!session_takes_folder(s, id) || !pass_gate(s, turn, call, &waited))
+    return;
+  struct open_call *open = session_open_call(s, id);
+  open->admitted = true;
+  core_request(&s->core, turn, call, &open->request);
+  open->provider_session =
+      xstrndup(open->request.provider_session.p, open->request.provider_session.n);
+  open->request.provider_session.p = open->provider_session;
+  open->provider = registry_find(s->registry, open->request.provider);
+  if (open->provider == NULL) {
+    struct call_result result = {.class = CLASS_NOT_FOUND};
+    print_into(result.message, sizeof result.message, "there is no provider \"%.*s\"",
+               (int)open->request.provider.n, open->request.provider.p);
+    start_failed(open, &result);
+    return;
+  }
+  if (waited && day_ended_meanwhile(open, &cannot))
+    start_failed(open, &cannot);
+  else if (!use_folder(open, turn, &cannot))
+    start_failed(open, &cannot);
+  else if (wants_changes(open))
+    look_first(open);
+  else
+    start_provider(open);
+}
+
+static void cancel_call(struct session *s, long id) {
+  struct call_result cancelled = {0};
+  session_leave_gate(s, id);
+  if (id != 0 && s->core.status == SESSION_RUNNING && !is_open(s, id)) { /* it waited there */
+    call_result_fail(&cancelled, CLASS_CANCELLED, "cancelled");
+    report_late(session_open_call(s, id), &cancelled);
+    return;
+  }
+  LIST_EACH(struct open_call, c, in_session, &s->calls)
+    if ((id == 0 || c->call == id) && c->run != NULL)
+      c->provider->ops->cancel(c->run);
+    else if (id == 0 || c->call == id)
+      c->cancelled = true;
+}
+
+static void end_call(struct session *s, long id, enum error_class class) {
+  LIST_EACH(struct open_call, c, in_session, &s->calls)
+    if (c->call == id)
+      c->ends_as = class;
+  cancel_call(s, id);
+}
+
+static void on_wait_closed(uv_handle_t *handle) {
+  struct wait *wait = handle->data;
+  struct session *s = wait->session;
+  list_remove(&s->waits, &wait->in_session);
+  free(wait);
+  session_maybe_finish(s);
+}
+
+static void on_wait(uv_timer_t *timer) {
+  struct wait *wait = timer->data;
+  struct session *s = wait->session;
+  struct event ev = {.kind = EVENT_TIMER, .call = wait->call};
+  uv_close((uv_handle_t *)timer, on_wait_closed);
+  session_event(s, &ev);
+}
+
+static void start_wait(struct session *s, long call, int64_t delay_ms) {
+  struct wait *wait = xcalloc(1, sizeof *wait);
+  wait->session = s;
+  wait->call = call;
+  list_push_front(&s->waits, &wait->in_session);
+  uv_timer_init(s->host->loop, &wait->timer);
+  wait->timer.data = wait;
+  uv_timer_start(&wait->timer, on_wait, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0);
+}
+
+void session_begin_finish(struct session *s) {
+  if (!session_is_leaving(s))
+    session_set_life(s, LIFE_FINISHING);
+  cancel_call(s, 0);
+  session_cancel_worktrees(s);
+  LIST_EACH(struct wait, w, in_session, &s->waits)
+    if (!uv_is_closing((uv_handle_t *)&w->timer))
+      uv_close((uv_handle_t *)&w->timer, on_wait_closed);
+}
+
+void session_run_effects(struct session *s, const struct session_batch *b) {
+  for (size_t i = 0; i < b->effect_count; i++) {
+    const struct effect *e = &b->effects[i];
+    switch (e->kind) {
+    case EFFECT_START_CALL:
+      start_call(s, e->call);
+      break;
+    case EFFECT_CANCEL_CALL:
+      cancel_call(s, e->call);
+      break;
+    case EFFECT_END_CALL:
+      end_call(s, e->call, e->class);
+      break;
+    case EFFECT_TIMER:
+      start_wait(s, e->call, e->delay_ms);
+      break;
+    case EFFECT_WORKTREE:
+      session_start_worktree(s, e->call);
+      break;
+    case EFFECT_REPORTS:
+      reports_write(s);
+      break;
+    case EFFECT_FINISHED:
+      session_begin_finish(s);
+      break;
+    }
+  }
+}

@@ -1,0 +1,289 @@
+/* Reads what a person says when resuming a session, and settles it against the session. */
+#include "host/resume_options.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "format/json_object.h"
+#include "host/preflight.h"
+#include "host/sandbox_config.h"
+#include "os/orphans.h"
+#include "os/tmpdir.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- reading --- */
+
+/* These lists name the members of a resume, those of a fork, and those of both. */
+static const char *const resume_members[] = {
+    "rule",      "why",      "max_movements", "provider", "model", "judge_provider",
+    "providers", "scenario", "add_budget",    "lock",     NULL};
+static const char *const fork_members[] = {
+    "from",  "instruction",    "cwd",       "max_movements", "provider",
+    "model", "judge_provider", "providers", "scenario",      NULL};
+
+bool resume_options_known_members(const json_t *body, const char *const *members, struct err *err) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)body, key, value) {
+    size_t i = 0;
+    while (members[i] != NULL && strcmp(members[i], key) != 0)
+      i++;
+    const char *near = members[i] ? NULL : str_nearest(str_from(key), members);
+    if (members[i] == NULL)
+      return err_set(err, ERR_INVALID, "unknown member \"%.80s\"%s%s%s", key,
+                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  }
+  return true;
+}
+
+static bool resume_options_take_rule(struct resume_options *st, const json_t *body,
+                                     struct err *err) {
+  const json_t *rule = json_object_get(body, "rule"), *why = json_object_get(body, "why");
+  json_int_t number = json_integer_value(rule);
+  if (rule != NULL && (number < 1 || number > LIMIT_RULE_COUNT))
+    return err_set(err, ERR_INVALID, "rule must be a rule's number, from 1");
+  if (why != NULL && rule == NULL)
+    return err_set(err, ERR_INVALID, "why needs rule");
+  if (why != NULL && (!json_is_string(why) || json_string_length(why) > LIMIT_WHY_BYTES ||
+                      strlen(json_string_value(why)) != json_string_length(why)))
+    return err_set(err, ERR_INVALID, "why must be a text without NUL, of at most %u bytes",
+                   LIMIT_WHY_BYTES);
+  st->core.rule = (int)number;
+  st->why = why ? xstrdup(json_string_value(why)) : NULL;
+  return true;
+}
+
+static bool take_max(const struct resume_options *st, const json_t *body, struct err *err) {
+  json_t *max = json_object_get(body, "max_movements");
+  if (max == NULL)
+    return true;
+  bool infinite = json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0;
+  if (!infinite && (json_integer_value(max) < 1 || json_integer_value(max) > LIMIT_MOVEMENTS))
+    return err_set(err, ERR_INVALID, "max_movements must be a number from 1 to %u, or infinite",
+                   LIMIT_MOVEMENTS);
+  json_object_set(st->changed, "max_movements", max);
+  return true;
+}
+
+/* Checks a provider that is named; `where` says which member it is. */
+static bool check_provider(const json_t *name, const char *where, bool executes,
+                           const struct provider_registry *registry, struct err *err) {
+  struct str word = json_view(name);
+  if (word.n == 0)
+    return err_set(err, ERR_INVALID, "%.80s must be a provider's name", where);
+  if (str_eq_c(word, "command") && executes)
+    return err_set(err, ERR_INVALID,
+                   "provider command runs the command: of a movement; it cannot be chosen for "
+                   "other movements");
+  if (registry_find(registry, word) != NULL)
+    return true;
+  (void)registry_unknown(registry, word, err);
+  err->code = ERR_INVALID; /* the value may come from a request */
+  return false;
+}
+
+static bool resume_options_take_provider(const struct resume_options *st, const json_t *body,
+                                         const char *key, const struct provider_registry *registry,
+                                         struct err *err) {
+  json_t *name = json_object_get(body, key);
+  bool executes = strcmp(key, "provider") == 0;
+  if (name == NULL)
+    return true;
+  if (!check_provider(name, key, executes, registry, err))
+    return false;
+  json_object_set(st->changed, key, name);
+  return true;
+}
+
+static bool resume_options_take_providers(const struct resume_options *st, const json_t *body,
+                                          const struct provider_registry *registry,
+                                          struct err *err) {
+  json_t *providers = json_object_get(body, "providers"), *name;
+  const char *movement;
+  if (providers == NULL)
+    return true;
+  if (!json_is_object(providers))
+    return err_set(err, ERR_INVALID, "providers must be an object of movement: provider");
+  json_object_foreach(providers, movement, name) {
+    if (!check_provider(name, movement, true, registry, err))
+      return false;
+  }
+  json_object_set(st->changed, "providers", providers);
+  return true;
+}
+
+static bool resume_options_take_model(const struct resume_options *st, const json_t *body,
+                                      struct err *err) {
+  json_t *model = json_object_get(body, "model");
+  if (model == NULL)
+    return true;
+  if (json_string_length(model) == 0)
+    return err_set(err, ERR_INVALID, "model must be a model's name");
+  json_object_set(st->changed, "model", model);
+  return true;
+}
+
+static bool parse_members(struct resume_options *st, const json_t *body, const char *const *members,
+                          const struct provider_registry *registry, struct err *err) {
+  *st = (struct resume_options){.changed = json_object()};
+  if (body == NULL)
+    return true;
+  if (!json_is_object(body))
+    return err_set(err, ERR_INVALID, "the body must be an object, such as {\"provider\": \"x\"}");
+  return resume_options_known_members(body, members, err) &&
+         resume_options_take_rule(st, body, err) && take_max(st, body, err) &&
+         resume_options_take_provider(st, body, "provider", registry, err) &&
+         resume_options_take_provider(st, body, "judge_provider", registry, err) &&
+         resume_options_take_providers(st, body, registry, err) &&
+         resume_options_take_model(st, body, err);
+}
+
+/* Takes what is added to the budget. Which amounts are allowed depends on the session, see
+ * resume_options_settle. */
+static bool resume_options_take_budget(const struct resume_options *st, const json_t *body,
+                                       struct err *err) {
+  json_t *added = json_object_get(body, "add_budget");
+  if (added == NULL)
+    return true;
+  if (!json_is_object(added) || json_object_size(added) == 0 ||
+      json_object_size(added) > LIMIT_ADD_BUDGET_COUNT)
+    return err_set(err, ERR_INVALID, "add_budget must be an object, such as {\"tokens\": 100000}");
+  json_object_set(st->changed, "add_budget", added);
+  return true;
+}
+
+static bool resume_options_take_lock(const struct resume_options *st, const json_t *body,
+                                     struct err *err) {
+  json_t *lock = json_object_get(body, "lock");
+  if (lock == NULL)
+    return true;
+  json_object_set(st->changed, "lock", lock);
+  return json_is_false(lock) ||
+         err_set(err, ERR_INVALID, "lock must be false: leave it out for the folder's lock");
+}
+
+bool resume_options_parse(struct resume_options *st, const json_t *body,
+                          const struct provider_registry *registry, struct err *err) {
+  return parse_members(st, body, resume_members, registry, err) &&
+         resume_options_take_budget(st, body, err) && resume_options_take_lock(st, body, err);
+}
+
+bool resume_options_parse_fork(struct resume_options *st, const json_t *body,
+                               const struct provider_registry *registry, struct err *err) {
+  return parse_members(st, body, fork_members, registry, err);
+}
+
+void resume_options_set_scenario(struct resume_options *st, json_t *scenario) {
+  json_object_set_new(st->changed, "scenario", scenario);
+}
+
+bool resume_options_says(const struct resume_options *st) {
+  return st->core.rule > 0 || json_object_size(st->changed) > 0;
+}
+
+/* --- settling --- */
+
+bool resume_options_refuse(const char *program, const char *command, const char *word,
+                           struct err *err) {
+  char line[LIMIT_NAME_BYTES], path[PATH_MAX];
+  int rc = program[0] == '/' ? -1 : 0;
+  print_into(line, sizeof line, "segue %s %.80s", command, word);
+  for (unsigned i = 0; rc != 0 && i < LIMIT_TMPDIR_NOTE_COUNT; i++) {
+    print_into(path, sizeof path, TMPDIR_NOTE, program, i);
+    rc = symlink(line, path);
+  }
+  return err_set(err, ERR_IO, "only a person may do that: a program that a session runs tried %s",
+                 line);
+}
+
+bool resume_options_by_person(const char *command, const char *word, struct err *err) {
+  bool held;
+  char *program = orphan_program((long)getpid(), &held);
+  bool ok = program == NULL || resume_options_refuse(program, command, word, err);
+  free(program);
+  return ok;
+}
+
+json_t *resume_options_person(void) {
+  char name[64];
+  const struct passwd *user = getpwuid(geteuid());
+  if (user != NULL && user->pw_name[0] && utf8_valid(user->pw_name, strlen(user->pw_name)))
+    print_into(name, sizeof name, "%s", user->pw_name);
+  else
+    print_into(name, sizeof name, "uid %ld", (long)geteuid());
+  return json_pack("{sI ss}", "uid", (json_int_t)geteuid(), "name", name);
+}
+
+void resume_options_set_browser(json_t *by, unsigned browser) {
+  if (browser > 0)
+    json_object_set_new(by, "window", json_integer(browser));
+}
+
+json_t *resume_options_config(const json_t *config, const struct config *user,
+                              const json_t *changed) {
+  static const char *const own[] = {"cwd",           "provider",    "providers", "model",
+                                    "options",       "interactive", "submitted", "judge_provider",
+                                    "max_movements", "scenario",    "workspace", "lock",
+                                    "source",        "on"};
+  json_t *now = json_object();
+  for (size_t i = 0; i < ARRAY_LEN(own); i++)
+    if (json_object_get(config, own[i]) != NULL)
+      json_object_set(now, own[i], json_object_get(config, own[i]));
+  if (json_object_get(changed, "provider") != NULL) { /* they were meant for the earlier one */
+    json_object_del(now, "providers");
+    json_object_del(now, "model");
+  }
+  config_resolve(user, now);
+  sandbox_make_ready(now);
+  json_object_update(now, (json_t *)changed);
+  json_object_del(now, "add_budget"); /* not a setting: it is added once */
+  return now;
+}
+
+bool resume_options_movements_known(const json_t *changed, const struct workflow *workflow,
+                                    struct err *err) {
+  const json_t *providers = json_object_get(changed, "providers");
+  const char *movement;
+  json_t *name;
+  json_object_foreach((json_t *)providers, movement, name) {
+    if (workflow_find(workflow, str_from(movement)) < 0)
+      return err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"", movement);
+  }
+  return true;
+}
+
+bool resume_options_settle(struct resume_options *st, const struct core *core,
+                           const struct config *user, const struct provider_registry *registry,
+                           bool has_scenario, struct err *err) {
+  bool accepts = str_eq_c(buf_view(&core->stop_reason), "protected"); /* what was changed */
+  if (!resume_options_movements_known(st->changed, core->workflow, err) ||
+      (accepts && !resume_options_by_person("resume", core->session, err)))
+    return false;
+  st->by = resume_options_person();
+  resume_options_set_browser(st->by, st->browser);
+  st->config = resume_options_config(core->config, user, st->changed);
+  st->core = (struct core_steer){.by = st->by,
+                                 .config = st->config,
+                                 .changed = st->changed,
+                                 .rule = st->core.rule,
+                                 .why = st->why};
+  const struct preflight p = {.workflow = core->workflow,
+                              .config = st->config,
+                              .registry = registry,
+                              .has_scenario = has_scenario};
+  return core_steer_check(core, &st->core, err) &&
+         (json_object_size(st->changed) == 0 || preflight_passes(&p, err));
+}
+
+void resume_options_deinit(struct resume_options *st) {
+  json_decref(st->by);
+  json_decref(st->config);
+  json_decref(st->changed);
+  free(st->why);
+  *st = (struct resume_options){0};
+}

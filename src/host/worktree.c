@@ -1,0 +1,761 @@
+/* Takes the making of a worktree, or a commit, through its steps, and tells the session. */
+#include "host/worktree.h"
+
+#include "base/log.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+#include "host/git.h"
+#include "host/paths.h"
+#include "host/session.h"
+#include "provider/probe.h"
+#include "tree/repo.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A job is a list of steps, each one run of git. */
+struct git_job {
+  struct list_node in_session;
+  struct session *session;
+  long turn; /* the child's, or 0 */
+  const struct git_step *steps;
+  size_t at;
+  unsigned tries;
+  size_t item; /* index in a step that is repeated */
+  struct git git;
+  struct err err;
+  char *source; /* where the session works without a worktree */
+  char *branch, *base, *path, *prefix, *message, *session_id;
+  struct repo repo; /* repository of `source` */
+  bool listed, exists, has_branch, has_name, staged, found;
+  char *commit, *head, *on;
+  struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
+  long number;               /* the turn whose work is committed */
+  bool again;                /* may have been asked for before a crash */
+  bool cancelled;
+};
+
+/* In a step `ask` fills in what to run; false: there is nothing to run. `take` reads the answer;
+ * false: err is set. A list ends with a step whose `ask` is NULL. */
+struct git_step {
+  bool (*ask)(struct git_job *job, struct git_ask *ask);
+  bool (*take)(struct git_job *job, const struct git_answer *answer);
+};
+
+enum { GIT_LIST_STEP = 3 }; /* index in git_make_steps of the step that lists worktrees */
+
+static void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
+  size_t n = 0;
+  ask->folder = folder;
+  for (; words[n] != NULL; n++) {
+    assert(n + 1 < GIT_WORDS);
+    ask->words[n] = words[n];
+  }
+  ask->words[n] = NULL;
+}
+
+#define WORDS(ask, folder, ...) git_ask_set(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
+
+/* --- what steps share --- */
+
+/* Returns a setting of the session's worktrees; borrowed, or NULL. */
+static const json_t *git_job_setting(const struct git_job *job, const char *name) {
+  return core_worktree_setting(job->session->core.config, name);
+}
+
+/* Returns false, with git's own words. */
+static bool git_job_complain(struct git_job *job, const char *what,
+                             const struct git_answer *answer) {
+  struct buf text = {0};
+  git_complaint(answer, &text);
+  err_set(&job->err, ERR_INVALID, "%.200s: %.280s", what, buf_c(&text));
+  buf_deinit(&text);
+  return false;
+}
+
+/* Returns the output without its one newline; owned. */
+static char *git_line_of(const struct git_answer *answer) {
+  size_t n = answer->out.n;
+  if (n > 0 && answer->out.p[n - 1] == '\n')
+    n--;
+  return xstrndup(buf_c(&answer->out), n);
+}
+
+static bool git_step_take_nothing(struct git_job *job, const struct git_answer *answer) {
+  (void)job;
+  (void)answer;
+  return true;
+}
+
+/* Both lists have these steps. */
+static bool git_step_ask_drivers(struct git_job *job, struct git_ask *ask) {
+  job->git.programs = json_is_true(git_job_setting(job, "hooks"));
+  WORDS(ask, job->source, GIT_DRIVERS);
+  return !job->git.programs;
+}
+
+static bool git_step_take_drivers(struct git_job *job, const struct git_answer *answer) {
+  if (!answer->ran)
+    return git_job_complain(job, "git cannot be run", answer);
+  git_take_drivers(&job->git, answer);
+  return true;
+}
+
+/* --- making a worktree --- */
+
+static bool ask_base(struct git_job *job, struct git_ask *ask) {
+  char *commit = NULL;
+  if (asprintf(&commit, "%s^{commit}", job->base) < 0)
+    BUG("out of memory");
+  free(job->base);
+  job->base = commit;
+  WORDS(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->base);
+  return true;
+}
+
+static bool take_base(struct git_job *job, const struct git_answer *answer) {
+  if (answer->exit == 0) {
+    free(job->base);
+    job->base = git_line_of(answer);
+    return true;
+  }
+  if (answer->err.n > 0)
+    return git_job_complain(job, "workspace: worktree needs a git repository", answer);
+  job->base[strlen(job->base) - strlen("^{commit}")] = '\0';
+  if (strcmp(job->base, "HEAD") != 0)
+    return err_set(&job->err, ERR_INVALID, "the base %.300s is not a commit here", job->base);
+  return err_set(&job->err, ERR_INVALID,
+                 "a worktree starts at a commit, but the repository of %.300s has none yet: commit "
+                 "something first",
+                 job->source);
+}
+
+static bool ask_prefix(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "rev-parse", "--show-prefix");
+  return true;
+}
+
+static bool take_prefix(struct git_job *job, const struct git_answer *answer) {
+  if (answer->exit != 0)
+    return git_job_complain(job, "git rev-parse --show-prefix", answer);
+  job->prefix = git_line_of(answer);
+  size_t n = strlen(job->prefix);
+  if (n > 0 && job->prefix[n - 1] == '/')
+    job->prefix[n - 1] = '\0';
+  return true;
+}
+
+static bool choose_path(struct git_job *job) {
+  char folder[PATHS_BYTES];
+  const char *set = json_string_value(git_job_setting(job, "folder"));
+  struct buf path = {0};
+  if (set == NULL && !paths_state("worktrees", folder, &job->err))
+    return false;
+  buf_printf(&path, "%s/%s", set ? set : folder, job->session_id);
+  if (job->turn > 0)
+    buf_printf(&path, "-%ld", job->turn);
+  job->path = buf_take(&path);
+  const char *top = buf_c(&job->repo.top);
+  bool inside = job->repo.top.n > 0 && strncmp(job->path, top, strlen(top)) == 0 &&
+                job->path[strlen(top)] == '/';
+  struct stat st;
+  job->exists = lstat(job->path, &st) == 0;
+  return !inside || err_set(&job->err, ERR_INVALID,
+                            "the worktree would be in the repository's own tree: %.300s: name "
+                            "another folder with workspace: {folder: DIR} in config.yaml",
+                            job->path);
+}
+
+static bool ask_list(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "worktree", "list", "--porcelain", "-z");
+  return true;
+}
+
+static bool take_list(struct git_job *job, const struct git_answer *answer) {
+  if (answer->exit != 0)
+    return git_job_complain(job, "git worktree list", answer);
+  if (!choose_path(job))
+    return false;
+  for (size_t at = 0; at < answer->out.n; at += strlen(answer->out.p + at) + 1) {
+    struct str entry = str_from(answer->out.p + at);
+    job->listed |= str_starts(entry, "worktree ") && strcmp(entry.p + 9, job->path) == 0;
+  }
+  return true;
+}
+
+/* Removes what a crash left: the files first, so that git then removes what it knows of them. */
+static bool ask_remove_files(struct git_job *job, struct git_ask *ask) {
+  ask->other = true;
+  WORDS(ask, "/", "rm", "-rf", "--", job->path);
+  return job->exists;
+}
+
+static bool ask_remove(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  return job->listed;
+}
+
+/* In its own worktree, and on its own branch, only the session is at work. */
+static void git_drop_branch_lock(const struct git_job *job, const struct repo *repo) {
+  struct buf ref = {0};
+  buf_printf(&ref, "refs/heads/%s", job->branch);
+  if (job->again && strstr(job->branch, job->session_id) != NULL)
+    git_drop_lock(buf_c(&repo->common), buf_c(&ref));
+  buf_deinit(&ref);
+}
+
+static bool ask_branch(struct git_job *job, struct git_ask *ask) {
+  char *ref = NULL;
+  if (asprintf(&ref, "refs/heads/%s", job->branch) < 0)
+    BUG("out of memory");
+  git_drop_branch_lock(job, &job->repo);
+  free(job->head);
+  job->head = ref;
+  WORDS(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->head);
+  return true;
+}
+
+/* Takes an existing branch if its name has the session's own id: it is from before a crash. */
+static bool take_branch(struct git_job *job, const struct git_answer *answer) {
+  job->has_branch = answer->exit == 0;
+  if (!job->has_branch)
+    return true;
+  if (strstr(job->branch, job->session_id) == NULL)
+    return err_set(&job->err, ERR_INVALID,
+                   "the branch %.300s exists already: put {id} into branch:, or name another one",
+                   job->branch);
+  free(job->base);
+  job->base = git_line_of(answer);
+  return true;
+}
+
+static bool ask_add(struct git_job *job, struct git_ask *ask) {
+  if (job->has_branch)
+    WORDS(ask, job->source, "worktree", "add", "--quiet", job->path, job->branch);
+  else
+    WORDS(ask, job->source, "worktree", "add", "--quiet", "--no-track", "-b", job->branch,
+          job->path, job->base);
+  return true;
+}
+
+static bool take_add(struct git_job *job, const struct git_answer *answer) {
+  return answer->exit == 0 || git_job_complain(job, "git worktree add", answer);
+}
+
+/* Merges without a commit. The tree then has both sides, with git's marks where they conflict: the
+ * session's first call finds them, and its commit is the merge. */
+static bool ask_merge(struct git_job *job, struct git_ask *ask) {
+  const json_t *merge = git_job_setting(job, "merge");
+  if (merge == NULL || job->turn > 0)
+    return false;
+  WORDS(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify", "--no-stat",
+        json_string_value(merge));
+  return true;
+}
+
+/* Leaves a note of the merge, so that a movement that integrates may finish it too. */
+static void note_merge(const struct git_job *job) {
+  struct repo repo;
+  struct buf path = {0};
+  if (!repo_find(job->path, &repo))
+    return;
+  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
+  FILE *file = fopen(buf_c(&path), "we");
+  if (file != NULL) {
+    (void)fputs(GIT_SEGUE_MERGE_CONFLICT, file);
+    (void)fclose(file);
+  }
+  buf_deinit(&path);
+  repo_deinit(&repo);
+}
+
+static bool take_merge(struct git_job *job, const struct git_answer *answer) {
+  bool conflict = answer->exit == 1 && answer->err.n == 0;
+  if (answer->exit != 0 && !conflict)
+    return git_job_complain(job, "git merge", answer);
+  note_merge(job);
+  return true;
+}
+
+static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->path, "submodule", "update", "--init", "--recursive", "--quiet");
+  return json_is_true(git_job_setting(job, "submodules"));
+}
+
+static bool take_submodules(struct git_job *job, const struct git_answer *answer) {
+  return answer->exit == 0 || git_job_complain(job, "git submodule update", answer);
+}
+
+/* Sets the paths of a file that git does not have and of its copy. Returns false if there is
+ * nothing to copy. */
+static bool file_paths(const struct git_job *job, const char *name, struct buf *from,
+                       struct buf *to) {
+  struct stat st;
+  buf_printf(from, "%s/%s", job->repo.top.n > 0 ? buf_c(&job->repo.top) : job->source, name);
+  buf_printf(to, "%s/%s", job->path, name);
+  while (buf_c(to)[to->n - 1] == '/') /* a link cannot be made there */
+    to->p[--to->n] = '\0';
+  return lstat(buf_c(from), &st) == 0 && lstat(buf_c(to), &st) != 0;
+}
+
+/* Copies one entry, and stays at its step until all are copied. */
+static bool ask_copy(struct git_job *job, struct git_ask *ask) {
+  const json_t *names = git_job_setting(job, "copy");
+  for (; job->item < json_array_size(names); job->item++) {
+    struct buf from = {0}, to = {0};
+    bool wanted = file_paths(job, json_string_value(json_array_get(names, job->item)), &from, &to);
+    free(job->commit);
+    free(job->head);
+    job->commit = buf_take(&from);
+    job->head = buf_take(&to);
+    if (!wanted)
+      continue;
+    ask->other = true;
+    WORDS(ask, "/", "cp", "-a", "--", job->commit, job->head);
+    return true;
+  }
+  return false;
+}
+
+static bool take_copy(struct git_job *job, const struct git_answer *answer) {
+  if (answer->exit != 0)
+    return git_job_complain(job, "workspace: copy", answer);
+  job->item++;
+  job->at--;
+  return true;
+}
+
+static bool link_files(struct git_job *job, struct git_ask *ask) {
+  const json_t *names = git_job_setting(job, "link"), *name;
+  size_t i;
+  (void)ask;
+  json_array_foreach((json_t *)names, i, name) {
+    struct buf from = {0}, to = {0};
+    if (file_paths(job, json_string_value(name), &from, &to) &&
+        symlink(buf_c(&from), buf_c(&to)) != 0)
+      err_set_errno(&job->err, errno, "workspace: link: %.200s", buf_c(&to));
+    buf_deinit(&from);
+    buf_deinit(&to);
+  }
+  return false;
+}
+
+static const struct git_step git_make_steps[] = {
+    {git_step_ask_drivers, git_step_take_drivers},
+    {ask_base, take_base},
+    {ask_prefix, take_prefix},
+    [GIT_LIST_STEP] = {ask_list, take_list},
+    {ask_remove_files, git_step_take_nothing},
+    {ask_remove, git_step_take_nothing},
+    {ask_branch, take_branch},
+    {ask_add, take_add},
+    {ask_merge, take_merge},
+    {ask_submodules, take_submodules},
+    {ask_copy, take_copy},
+    {link_files, NULL},
+    {NULL, NULL},
+};
+
+/* Returns EVENT_WORKTREE's data after all steps. New. Calls work in the same folder below the top
+ * as the session does, even if git has no file in it. */
+static json_t *git_job_made(struct git_job *job) {
+  struct buf folder = {0};
+  buf_puts(&folder, job->path);
+  for (char *part = job->prefix; part != NULL && *part != '\0';) {
+    char *slash = strchr(part, '/');
+    size_t n = slash ? (size_t)(slash - part) : strlen(part);
+    buf_putc(&folder, '/');
+    buf_append(&folder, part, n);
+    if (mkdir(buf_c(&folder), 0755) != 0 && errno != EEXIST)
+      err_set_errno(&job->err, errno, "cannot make %.300s", buf_c(&folder));
+    part = slash ? slash + 1 : NULL;
+  }
+  json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
+                           json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
+  buf_deinit(&folder);
+  return data;
+}
+
+/* --- committing --- */
+
+static void drop_locks(const struct git_job *job) {
+  struct repo repo;
+  if (!job->again || job->path == NULL || !repo_find(job->path, &repo))
+    return;
+  git_drop_lock(buf_c(&repo.git_dir), "index");
+  git_drop_lock(buf_c(&repo.git_dir), "HEAD");
+  git_drop_branch_lock(job, &repo);
+  repo_deinit(&repo);
+}
+
+static const char *commit_folder(const struct git_job *job) {
+  return job->path ? job->path : job->source;
+}
+
+/* Asks for the last commit: ours may be there from before a crash. */
+static bool ask_last(struct git_job *job, struct git_ask *ask) {
+  drop_locks(job);
+  WORDS(ask, commit_folder(job), "log", "-1",
+        "--format=%H%n%(trailers:key=Segue-Session,valueonly,separator=%x20)%n"
+        "%(trailers:key=Segue-Turn,valueonly,separator=%x20)");
+  return true;
+}
+
+static bool take_last(struct git_job *job, const struct git_answer *answer) {
+  struct str rest = buf_view(&answer->out), hash = str_next_line(&rest);
+  struct str session = str_trim(str_next_line(&rest)), turn = str_trim(str_next_line(&rest));
+  long number;
+  if (answer->exit == 128 && answer->err.n > 0 && job->path == NULL &&
+      strstr(buf_c(&answer->err), "not a git repository") != NULL)
+    return git_job_complain(job, "commit: needs a git repository", answer);
+  job->found = answer->exit == 0 && str_eq_c(session, job->session_id) &&
+               str_to_long(turn, &number) && number == job->number;
+  if (job->found)
+    job->commit = xstrndup(hash.p, hash.n);
+  return true;
+}
+
+/* Takes out of the index what was copied or linked into the tree, and an agent's own git add has
+ * staged. A name that begins with a colon means itself behind "./". */
+static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
+  json_t *names = job->path ? worktree_left_out(job->session->core.config) : NULL, *name;
+  size_t i;
+  buf_deinit(&job->names);
+  json_array_foreach(names, i, name)
+      buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
+  json_decref(names);
+  ask->input = buf_view(&job->names);
+  ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
+  WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
+        "--pathspec-file-nul");
+  return !job->found && job->names.n > 0;
+}
+
+static bool take_staging(struct git_job *job, const struct git_answer *answer) {
+  return answer->exit == 0 || git_job_complain(job, "git add", answer);
+}
+
+/* Asks which of them git ignores by itself: git add refuses to hear of those. */
+static bool ask_ignored(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->names);
+  WORDS(ask, commit_folder(job), "check-ignore", "--no-index", "-z", "--stdin");
+  return !job->found && job->names.n > 0;
+}
+
+static bool take_ignored(struct git_job *job, const struct git_answer *answer) {
+  buf_str(&job->ignored, buf_view(&answer->out));
+  return answer->exit <= 1 || git_job_complain(job, "git check-ignore", answer);
+}
+
+/* Stages everything else. The list of what git ignores has the order of the names. */
+static bool ask_staging(struct git_job *job, struct git_ask *ask) {
+  struct buf paths = {0};
+  const char *ignored = buf_c(&job->ignored);
+  buf_append(&paths, ":(top)", sizeof ":(top)");
+  for (size_t at = 0; at < job->names.n; at += strlen(job->names.p + at) + 1) {
+    if (strcmp(job->names.p + at, ignored) == 0)
+      ignored += strlen(ignored) + 1;
+    else
+      buf_printf(&paths, ":(exclude,literal)%s%c", job->names.p + at, '\0');
+  }
+  size_t n = paths.n;
+  free(job->head);
+  job->head = buf_take(&paths);
+  ask->input = (struct str){job->head, n};
+  WORDS(ask, commit_folder(job), "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul");
+  return !job->found;
+}
+
+static bool ask_staged(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "diff", "--cached", "--quiet", "--no-ext-diff");
+  return !job->found;
+}
+
+/* Returns true if a merge is in progress: its commit is made even if nothing has changed. */
+static bool is_merging(const struct git_job *job) {
+  struct repo repo;
+  struct buf head = {0};
+  if (job->path == NULL || !repo_find(job->path, &repo))
+    return false;
+  buf_printf(&head, "%s/MERGE_HEAD", buf_c(&repo.git_dir));
+  bool merging = access(buf_c(&head), F_OK) == 0;
+  buf_deinit(&head);
+  repo_deinit(&repo);
+  return merging;
+}
+
+static bool take_staged(struct git_job *job, const struct git_answer *answer) {
+  job->staged = answer->exit != 0 || is_merging(job);
+  return answer->exit < 2 || git_job_complain(job, "git diff", answer);
+}
+
+static bool ask_identity(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "config", "user.email");
+  return job->staged;
+}
+
+static bool take_identity(struct git_job *job, const struct git_answer *answer) {
+  job->has_name = answer->exit == 0;
+  return true;
+}
+
+static bool ask_commit_now(struct git_job *job, struct git_ask *ask) {
+  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
+                                       "GIT_COMMITTER_NAME=segue",
+                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
+  const char *author = json_string_value(git_job_setting(job, "author"));
+  struct buf by = {0};
+  size_t n;
+  ask->input = str_from(job->message);
+  WORDS(ask, commit_folder(job), "commit", "--quiet", "--cleanup=verbatim", "--file=-",
+        "--no-status", job->git.programs ? "--verify" : "--no-verify");
+  for (n = 0; ask->words[n] != NULL; n++)
+    ;
+  if (author != NULL) {
+    buf_printf(&by, "--author=%s", author);
+    free(job->prefix);
+    job->prefix = buf_take(&by);
+    ask->words[n] = job->prefix;
+  }
+  for (n = 0; !job->has_name && n < ARRAY_LEN(nobody); n++)
+    ask->extra[n] = nobody[n];
+  return job->staged;
+}
+
+static bool take_commit_now(struct git_job *job, const struct git_answer *answer) {
+  return answer->exit == 0 || git_job_complain(job, "git commit", answer);
+}
+
+static bool ask_head(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "rev-parse", "HEAD", "--symbolic-full-name", "HEAD");
+  return true;
+}
+
+/* Keeps the branch that HEAD is on, too, which is not always where it was. */
+static bool take_head(struct git_job *job, const struct git_answer *answer) {
+  struct str rest = buf_view(&answer->out), head = str_next_line(&rest), on = str_trim(rest);
+  free(job->head);
+  job->head = answer->exit == 0 ? xstrndup(head.p, head.n) : NULL;
+  if (job->staged && job->head != NULL)
+    job->commit = xstrdup(job->head);
+  if (str_starts(on, "refs/heads/"))
+    job->on = xstrndup(on.p + strlen("refs/heads/"), on.n - strlen("refs/heads/"));
+  return true;
+}
+
+static const struct git_step git_commit_steps[] = {
+    {git_step_ask_drivers, git_step_take_drivers},
+    {ask_last, take_last},
+    {ask_unstaging, take_staging},
+    {ask_ignored, take_ignored},
+    {ask_staging, take_staging},
+    {ask_staged, take_staged},
+    {ask_identity, take_identity},
+    {ask_commit_now, take_commit_now},
+    {ask_head, take_head},
+    {NULL, NULL},
+};
+
+static json_t *git_job_committed(const struct git_job *job) {
+  json_t *data = json_pack("{ss? ss*}", "commit", job->commit, "head", job->head);
+  bool own = job->path ? job->on != NULL && strcmp(job->on, job->branch) == 0 : job->commit == NULL;
+  if (job->head != NULL && !own)
+    json_object_set_new(data, "branch", job->on ? json_text(str_from(job->on)) : json_null());
+  return data;
+}
+
+/* --- a job: its steps, and what the session hears --- */
+
+static void job_free(struct git_job *job) {
+  list_remove(&job->session->jobs, &job->in_session);
+  git_deinit(&job->git);
+  repo_deinit(&job->repo);
+  char *const texts[] = {job->source,  job->branch,     job->base,   job->path, job->prefix,
+                         job->message, job->session_id, job->commit, job->head, job->on};
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+    free(texts[i]);
+  buf_deinit(&job->names);
+  buf_deinit(&job->ignored);
+  free(job);
+}
+
+static void job_over(struct git_job *job) {
+  struct session *s = job->session;
+  bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
+  char message[LIMIT_ERROR_TEXT_BYTES];
+  json_t *data = NULL;
+  if (wanted && job->err.code == ERR_NONE)
+    data = makes ? git_job_made(job) : git_job_committed(job);
+  print_into(message, sizeof message, "%.511s", job->err.text);
+  struct event ev = {.kind = EVENT_WORKTREE,
+                     .call = job->turn,
+                     .news = data,
+                     .message = job->err.code == ERR_NONE ? NULL : message};
+  s->delivering++;
+  job_free(job);
+  if (wanted)
+    session_event(s, &ev);
+  s->delivering--;
+  json_decref(data);
+  session_maybe_finish(s);
+}
+
+static void job_next(struct git_job *job);
+
+/* Returns true if git met files that another session's git was just making, and gave up: the job
+ * starts again from the list. */
+static bool meets_another(struct git_job *job, const struct git_answer *answer) {
+  enum { TRIES = 20 };
+  if (job->cancelled || job->steps != git_make_steps || !answer->ran || answer->exit != 128 ||
+      job->tries >= TRIES || strstr(buf_c(&answer->err), "/commondir") == NULL)
+    return false;
+  job->tries++;
+  job->listed = false;
+  free(job->path);
+  job->path = NULL;
+  job->at = GIT_LIST_STEP;
+  return true;
+}
+
+static void on_answer(void *ctx, struct git_answer *answer) {
+  struct git_job *job = ctx;
+  bool ok = !job->cancelled;
+  if (meets_another(job, answer)) {
+    job_next(job);
+    return;
+  }
+  if (ok && !answer->ran)
+    ok = err_set(&job->err, ERR_IO, "%.400s", buf_c(&answer->err));
+  ok = ok && job->steps[job->at].take(job, answer);
+  job->at++;
+  if (ok)
+    job_next(job);
+  else
+    job_over(job);
+}
+
+static void job_next(struct git_job *job) {
+  for (; job->err.code == ERR_NONE && job->steps[job->at].ask != NULL; job->at++) {
+    struct git_ask ask = {0};
+    if (!job->steps[job->at].ask(job, &ask))
+      continue;
+    if (git_ask(&job->git, &ask, on_answer, job, &job->err))
+      return;
+  }
+  job_over(job);
+}
+
+static char *copy_or_null(const char *text) {
+  return text ? xstrdup(text) : NULL;
+}
+
+void session_start_worktree(struct session *s, long turn) {
+  const struct worktree *w = core_worktree(&s->core, turn);
+  if (w == NULL || w->asked == WORKTREE_IDLE || session_is_leaving(s) ||
+      s->core.status != SESSION_RUNNING)
+    return;
+  struct git_job *job = xcalloc(1, sizeof *job);
+  bool makes = w->asked == WORKTREE_MAKING, inner = turn > 0 && s->core.worktree.made;
+  job->session = s;
+  job->turn = turn;
+  job->steps = makes ? git_make_steps : git_commit_steps;
+  job->source = xstrdup(inner ? s->core.worktree.folder : s->env.cwd);
+  job->session_id = xstrdup(s->core.session);
+  job->branch = copy_or_null(w->branch);
+  job->base = copy_or_null(makes ? w->base : NULL);
+  job->path = copy_or_null(makes ? NULL : w->path);
+  job->message = copy_or_null(w->message);
+  job->number = w->committing;
+  job->again = s->recovered_seq > 0;
+  char *real = realpath(job->source, NULL);
+  (void)repo_find(real ? real : job->source, &job->repo);
+  free(real);
+  git_begin(&job->git, s->host->processes);
+  list_push_back(&s->jobs, &job->in_session);
+  job_next(job);
+}
+
+void session_cancel_worktrees(struct session *s) {
+  LIST_EACH(struct git_job, job, in_session, &s->jobs) {
+    job->cancelled = true;
+    git_cancel(&job->git);
+  }
+}
+
+/* --- before a start --- */
+
+static bool has_file(const char *folder, const char *name) {
+  struct buf path = {0};
+  buf_printf(&path, "%s/%s", folder, name);
+  bool found = access(buf_c(&path), F_OK) == 0;
+  buf_deinit(&path);
+  return found;
+}
+
+/* Checks that the session could do more than stop at once. */
+static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
+                           struct err *err) {
+  struct buf branch = {0};
+  bool taken = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE &&
+               core_branch_fixed(wf, config, &branch) && repo_has_branch(repo, buf_c(&branch));
+  if (taken)
+    err_set(err, ERR_INVALID,
+            "the branch %.300s exists already: put {id} into branch:, or name another one",
+            buf_c(&branch));
+  buf_deinit(&branch);
+  return !taken;
+}
+
+json_t *worktree_left_out(const json_t *config) {
+  static const char *const settings[] = {"copy", "link"};
+  json_t *names = json_array(), *entry;
+  size_t i;
+  for (size_t k = 0; k < ARRAY_LEN(settings); k++)
+    json_array_foreach((json_t *)core_worktree_setting(config, settings[k]), i, entry) {
+      struct str name = json_view(entry);
+      while (str_starts(name, "./"))
+        name = (struct str){name.p + 2, name.n - 2};
+      while (str_ends(name, "/"))
+        name.n--;
+      if (name.n > 0 && !str_eq_c(name, "."))
+        json_array_append_new(names, json_text(name));
+    }
+  return names;
+}
+
+bool worktree_check(const json_t *config, const struct workflow *wf, struct err *err) {
+  const char *cwd = json_string_value(json_at(config, "cwd"));
+  bool wanted = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE;
+  const char *key = "workspace: worktree";
+  struct repo repo;
+  for (size_t i = 0; !wanted && i < wf->movement_count; i++)
+    wanted = wf->movements[i].own_worktree;
+  if (!wanted && core_commit_when(wf, config) != COMMIT_OFF) {
+    wanted = true;
+    key = "commit";
+  }
+  if (!wanted || cwd == NULL)
+    return true;
+  char git[PATHS_BYTES];
+  if (!probe_find_program("git", git, sizeof git))
+    return err_set(err, ERR_NOT_FOUND, "%s needs git, which is not in PATH: install it", key);
+  char *real = realpath(cwd, NULL);
+  bool found = repo_find(real ? real : cwd, &repo),
+       bare = !found && has_file(cwd, "HEAD") && has_file(cwd, "objects") && has_file(cwd, "refs");
+  if (bare)
+    buf_puts(&repo.common, real ? real : cwd);
+  free(real);
+  bool ok = found || bare ||
+            err_set(err, ERR_INVALID,
+                    "%s needs a git repository, and %.300s is in none: git init, or "
+                    "workspace: here",
+                    key, cwd);
+  ok = ok && branch_is_free(wf, config, &repo, err);
+  repo_deinit(&repo);
+  return ok;
+}

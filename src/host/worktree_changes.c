@@ -1,0 +1,223 @@
+/* Reads which worktrees a session had, and what it changed. */
+#include "host/worktree_changes.h"
+
+#include "base/log.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+#include "host/worktree.h"
+#include "store/reader.h"
+#include "store/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- the log --- */
+
+struct tree_reading {
+  struct trees *t;
+  json_t *turns; /* a turn's number, as text -> its movement */
+};
+
+static char *tree_text(const json_t *object, const char *name) {
+  const char *text = json_string_value(json_object_get(object, name));
+  return text ? xstrdup(text) : NULL;
+}
+
+static struct tree_item *tree_of(const struct trees *t, long turn) {
+  for (size_t i = 0; i < t->count; i++)
+    if (t->items[i].turn == turn)
+      return &t->items[i];
+  return NULL;
+}
+
+static const json_t *turn_start_of(const struct tree_reading *r, long turn) {
+  char number[24];
+  print_into(number, sizeof number, "%ld", turn);
+  return json_object_get(r->turns, number);
+}
+
+static const char *turn_movement(const struct tree_reading *r, long turn) {
+  const char *name = json_string_value(json_object_get(turn_start_of(r, turn), "movement"));
+  return name ? name : "";
+}
+
+static void item_free(struct tree_item *item) {
+  free(item->movement);
+  free(item->branch);
+  free(item->base);
+  free(item->path);
+  free(item->folder);
+}
+
+static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
+  struct trees *t = r->t;
+  t->items = xrealloc(t->items, (t->count + 1) * sizeof *t->items);
+  struct tree_item *item = &t->items[t->count++];
+  *item = (struct tree_item){
+      .turn = turn,
+      .movement = turn > 0 ? xstrdup(turn_movement(r, turn)) : NULL,
+      .item = (long)json_integer_value(json_object_get(turn_start_of(r, turn), "item")),
+      .branch = tree_text(data, "branch"),
+      .base = tree_text(data, "base"),
+      .path = tree_text(data, "path"),
+      .folder = tree_text(data, "folder")};
+  if (item->branch && item->base && item->path && item->folder && tree_of(t, turn) == item)
+    return;
+  t->count--; /* not a record of ours */
+  item_free(item);
+}
+
+static void take_workspace(struct tree_reading *r, const json_t *record) {
+  struct trees *t = r->t;
+  const char *event = json_string_value(json_object_get(record, "event"));
+  const json_t *data = json_object_get(record, "data");
+  long turn = (long)json_integer_value(json_object_get(record, "turn"));
+  json_t *commit = json_object_get(data, "commit");
+  if (event != NULL && strcmp(event, "made") == 0)
+    take_tree(r, data, turn);
+  if (event == NULL || strcmp(event, "committed") != 0 || !json_is_string(commit))
+    return;
+  json_t *entry = json_pack("{sI ss sO}", "turn", (json_int_t)turn, "movement",
+                            turn_movement(r, turn), "commit", commit);
+  if (turn > 0 && tree_of(t, turn) != NULL)
+    json_object_set_new(entry, "of", json_integer(turn));
+  json_array_append_new(t->commits, entry);
+}
+
+static void take_start(struct trees *t, const json_t *record) {
+  const char *task = json_string_value(json_object_get(record, "task"));
+  const char *id = json_string_value(json_object_get(record, "session"));
+  print_into(t->session, sizeof t->session, "%s", id ? id : "");
+  t->cwd = tree_text(json_object_get(record, "config"), "cwd");
+  t->task = xstrndup(task ? task : "", task ? strcspn(task, "\r\n") : 0);
+  const json_t *config = json_object_get(record, "config");
+  t->source = json_incref(json_object_get(config, "source"));
+  t->left_out = worktree_left_out(config);
+}
+
+static void take_tree_record(struct tree_reading *r, const json_t *record) {
+  struct str type = json_view(json_object_get(record, "type"));
+  char number[24];
+  if (str_eq_c(type, "session_start") && r->t->cwd == NULL) {
+    take_start(r->t, record);
+  } else if (str_eq_c(type, "turn_start")) {
+    print_into(number, sizeof number, "%" JSON_INTEGER_FORMAT,
+               json_integer_value(json_object_get(record, "turn")));
+    json_object_set_new(r->turns, number,
+                        json_pack("{sO* sO*}", "movement", json_object_get(record, "movement"),
+                                  "item", json_object_get(record, "item")));
+  } else if (str_eq_c(type, "workspace")) {
+    take_workspace(r, record);
+  } else if (str_eq_c(type, "call_end")) {
+    size_t i, k;
+    const json_t *file, *known;
+    json_array_foreach((json_t *)json_object_get(record, "files"), i, file) {
+      json_t *path = json_object_get(file, "path");
+      bool there = !json_is_string(path);
+      json_array_foreach(r->t->paths, k, known) there = there || json_same(known, path);
+      if (there)
+        continue;
+      if (json_array_size(r->t->paths) < LIMIT_TREE_PATH_COUNT)
+        json_array_append(r->t->paths, path);
+      else
+        r->t->more_paths = true;
+    }
+  }
+}
+
+/* Returns true if the line may be about trees. Others are not parsed, because answers are long. */
+static bool tells_of_trees(struct str line) {
+  static const char *const types[] = {"\"session_start\"", "\"turn_start\"", "\"workspace\"",
+                                      "\"files\":[{"};
+  for (size_t i = 0; i < ARRAY_LEN(types); i++)
+    if (memmem(line.p, line.n, types[i], strlen(types[i])) != NULL)
+      return true;
+  return false;
+}
+
+bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
+  struct tree_reading reading = {t, json_object()};
+  struct log_reader r;
+  struct str line;
+  struct summary summary;
+  *t = (struct trees){.commits = json_array(), .paths = json_array(), .owned = store_is_owned(ref)};
+  bool ok = summary_read(&summary, ref, err);
+  if (ok) {
+    print_into(t->status, sizeof t->status, "%s", summary.status);
+    summary_deinit(&summary);
+  }
+  ok = ok && reader_open(&r, ref, err);
+  while (ok && reader_next(&r, &line) && r.whole) {
+    json_t *record = tells_of_trees(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    take_tree_record(&reading, record);
+    json_decref(record);
+  }
+  if (ok)
+    reader_close(&r);
+  json_decref(reading.turns);
+  if (ok && t->cwd == NULL)
+    ok = err_set(err, ERR_INVALID, "its log does not say where it worked");
+  if (!ok)
+    trees_deinit(t);
+  return ok;
+}
+
+void trees_deinit(struct trees *t) {
+  for (size_t i = 0; i < t->count; i++)
+    item_free(&t->items[i]);
+  free(t->items);
+  free(t->cwd);
+  free(t->task);
+  json_decref(t->source);
+  json_decref(t->commits);
+  json_decref(t->paths);
+  json_decref(t->left_out);
+  *t = (struct trees){0};
+}
+
+const struct tree_item *trees_own(const struct trees *t, struct err *err) {
+  const struct tree_item *own = tree_of(t, 0);
+  if (own == NULL)
+    err_set(err, ERR_NOT_FOUND,
+            "session %s has no branch of its own: it worked in %.300s; --workspace worktree "
+            "gives one",
+            t->session, t->cwd);
+  return own;
+}
+
+bool trees_is_there(const char *folder) {
+  struct stat st;
+  return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* --- the diff --- */
+
+bool trees_ask_diff(const struct trees *t, struct git_ask *ask) {
+  struct err ignored;
+  size_t i, n = 8;
+  const json_t *path;
+  const struct tree_item *own = trees_own(t, &ignored);
+  bool there = own != NULL && trees_is_there(own->path);
+  *ask = (struct git_ask){.folder = there ? own->path : t->cwd,
+                          .words = {"diff", "--no-ext-diff", "--no-textconv", "--no-color",
+                                    "--relative", "--end-of-options", there ? own->base : "HEAD",
+                                    "--"},
+                          .extra = {"GIT_LITERAL_PATHSPECS=1"}};
+  json_array_foreach(t->paths, i, path) ask->words[n++] = json_string_value(path);
+  return n > 8;
+}
+
+bool trees_take_diff(const struct git_answer *answer, size_t from, size_t max, struct buf *out) {
+  struct str text = buf_view(&answer->out);
+  if (answer->exit != 0 || from >= text.n)
+    return false;
+  text = (struct str){text.p + from, text.n - from};
+  bool cut = text.n > max;
+  if (cut) {
+    const char *last = memrchr(text.p, '\n', max);
+    text.n = last != NULL ? (size_t)(last + 1 - text.p) : max;
+  }
+  buf_str(out, text);
+  return cut;
+}

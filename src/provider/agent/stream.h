@@ -1,0 +1,109 @@
+/* stream.h - the exec driver, which reads a run by its profile's rules, and the parts of it that
+ * the drivers of protocols use: values to news, pieces of messages, the result of the run. */
+#ifndef SEGUE_PROVIDER_AGENT_STREAM_H
+#define SEGUE_PROVIDER_AGENT_STREAM_H
+
+#include "base/head_tail.h"
+#include "provider/agent/driver.h"
+#include "provider/agent/tool_summary.h"
+#include "provider/redact.h"
+
+struct trouble { /* the last event that reported an error */
+  bool there;
+  int status;
+  enum error_class class; /* found from its kinds; or CLASS_NONE */
+  int64_t retry_after_ms;
+  struct buf kinds, message;
+  struct buf log; /* a word by which stderr tells more */
+};
+
+struct driver {
+  const struct profile *profile;
+  struct driver_host host;
+  /* handles a value: stream_event, or a protocol's own function */
+  void (*value)(struct driver *d, const json_t *value);
+  void *own; /* memory of a driver that speaks a protocol; NULL: the exec driver */
+  bool is_text, ends_by_exit, text_of_all; /* from the profile, unless the protocol decides */
+  long client_retries;                     /* likewise; -1: as often as it likes */
+  bool schema_asked, resumed;              /* resumed: it continues a conversation */
+  struct buf line, err_line;               /* unfinished lines */
+  bool line_too_long;
+  bool text_told;       /* at least a piece was reported */
+  bool thought;         /* reasoning was reported */
+  size_t request_count; /* requests to the model, if each is reported */
+  struct buf whole;     /* lines that are not JSON, until a value comes: perhaps one document */
+  size_t event_count;   /* values read */
+  size_t garbage_count; /* lines that are not JSON, after the first value */
+  char session[128];
+  const struct secrets *secrets;        /* the host's */
+  struct redactor of_text, of_thinking; /* a value may come in pieces, over two events */
+  struct head_tail printed;             /* all output, with is_text */
+  struct buf told; /* reported of the message being received, without what of_text holds back */
+  struct buf last; /* the last whole message */
+  struct buf all;  /* all whole messages */
+  struct buf last_id;
+  bool has_text; /* an event said the final text: */
+  struct buf text;
+  json_t *structured;
+  json_t *usage;
+  const json_t *before; /* tokens of the conversation before this call; NULL: not known */
+  /* its background tasks that run, and all whose end it has not told: id -> what; NULL: none yet */
+  json_t *tasks, *known;
+  json_t *unfinished; /* what those do that were stopped: texts; or NULL */
+  bool works_on;      /* it has begun another turn after its final event */
+  bool awaited;       /* the host was told so */
+  bool over;          /* its final event came while nothing ran in the background */
+  struct buf retry;   /* the last retry notice, until something else comes: why it is silent */
+  int retry_status;   /* HTTP status in that notice; 0: none */
+  long retry_count;   /* notices since something else came */
+  struct buf denied;  /* the same for permissions */
+  struct buf tool_id, tool_name; /* those of the tool started last */
+  struct trouble trouble;
+  enum profile_end end;
+  struct pattern_scratch scratch;
+};
+
+struct driver *stream_open(const struct profile *profile, const struct agent_call *call,
+                           const struct driver_host *host);
+void stream_output(struct driver *d, int fd, struct str bytes);
+void stream_close(struct driver *d);
+
+/* Handles one value of the output, by the rules. */
+void stream_event(struct driver *d, const json_t *value);
+/* Reads a whole JSON value as clients write it: half characters become U+FFFD. Returns a new
+ * reference, or NULL. */
+json_t *stream_read_json(struct str text);
+/* Reports news; takes the reference of `data`. */
+void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data);
+/* Reports a piece of the message being received. */
+void stream_tell_piece(struct driver *d, struct str piece);
+void stream_tell_thinking(struct driver *d, struct str piece);
+/* Reports the part of the message so far that was not reported yet. */
+void stream_tell_rest(struct driver *d, struct str whole);
+/* Completes the message. Messages with one id (n 0: none) are one text. */
+void stream_end_message(struct driver *d, struct str id);
+void stream_session(struct driver *d, struct str id);
+void stream_usage(struct driver *d, json_t *data); /* takes it */
+/* Takes the total use of the conversation, of which this call's share is the rest. */
+void stream_usage_total(struct driver *d, json_t *total);
+/* Returns a + sign * b of each count; NULL: one would be below zero. A new reference. */
+json_t *stream_usage_added(const json_t *a, const json_t *b, int sign);
+void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
+/* Returns the class of the fault in the last notice; CLASS_NONE: the notice does not say. */
+enum error_class stream_retry_class(struct driver *d);
+void stream_tool(struct driver *d, const struct tool_summary *tool);
+/* Notes that it asked for permission, and the answer. */
+void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message);
+/* Notes what went wrong: a status (0: unknown), words for people, words that `classes` may know.
+ * The last message counts. */
+void stream_trouble(struct driver *d, int status, struct str message);
+void stream_kind(struct driver *d, struct str word);
+/* Ends the run, or a turn of it if the client works on. */
+void stream_finish(struct driver *d, enum profile_end end);
+/* Puts a text into a record: at most LIMIT_ERROR_TEXT_BYTES; nothing if it is empty. */
+void stream_put_text(json_t *object, const char *name, struct str text);
+/* Takes the rest of stdout, without an end of line, or over several lines. */
+void stream_take_rest(struct driver *d);
+void stream_end(struct driver *d, const struct process_result *process, struct call_result *result);
+
+#endif

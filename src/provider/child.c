@@ -1,0 +1,90 @@
+/* Serves the backends that run programs: variables, what is kept of the output, failed starts. */
+#include "provider/child.h"
+
+#include "format/json_value.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool may_have(const struct provider_env *env, const json_t *name) {
+  const json_t *allowed;
+  size_t i;
+  json_array_foreach((json_t *)env->secrets, i, allowed) {
+    if (json_is_string(name) && json_same(allowed, name))
+      return true;
+  }
+  return false;
+}
+
+const char *const *call_env_names(struct arena *a, const struct provider_env *env,
+                                  const struct call_request *request) {
+  size_t n = 0, i;
+  const json_t *name;
+  while (env->pass_env != NULL && env->pass_env[n] != NULL)
+    n++;
+  const char **names = arena_array(a, n + json_array_size(request->secrets) + 1, sizeof *names);
+  if (n > 0)
+    memcpy(names, env->pass_env, n * sizeof *names);
+  json_array_foreach((json_t *)request->secrets, i, name) {
+    if (may_have(env, name))
+      names[n++] = json_string_value(name);
+  }
+  return names;
+}
+
+void call_env_hide(struct secrets *secrets, const struct provider_env *env) {
+  const json_t *name;
+  size_t i;
+  secrets_add_env(secrets, env->pass_env);
+  json_array_foreach((json_t *)env->secrets, i, name) {
+    const char *const names[] = {json_string_value(name), NULL};
+    secrets_add_env(secrets, names);
+  }
+}
+
+/* --- what is kept of the output --- */
+
+void kept_init(struct kept *k, const struct secrets *secrets, size_t max) {
+  *k = (struct kept){0};
+  redactor_init(&k->redactor, secrets);
+  head_tail_init(&k->bytes, max);
+}
+
+void kept_push(struct kept *k, struct str piece) {
+  if (secrets_are_empty(k->redactor.secrets)) {
+    head_tail_append(&k->bytes, piece);
+    return;
+  }
+  redactor_push(&k->redactor, piece, &k->piece);
+  head_tail_append(&k->bytes, buf_view(&k->piece));
+  buf_clear(&k->piece);
+}
+
+void kept_take(struct kept *k, struct text *text, uint64_t *dropped) {
+  redactor_flush(&k->redactor, &k->piece);
+  head_tail_append(&k->bytes, buf_view(&k->piece));
+  buf_clear(&k->piece);
+  text->bytes = head_tail_finish(&k->bytes);
+  *dropped = text->bytes.dropped;
+}
+
+void kept_deinit(struct kept *k) {
+  redactor_deinit(&k->redactor);
+  buf_deinit(&k->piece);
+  head_tail_deinit(&k->bytes);
+}
+
+void ended_fail(struct call_result *r, const struct process_result *p) {
+  if (p->why == PROCESS_END_SPAWN_FAILED) {
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be started: %s",
+                     strerror(p->exec_errno));
+  } else if (p->why == PROCESS_END_CANCELLED) {
+    call_result_fail(r, CLASS_CANCELLED, "cancelled");
+  } else {
+    assert(p->why == PROCESS_END_SHIM_LOST);
+    call_result_fail(
+        r, CLASS_CRASHED,
+        "the shim that held the program is gone: it was killed, or the lease was over");
+  }
+}

@@ -1,0 +1,578 @@
+/* Makes what is run out of a call and a profile: words, environment, files. Templates are filled in
+ * once; what is put in is never read again. */
+#include "provider/profile/profile.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "core/sandbox_settings.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct words {
+  const char **items;
+  size_t count, cap;
+};
+
+struct filling {
+  const struct profile *profile;
+  const struct agent_call *call;
+  struct arena *arena;
+  const json_t *permission; /* words of the mode, or NULL */
+  const char *schema, *schema_file, *prompt_file, *max_turns, *tools, *effort, *model;
+  const char *run, *runs; /* one of the movement's programs; what `each_run` makes of all */
+};
+
+static void push(struct words *w, const char *word) {
+  if (w->count == w->cap) {
+    w->cap = w->cap ? w->cap * 2 : 32;
+    w->items = xrealloc(w->items, w->cap * sizeof *w->items);
+  }
+  w->items[w->count++] = word;
+}
+
+static bool profile_command_refuse(enum error_class *class, enum error_class what, struct err *err,
+                                   const char *fmt, ...) PRINTF_LIKE(4, 5);
+static bool profile_command_refuse(enum error_class *class, enum error_class what, struct err *err,
+                                   const char *fmt, ...) {
+  char text[400];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  *class = what;
+  return err_set(err, ERR_INVALID, "%s", text);
+}
+
+static bool is_judging(const struct agent_call *call) {
+  return call->request != NULL &&
+         (call->request->purpose == PURPOSE_JUDGE || call->request->purpose == PURPOSE_REASK);
+}
+
+/* Returns true for a report on the agent's own work: its instructions stay, its tools do not. */
+static bool is_reporting(const struct agent_call *call) {
+  return call->request != NULL && call->request->purpose == PURPOSE_REPORT;
+}
+
+static const char *profile_command_value_of(const struct filling *f, struct str name) {
+  const struct {
+    const char *name, *value;
+  } values[] = {
+      {"model", f->model},
+      {"session", f->call->session},
+      {"new_session", f->call->session[0] ? "" : f->call->new_session},
+      {"fork", f->call->request != NULL && f->call->request->forks ? "fork" : ""},
+      {"schema", f->schema},
+      {"schema_file", f->schema_file},
+      {"prompt_file", f->prompt_file},
+      {"max_turns", f->max_turns},
+      {"tools", f->tools},
+      {"effort", f->effort},
+      {"cwd", f->call->cwd},
+      {"tmpdir", f->call->tmpdir},
+      {"judge", is_judging(f->call) ? "judge" : ""},
+      {"report", is_reporting(f->call) ? "report" : ""},
+      {"run", f->run},
+      {"runs", f->runs},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(values); i++)
+    if (str_eq_c(name, values[i].name))
+      return values[i].value;
+  return NULL;
+}
+
+/* Returns the length of `{name}` or `{?name}` at the start of `text`, 0 if there is none. */
+static size_t placeholder_at(struct str text, struct str *name, bool *asks) {
+  size_t i = 1;
+  if (text.n < 3 || text.p[0] != '{')
+    return 0;
+  *asks = text.p[i] == '?';
+  i += *asks;
+  size_t from = i;
+  while (i < text.n && ((text.p[i] >= 'a' && text.p[i] <= 'z') || text.p[i] == '_'))
+    i++;
+  if (i == from || i == text.n || text.p[i] != '}')
+    return 0;
+  *name = (struct str){text.p + from, i - from};
+  return i + 1;
+}
+
+/* Fills in one word. Sets *missing if a placeholder in it is empty. */
+static const char *profile_command_fill(const struct filling *f, struct str text, bool *missing) {
+  struct buf out = {0};
+  for (size_t i = 0; i < text.n;) {
+    struct str name, rest = {text.p + i, text.n - i};
+    bool asks = false;
+    size_t n = placeholder_at(rest, &name, &asks);
+    const char *value = n > 0 ? profile_command_value_of(f, name) : NULL;
+    if (value == NULL) {
+      buf_putc(&out, text.p[i++]);
+      continue;
+    }
+    *missing = *missing || (value[0] == '\0' && value != f->runs);
+    if (!asks)
+      buf_puts(&out, value);
+    i += n;
+  }
+  const char *word = arena_strndup(f->arena, buf_c(&out), out.n);
+  buf_deinit(&out);
+  return word;
+}
+
+static bool is_question(struct str text) {
+  struct str name;
+  bool asks = false;
+  return placeholder_at(text, &name, &asks) == text.n && asks;
+}
+
+static void push_all(const struct filling *f, const json_t *words, struct words *out);
+
+static void push_word(const struct filling *f, const json_t *item, struct words *out) {
+  struct str text = {json_string_value(item), json_string_length(item)};
+  const json_t *args = json_object_get(f->call->settings, "args");
+  bool missing = false;
+  if (str_eq_c(text, "{permission}")) {
+    push_all(f, f->permission, out);
+    return;
+  }
+  if (str_eq_c(text, "{args}")) {
+    for (size_t i = 0; i < json_array_size(args); i++)
+      push(out, json_string_value(json_array_get(args, i)));
+    return;
+  }
+  const char *word = profile_command_fill(f, text, &missing);
+  if (!is_question(text) && !(missing && word[0] == '\0'))
+    push(out, word);
+}
+
+static bool mentions_run(const json_t *group) {
+  for (size_t i = 0; i < json_array_size(group); i++)
+    if (strstr(json_string_value(json_array_get(group, i)), "{run}") != NULL)
+      return true;
+  return false;
+}
+
+static void push_group(const struct filling *f, const json_t *group, struct words *out);
+
+static void push_group(const struct filling *f, const json_t *group, struct words *out) {
+  bool missing = false;
+  if (f->run[0] == '\0' && mentions_run(group)) {
+    const json_t *run = f->call->request->run;
+    for (size_t i = 0; i < json_array_size(run); i++) {
+      struct filling one = *f;
+      one.run = json_string_value(json_array_get(run, i));
+      push_group(&one, group, out);
+    }
+    return;
+  }
+  for (size_t i = 0; i < json_array_size(group); i++) {
+    const json_t *item = json_array_get(group, i);
+    (void)profile_command_fill(f, (struct str){json_string_value(item), json_string_length(item)},
+                               &missing);
+  }
+  for (size_t i = 0; !missing && i < json_array_size(group); i++)
+    push_word(f, json_array_get(group, i), out);
+}
+
+static void push_all(const struct filling *f, const json_t *words, struct words *out) {
+  for (size_t i = 0; i < json_array_size(words); i++) {
+    const json_t *item = json_array_get(words, i);
+    if (json_is_array(item))
+      push_group(f, item, out);
+    else
+      push_word(f, item, out);
+  }
+}
+
+/* --- parts --- */
+
+static const char *program_setting(const json_t *settings, size_t i) {
+  const json_t *given = json_object_get(settings, "program");
+  if (json_is_array(given))
+    return json_string_value(json_array_get(given, i));
+  return i == 0 ? json_string_value(given) : NULL;
+}
+
+const char *profile_program(const struct profile *p, enum transport transport,
+                            const json_t *settings) {
+  const char *given = program_setting(settings, 0);
+  const char *own =
+      transport == TRANSPORT_ACP ? json_string_value(json_object_get(p->acp, "program")) : NULL;
+  if (given != NULL)
+    return given;
+  return own != NULL ? own : p->program;
+}
+
+const char *profile_install(const struct profile *p, enum transport transport) {
+  bool other = transport == TRANSPORT_ACP && json_object_get(p->acp, "program") != NULL;
+  return json_string_value(json_object_get(other ? p->acp : p->keys, "install"));
+}
+
+static const json_t *profile_command_argv_of(const struct profile *p, enum transport transport) {
+  switch (transport) {
+  case TRANSPORT_EXEC:
+    return p->argv;
+  case TRANSPORT_NATIVE:
+    return json_object_get(p->native, "argv");
+  case TRANSPORT_ACP:
+    return json_object_get(p->acp, "argv");
+  case TRANSPORT_COUNT:
+    break;
+  }
+  return NULL;
+}
+
+/* Checks the name of a model or session, which becomes a word of a command line and comes from a
+ * project's files or a program's output: one that looks like an option, or is no single word, is
+ * refused. */
+static bool profile_command_check_name(struct str name, const char *what, enum error_class *class,
+                                       struct err *err) {
+  if (name.n == 0)
+    return true;
+  if (name.n > LIMIT_NAME_BYTES * 2 || name.p[0] == '-')
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                  "%s \"%.100s\" is too long or begins with a dash", what, name.p);
+  for (size_t i = 0; i < name.n; i++)
+    if ((unsigned char)name.p[i] <= ' ' || name.p[i] == 0x7f)
+      return profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                    "%s \"%.*s\" holds a space or a control character", what,
+                                    name.n < 100 ? (int)name.n : 100, name.p);
+  return true;
+}
+
+static bool check_call(const struct profile *p, const struct agent_call *call,
+                       enum error_class *class, struct err *err) {
+  struct str model = call->request->model;
+  if (!profile_command_check_name(model, "the model's name", class, err) ||
+      !profile_command_check_name(str_from(call->session), "the session", class, err))
+    return false;
+  if (memchr(call->prompt.p ? call->prompt.p : "", '\0', call->prompt.n) != NULL)
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                  "the prompt holds a NUL character");
+  if (p->prompt_max_chars > 0 &&
+      utf8_count(call->prompt.p, call->prompt.n) > (size_t)p->prompt_max_chars)
+    return profile_command_refuse(
+        class, CLASS_BAD_REQUEST, err, "the prompt has %zu characters: %s takes %ld at most",
+        utf8_count(call->prompt.p, call->prompt.n), p->capability.name, p->prompt_max_chars);
+  return true;
+}
+
+static bool add_file(struct arena *a, struct agent_command *out, const char *tmpdir,
+                     const char *name, struct str content, const char **path) {
+  if (out->file_count == ARRAY_LEN(out->files))
+    return false;
+  size_t n = strlen(tmpdir) + strlen(name) + 2;
+  char *full = arena_alloc(a, n);
+  print_into(full, n, "%s/%s", tmpdir, name);
+  out->files[out->file_count].path = full;
+  out->files[out->file_count++].content = content;
+  *path = full;
+  return true;
+}
+
+static const char *joined(struct arena *a, const json_t *names) {
+  struct buf text = {0};
+  for (size_t i = 0; i < json_array_size(names); i++)
+    buf_printf(&text, "%s%s", i ? "," : "", json_string_value(json_array_get(names, i)));
+  const char *out = arena_strdup(a, buf_c(&text));
+  buf_deinit(&text);
+  return out;
+}
+
+/* Fills {runs}: the profile's `each_run` for each program. */
+static const char *runs_of(const struct filling *f) {
+  const json_t *each = json_object_get(f->profile->keys, "each_run");
+  const json_t *run = f->call->request->run;
+  struct buf out = {0};
+  for (size_t i = 0; json_is_string(each) && i < json_array_size(run); i++) {
+    struct filling one = *f;
+    bool missing = false;
+    one.run = json_string_value(json_array_get(run, i));
+    buf_puts(&out, profile_command_fill(&one, json_view(each), &missing));
+  }
+  const char *text = arena_strdup(f->arena, buf_c(&out));
+  buf_deinit(&out);
+  return text;
+}
+
+enum permission profile_told(const struct profile *p, const struct agent_call *call) {
+  bool own = json_is_true(json_object_get(p->keys, "own_sandbox"));
+  return call->held && own ? PERMISSION_FULL : call->permission;
+}
+
+/* Returns the words of the call's mode for {permission}; judges may have their own. */
+static const json_t *mode_of(const struct profile *p, enum transport transport,
+                             const struct agent_call *call) {
+  const json_t *own = NULL;
+  if (transport != TRANSPORT_EXEC)
+    own = json_object_get(transport == TRANSPORT_NATIVE ? p->native : p->acp, "permission");
+  if (own == NULL)
+    own = json_object_get(p->keys, "permission");
+  const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
+  return judge ? judge : json_object_get(own, permission_name(profile_told(p, call)));
+}
+
+static void set_variables(const struct filling *f, const json_t *set, struct words *out) {
+  const char *name;
+  json_t *value;
+  json_object_foreach((json_t *)set, name, value) {
+    bool missing = false;
+    const char *text = profile_command_fill(
+        f, (struct str){json_string_value(value), json_string_length(value)}, &missing);
+    if (missing) /* the call lacks what this variable is for */
+      continue;
+    size_t n = strlen(name) + strlen(text) + 2;
+    char *assignment = arena_alloc(f->arena, n);
+    print_into(assignment, n, "%s=%s", name, text);
+    push(out, assignment);
+  }
+}
+
+static const char *const *profile_command_finish(struct arena *a, struct words *w) {
+  const char **out = arena_array(a, w->count + 1, sizeof *out);
+  if (w->count > 0)
+    memcpy(out, w->items, w->count * sizeof *out);
+  free(w->items);
+  *w = (struct words){0};
+  return out;
+}
+
+static bool is_switched_on(const struct filling *f, const char *name) {
+  const json_t *set = json_object_get(json_object_get(f->call->settings, "set"), name);
+  const char *value = json_is_string(set) ? json_string_value(set) : getenv(name);
+  return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 &&
+         strcmp(value, "false") != 0;
+}
+
+static void pass_names(const json_t *names, struct words *pass) {
+  const json_t *name;
+  size_t i;
+  json_array_foreach((json_t *)names, i, name) {
+    push(pass, json_string_value(name));
+  }
+}
+
+static void set_environment(const struct filling *f, const json_t *mode_set,
+                            struct agent_command *out) {
+  const json_t *env = json_object_get(f->profile->keys, "env");
+  const json_t *switched;
+  struct words pass = {0}, assignments = {0};
+  size_t i;
+  pass_names(json_object_get(env, "pass"), &pass);
+  pass_names(json_object_get(f->call->settings, "env"), &pass);
+  json_array_foreach(json_object_get(env, "switches"), i, switched) {
+    if (is_switched_on(f, json_string_value(json_object_get(switched, "by"))))
+      pass_names(json_object_get(switched, "pass"), &pass);
+  }
+  set_variables(f, json_object_get(env, "set"), &assignments);
+  set_variables(f, mode_set, &assignments);
+  set_variables(f, json_object_get(f->call->settings, "set"), &assignments);
+  out->pass_env = profile_command_finish(f->arena, &pass);
+  out->assignments = profile_command_finish(f->arena, &assignments);
+}
+
+static bool add_files(struct filling *f, enum transport transport, struct agent_command *out) {
+  const struct agent_call *call = f->call;
+  const json_t *files = json_object_get(f->profile->keys, "files");
+  const char *name, *path;
+  json_t *content;
+  bool ok = true;
+  if (call->schema != NULL) {
+    char *dump = json_dump_text(call->schema, JSON_COMPACT);
+    f->schema = arena_strdup(f->arena, dump);
+    free(dump);
+  }
+  if (call->schema != NULL && f->profile->schema_by == SCHEMA_BY_FILE &&
+      transport == TRANSPORT_EXEC)
+    ok = add_file(f->arena, out, call->tmpdir, "segue-schema.json", str_from(f->schema),
+                  &f->schema_file);
+  if (!f->profile->prompt_on_stdin && transport == TRANSPORT_EXEC)
+    ok = ok &&
+         add_file(f->arena, out, call->tmpdir, "segue-prompt.md", call->prompt, &f->prompt_file);
+  json_object_foreach((json_t *)files, name, content) {
+    bool missing = false;
+    struct str text = {json_string_value(content), json_string_length(content)};
+    ok = ok && add_file(f->arena, out, call->tmpdir, name,
+                        str_from(profile_command_fill(f, text, &missing)), &path);
+  }
+  return ok;
+}
+
+bool profile_forks(const struct profile *p, enum transport transport) {
+  return profile_mentions(profile_command_argv_of(p, transport), "{?fork}");
+}
+
+bool profile_command(const struct profile *p, enum transport transport,
+                     const struct agent_call *call, struct arena *a, struct agent_command *out,
+                     enum error_class *class, struct err *err) {
+  assert(transport < TRANSPORT_COUNT);
+  assert(call->cwd != NULL);
+  const json_t *words = profile_command_argv_of(p, transport);
+  const char *program = profile_program(p, transport, call->settings);
+  const json_t *mode = mode_of(p, transport, call);
+  struct words argv = {0};
+  *out = (struct agent_command){0};
+  if (words == NULL)
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err, "provider %s has no transport %s",
+                                  p->capability.name, transport_name(transport));
+  if (program == NULL)
+    return profile_command_refuse(
+        class, CLASS_NOT_FOUND, err,
+        "provider %s needs a program: write providers: {%s: {program: ...}} in config.yaml",
+        p->capability.name, p->capability.name);
+  if (!check_call(p, call, class, err))
+    return false;
+  char turns[24] = "";
+  if (call->max_turns > 0)
+    print_into(turns, sizeof turns, "%ld", call->max_turns);
+  const json_t *effort = json_object_get(call->request->options, "effort");
+  struct filling f = {.profile = p,
+                      .call = call,
+                      .arena = a,
+                      .permission = json_is_array(mode) ? mode : json_object_get(mode, "argv"),
+                      .schema = "",
+                      .schema_file = "",
+                      .prompt_file = "",
+                      .run = "",
+                      .runs = "",
+                      .max_turns = turns,
+                      .tools = joined(a, call->tools),
+                      .effort = json_is_string(effort) ? json_string_value(effort) : "",
+                      .model = arena_str(a, call->request->model).p};
+  f.runs = runs_of(&f);
+  if (!profile_command_check_name(str_from(f.effort), "effort", class, err))
+    return false;
+  if (!add_files(&f, transport, out))
+    return profile_command_refuse(class, CLASS_BAD_REQUEST, err, "profile %s has too many files",
+                                  p->capability.name);
+  push(&argv, program);
+  for (size_t i = 1; program_setting(call->settings, i) != NULL; i++)
+    push(&argv, program_setting(call->settings, i));
+  push_all(&f, words, &argv);
+  set_environment(&f, json_is_object(mode) ? json_object_get(mode, "set") : NULL, out);
+  bool fits = argv.count <= LIMIT_ARGV_COUNT;
+  for (size_t i = 0; i < argv.count; i++)
+    fits = fits && strlen(argv.items[i]) <= LIMIT_AGENT_ARGV_BYTES;
+  out->argv = profile_command_finish(a, &argv);
+  if (p->prompt_on_stdin && transport == TRANSPORT_EXEC)
+    out->stdin_bytes = call->prompt;
+  return fits ||
+         profile_command_refuse(class, CLASS_BAD_REQUEST, err,
+                                "the command line of %s is too long: its schema or its arguments",
+                                p->capability.name);
+}
+
+/* --- settings --- */
+
+static bool texts(const json_t *list) {
+  for (size_t i = 0; i < json_array_size(list); i++)
+    if (!json_is_string(json_array_get(list, i)))
+      return false;
+  return json_is_array(list);
+}
+
+static bool setting_is_program(const json_t *value) {
+  return (json_is_string(value) && json_string_length(value) > 0) ||
+         (texts(value) && json_array_size(value) > 0);
+}
+
+static bool setting_is_map_of_texts(const json_t *value) {
+  const char *variable;
+  json_t *text;
+  bool ok = json_is_object(value);
+  json_object_foreach((json_t *)value, variable, text) ok = ok && json_is_string(text);
+  return ok;
+}
+
+static bool setting_is_transport_or_auto(const json_t *value) {
+  enum transport transport;
+  return json_is_string(value) &&
+         (strcmp(json_string_value(value), "auto") == 0 ||
+          transport_from_name(str_from(json_string_value(value)), &transport));
+}
+
+static bool setting_is_count(const json_t *value) {
+  return json_is_integer(value) && json_integer_value(value) > 0 &&
+         json_integer_value(value) <= LIMIT_CALL_WALL_MS;
+}
+
+static bool setting_is_trust(const json_t *value) {
+  bool ok = json_is_boolean(value) || texts(value);
+  for (size_t i = 0; ok && i < json_array_size(value); i++)
+    ok = json_string_length(json_array_get(value, i)) > 0 &&
+         strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL;
+  return ok;
+}
+
+/* Checks a sandbox's level; YAML reads off as false. */
+static bool setting_is_sandbox(const json_t *value) {
+  enum sandbox_level level;
+  return json_is_false(value) ||
+         (json_is_string(value) &&
+          sandbox_level_from_name(str_from(json_string_value(value)), &level));
+}
+
+static bool setting_is_network(const json_t *value) {
+  enum sandbox_network network;
+  return json_is_string(value) &&
+         sandbox_network_from_name(str_from(json_string_value(value)), &network);
+}
+
+static bool setting_is_text(const json_t *value) {
+  return json_is_string(value);
+}
+
+static const struct {
+  const char *name;
+  bool (*fits)(const json_t *value); /* NULL: the host checks it */
+  const char *wanted;
+} settings_known[] = {
+    {"program", setting_is_program, "a program's name or path, or a list: it and its first words"},
+    {"tools", texts, "a list of texts"},
+    {"args", texts, "a list of texts"},
+    {"env", texts, "a list of texts"},
+    {"set", setting_is_map_of_texts, "a map of variables to texts"},
+    {"stall_ms", setting_is_count, "an integer above 0"},
+    {"judge_stall_ms", setting_is_count, "an integer above 0"},
+    {"idle_ms", setting_is_count, "an integer above 0"},
+    {"background_ms", setting_is_count, "an integer above 0"},
+    {"model", setting_is_text, "a text"},
+    {"max_turns", setting_is_count, "an integer above 0"},
+    {"concurrency", NULL, NULL},
+    {"pool", NULL, NULL},
+    {"transport", setting_is_transport_or_auto, "auto, exec, native or acp"},
+    {"trust_project", setting_is_trust,
+     "true, false, or a list of folders: absolute paths, or ~/..."},
+    {"sandbox", setting_is_sandbox, "off, guard, strict or container"},
+    {"network", setting_is_network, "open, api or none"},
+    {"image", setting_is_text, "a text"},
+};
+
+bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
+  const char *name = p->capability.name, *key;
+  json_t *value;
+  json_object_foreach((json_t *)settings, key, value) {
+    size_t i = 0;
+    while (i < ARRAY_LEN(settings_known) && strcmp(settings_known[i].name, key) != 0)
+      i++;
+    if (i == ARRAY_LEN(settings_known)) {
+      const char *names[ARRAY_LEN(settings_known) + 1] = {0};
+      for (i = 0; i < ARRAY_LEN(settings_known); i++)
+        names[i] = settings_known[i].name;
+      const char *near = str_nearest(str_from(key), names);
+      return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s%s%s", name, key,
+                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    if (settings_known[i].fits != NULL && !settings_known[i].fits(value))
+      return err_set(err, ERR_FILE, "providers.%s.%s must be %s", name, key,
+                     settings_known[i].wanted);
+  }
+  return settings == NULL || json_is_object(settings) ||
+         err_set(err, ERR_FILE, "providers.%s must be a map of settings", name);
+}

@@ -1,0 +1,730 @@
+/* Finds the paths that a call's program may read and write and the hosts that it may reach, and
+ * makes its way out. */
+#include "provider/sandbox_policy.h"
+
+#include "base/arena.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "core/sandbox_settings.h"
+#include "format/json_write.h"
+#include "http/proxy.h"
+#include "os/sandbox_bwrap.h"
+#include "os/sandbox_container.h"
+#include "os/tmpdir.h"
+#include "provider/placeholder.h"
+#include "provider/probe.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SANDBOX_POLICY_GIT_FOLDERS = 2 };
+
+/* --- what is secret, and what builds keep; ~/ is the home folder --- */
+
+/* These are not read, and written by nobody. */
+static const char *const sandbox_policy_secrets[] = {
+    /* keys and logins */
+    "~/.ssh", "~/.aws", "~/.gnupg", "~/.config/gcloud", "~/.azure", "~/.kube", "~/.netrc",
+    "~/.git-credentials", "~/.config/git/credentials", "~/.config/gh", "~/.config/hub", "~/.pgpass",
+    "~/.my.cnf", "~/.pypirc", "~/.vault-token", "~/.password-store", "~/.docker/config.json",
+    "~/.cargo/credentials", "~/.cargo/credentials.toml", "~/.local/share/keyrings",
+    "~/.config/rclone", "~/.config/op", "~/.terraform.d/credentials.tfrc.json",
+    /* browsers and mail */
+    "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium", "~/.config/BraveSoftware",
+    "~/.config/microsoft-edge", "~/.config/vivaldi", "~/.config/opera", "~/.thunderbird",
+    "~/snap/firefox", "~/snap/chromium", "~/.var/app", "~/Library/Keychains",
+    /* what was typed */
+    "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history", "~/.mysql_history",
+    "~/.node_repl_history",
+    /* segue's own: configuration, logs, sockets */
+    "~/.config/segue", "~/.local/state/segue", "/run/user",
+    /* other people's */
+    "/home", "/root", "/Users", NULL};
+
+/* Only root could read these. */
+static const char *const sandbox_policy_root_secrets[] = {
+    "/etc/shadow",    "/etc/shadow-",     "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
+    "/etc/sudoers.d", "/etc/ssl/private", "/etc/ssh",     "/boot",         NULL};
+
+/* These are written with guard. */
+static const struct sandbox_policy_cache {
+  const char *folder, *program; /* made if missing, for users who have the program; or NULL */
+} sandbox_policy_caches[] = {
+    {"~/.cache", ""},       {"~/.local/share", NULL}, {"~/.npm", "npm"},
+    {"~/.yarn", NULL},      {"~/.pnpm-store", NULL},  {"~/.bun", NULL},
+    {"~/.deno", NULL},      {"~/.node-gyp", NULL},    {"~/.cargo", "cargo"},
+    {"~/.rustup", NULL},    {"~/go", "go"},           {"~/.gradle", "gradle"},
+    {"~/.m2", "mvn"},       {"~/.ivy2", NULL},        {"~/.sbt", NULL},
+    {"~/.coursier", NULL},  {"~/.nuget", "dotnet"},   {"~/.dotnet", "dotnet"},
+    {"~/.gem", NULL},       {"~/.bundle", NULL},      {"~/.composer", NULL},
+    {"~/.cabal", NULL},     {"~/.stack", NULL},       {"~/.ghcup", NULL},
+    {"~/.mix", NULL},       {"~/.hex", NULL},         {"~/.opam", NULL},
+    {"~/.conan", NULL},     {"~/.conan2", NULL},      {"~/.ccache", NULL},
+    {"~/.pub-cache", NULL}, {"~/.platformio", NULL},  {"~/.local/pipx", NULL},
+    {NULL, NULL},
+};
+
+/* --- the folders of a repository --- */
+
+static bool git_is_own(const char *path, mode_t type) {
+  struct stat st;
+  return lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid();
+}
+
+/* Reads the first line of a small file behind `prefix` and resolves the path in it, from `folder`
+ * if it is not absolute. */
+static bool read_link(const char *file, const char *prefix, const char *folder,
+                      char out[PATH_MAX]) {
+  char line[PATH_MAX], path[2 * PATH_MAX];
+  size_t skip = strlen(prefix);
+  int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+  if (fd >= 0)
+    (void)close(fd);
+  if (n <= 0)
+    return false;
+  line[n] = '\0';
+  line[strcspn(line, "\n")] = '\0';
+  if (strncmp(line, prefix, skip) != 0 || line[skip] == '\0')
+    return false;
+  if (line[skip] == '/')
+    print_into(path, sizeof path, "%s", line + skip);
+  else
+    print_into(path, sizeof path, "%s/%s", folder, line + skip);
+  return realpath(path, out) != NULL;
+}
+
+/* Returns true if the worktree's folder in the repository says that it belongs to this .git file:
+ * otherwise any project could name a folder to be opened for it. */
+static bool points_back(const char *worktree, const char *dot_git) {
+  char file[PATH_MAX + 16], back[PATH_MAX], real[PATH_MAX];
+  print_into(file, sizeof file, "%s/gitdir", worktree);
+  return realpath(dot_git, real) != NULL && read_link(file, "", worktree, back) &&
+         strcmp(real, back) == 0;
+}
+
+static size_t of_worktree(const char *folder, const char *dot_git, struct arena *a,
+                          const char *out[SANDBOX_POLICY_GIT_FOLDERS]) {
+  char own[PATH_MAX], shared[PATH_MAX], file[PATH_MAX + 16];
+  if (!read_link(dot_git, "gitdir: ", folder, own) || !git_is_own(own, S_IFDIR) ||
+      !points_back(own, dot_git))
+    return 0;
+  out[0] = arena_strdup(a, own);
+  print_into(file, sizeof file, "%s/commondir", own);
+  if (!read_link(file, "", own, shared) || !git_is_own(shared, S_IFDIR))
+    return 1;
+  out[1] = arena_strdup(a, shared);
+  return 2;
+}
+
+/* The repository's folder and, for a worktree, the one it shares with the others; absolute, in `a`.
+ * Only folders that this user owns and git would accept. Returns how many. */
+static size_t sandbox_policy_git(const char *cwd, struct arena *a,
+                                 const char *out[SANDBOX_POLICY_GIT_FOLDERS]) {
+  char folder[PATH_MAX], dot_git[PATH_MAX + 8];
+  if (realpath(cwd, folder) == NULL)
+    return 0;
+  for (;;) {
+    print_into(dot_git, sizeof dot_git, "%s/.git", folder);
+    if (git_is_own(dot_git, S_IFDIR)) {
+      out[0] = arena_strdup(a, dot_git);
+      return 1;
+    }
+    if (git_is_own(dot_git, S_IFREG))
+      return of_worktree(folder, dot_git, a, out);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL || slash == folder)
+      return 0;
+    *slash = '\0';
+  }
+}
+
+/* --- the way out --- */
+
+struct hosts {
+  struct arena *arena;
+  struct arena_list list;
+};
+
+static void hosts_add(struct hosts *h, struct str host) {
+  arena_list_add(h->arena, &h->list, host);
+}
+
+static const char *value_in(const char *const *envp, const char *name) {
+  size_t n = strlen(name);
+  for (size_t i = 0; envp[i] != NULL; i++)
+    if (strncmp(envp[i], name, n) == 0 && envp[i][n] == '=')
+      return envp[i] + n + 1;
+  return NULL;
+}
+
+/* Adds the host of https://USER@HOST:PORT/PATH, with its scheme's port if none is given. */
+static void hosts_add_url(struct hosts *h, const char *url) {
+  char text[300];
+  const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url;
+  size_t n = strcspn(begin, "/?#");
+  const char *at = memchr(begin, '@', n);
+  bool plain = strncasecmp(url, LIT("http://")) == 0;
+  unsigned port = plain ? 80 : 443;
+  struct str host;
+  if (at != NULL) {
+    n -= (size_t)(at + 1 - begin);
+    begin = at + 1;
+  }
+  if (!proxy_split((struct str){begin, n}, &host, &port))
+    return;
+  bool brackets = memchr(host.p, ':', host.n) != NULL;
+  int length = snprintf(text, sizeof text, "%s" STR_FMT "%s:%u", brackets ? "[" : "", STR_ARG(host),
+                        brackets ? "]" : "", port);
+  if (length > 0 && length < (int)sizeof text)
+    hosts_add(h, (struct str){text, (size_t)length});
+}
+
+static void hosts_add_all(struct hosts *h, const json_t *list, const char *const *envp) {
+  const json_t *entry;
+  size_t i;
+  json_array_foreach((json_t *)list, i, entry) {
+    const char *text = json_string_value(entry);
+    const char *url = text && text[0] == '$' ? value_in(envp, text + 1) : NULL;
+    if (url != NULL)
+      hosts_add_url(h, url);
+    else if (text != NULL && text[0] != '$')
+      hosts_add(h, str_from(text));
+  }
+}
+
+static const char *const *hosts_of(const struct sandbox_policy_spec *spec, struct arena *a) {
+  struct hosts h = {.arena = a};
+  hosts_add_all(&h, spec->hosts, spec->envp);
+  hosts_add_all(&h, json_object_get(spec->env->sandbox, "hosts"), spec->envp);
+  return h.list.items;
+}
+
+static struct proxy *sandbox_policy_proxy(const struct sandbox_policy_spec *spec, struct err *err) {
+  struct arena arena = {0};
+  const char *upstream = getenv("HTTPS_PROXY") ? getenv("HTTPS_PROXY") : getenv("https_proxy");
+  const struct proxy_spec wanted = {.loop = spec->env->loop,
+                                    .folder = spec->tmpdir,
+                                    .hosts = hosts_of(spec, &arena),
+                                    .upstream = upstream,
+                                    .refused = spec->refused,
+                                    .ctx = spec->ctx};
+  struct proxy *proxy = proxy_new(&wanted, err);
+  arena_deinit(&arena);
+  return proxy;
+}
+
+/* Lists the hosts that a program reaches without the proxy: its own servers, unless the list names
+ * this machine. */
+static const char *sandbox_policy_bypass(const struct sandbox_policy_spec *spec) {
+  struct arena arena = {0};
+  const char *const *hosts = hosts_of(spec, &arena);
+  bool own = false;
+  for (size_t i = 0; hosts != NULL && hosts[i] != NULL; i++) {
+    struct str host;
+    unsigned port;
+    own = own || (proxy_split(str_from(hosts[i]), &host, &port) && proxy_is_loopback(host));
+  }
+  arena_deinit(&arena);
+  return own ? "" : "localhost,127.0.0.1,::1";
+}
+
+/* Reports a note of which one member says what it is about. */
+static void note_of(const struct provider_sink *sink, const char *text, const char *key,
+                    const char *about) {
+  json_t *data = json_pack("{so ss}", "text", json_sprintf("%s%s", text, about), key, about);
+  const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
+  if (sink->news != NULL)
+    sink->news(sink->ctx, &news);
+  json_decref(data);
+}
+
+void sandbox_policy_denied(const struct provider_sink *sink, const char *where) {
+  note_of(sink, "its sandbox did not let it out to ", "denied", where);
+}
+
+void sandbox_policy_tried(const struct provider_sink *sink, const char *tmpdir) {
+  char path[PATH_MAX], line[LIMIT_NAME_BYTES];
+  struct buf notes = {0};
+  for (unsigned i = 0; tmpdir != NULL && i < LIMIT_TMPDIR_NOTE_COUNT; i++) {
+    print_into(path, sizeof path, TMPDIR_NOTE, tmpdir, i);
+    ssize_t n = readlink(path, line, sizeof line);
+    buf_puts(&notes, n > 0 && notes.n > 0 ? ", " : "");
+    buf_safe(&notes, (struct str){line, n > 0 ? (size_t)n : 0}, false);
+  }
+  if (notes.n > 0)
+    note_of(sink, "tried to answer for a person: ", "tried", notes.p);
+  buf_deinit(&notes);
+}
+
+enum { PROGRAM_WORDS = 3 }; /* words of a command line that may name a program */
+
+struct confining {
+  const struct sandbox_policy_spec *spec;
+  struct arena arena;
+  const char *home; /* NULL: there is none */
+  struct arena_list reads, hides, wholes, writes, caches, kept;
+  struct placeholder *stand_ins;
+};
+
+static void paths_add(struct confining *c, struct arena_list *list, const char *path) {
+  arena_list_add(&c->arena, list, str_from(path));
+}
+
+/* Returns a variable of the program's own environment, NULL if it is not set. */
+static const char *variable(const struct confining *c, const char *name, size_t n) {
+  for (size_t i = 0; c->spec->envp[i] != NULL; i++)
+    if (strncmp(c->spec->envp[i], name, n) == 0 && c->spec->envp[i][n] == '=')
+      return c->spec->envp[i] + n + 1;
+  return NULL;
+}
+
+/* Makes ~/PATH, $NAME/PATH or /PATH absolute, without a slash at its end. Returns false if it is
+ * nowhere. */
+static bool sandbox_policy_expand(const struct confining *c, const char *path, char out[PATH_MAX]) {
+  const char *base = "", *rest = path;
+  if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
+    base = c->home;
+    rest = path + 1;
+  } else if (path[0] == '$') {
+    size_t n = strcspn(path + 1, "/");
+    base = variable(c, path + 1, n);
+    rest = path + 1 + n;
+  }
+  if (base == NULL || snprintf(out, PATH_MAX, "%s%s", base, rest) >= PATH_MAX || out[0] != '/')
+    return false;
+  size_t n = strlen(out);
+  while (n > 1 && out[n - 1] == '/')
+    out[--n] = '\0';
+  return true;
+}
+
+/* Adds a path as it is written, and as it really is: either may be asked for. */
+static void add(struct confining *c, struct arena_list *list, const char *path) {
+  char full[PATH_MAX], real[PATH_MAX];
+  if (!sandbox_policy_expand(c, path, full))
+    return;
+  paths_add(c, list, full);
+  if (realpath(full, real) != NULL && strcmp(real, full) != 0)
+    paths_add(c, list, real);
+}
+
+static void add_all(struct confining *c, struct arena_list *list, const char *const *paths) {
+  for (size_t i = 0; paths[i] != NULL; i++)
+    add(c, list, paths[i]);
+}
+
+static void add_json(struct confining *c, struct arena_list *list, const json_t *paths) {
+  const json_t *path;
+  size_t i;
+  json_array_foreach((json_t *)paths, i, path) {
+    if (json_is_string(path))
+      add(c, list, json_string_value(path));
+  }
+}
+
+/* Makes a folder and those above it, for this user alone. */
+static void sandbox_policy_make_folder(const char *path) {
+  char part[PATH_MAX];
+  for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    print_into(part, sizeof part, "%.*s", (int)(slash - path), path);
+    (void)mkdir(part, 0700);
+  }
+  (void)mkdir(path, 0700);
+}
+
+/* --- what a program is --- */
+
+static bool holds_home(const struct confining *c, const char *path) {
+  size_t n = strlen(path);
+  return c->home != NULL && strncmp(c->home, path, n) == 0 &&
+         (c->home[n] == '/' || c->home[n] == '\0');
+}
+
+/* Adds the folder that a program's file was installed in: for .../lib/node_modules/x/cli.js the
+ * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
+static void add_installed(struct confining *c, const char *real) {
+  char folder[PATH_MAX];
+  print_into(folder, sizeof folder, "%s", real);
+  char *modules = strstr(folder, "/node_modules/");
+  char *slash = strrchr(folder, '/');
+  if (modules != NULL)
+    modules[sizeof "/node_modules" - 1] = '\0';
+  else if (slash != NULL && slash != folder)
+    *slash = '\0';
+  char *bin = modules == NULL ? strrchr(folder, '/') : NULL;
+  if (bin != NULL && bin != folder && strcmp(bin, "/bin") == 0) {
+    *bin = '\0';
+    if (strstr(folder, "/.local") != NULL || holds_home(c, folder))
+      *bin = '/';
+  }
+  paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
+}
+
+/* Adds a program and, where it is a script, who runs it. */
+static void add_program(struct confining *c, const char *word, int depth) {
+  char path[PATH_MAX], real[PATH_MAX], line[256];
+  if (depth == 0 || !probe_find_program(word, path, sizeof path) || realpath(path, real) == NULL)
+    return;
+  add_installed(c, real);
+  int fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+  if (fd >= 0)
+    (void)close(fd);
+  if (n < 3 || line[0] != '#' || line[1] != '!')
+    return;
+  line[n] = '\0';
+  line[strcspn(line, "\n")] = '\0';
+  char *rest = NULL, *first = strtok_r(line + 2, " \t", &rest);
+  char *second = first ? strtok_r(NULL, " \t", &rest) : NULL;
+  if (second != NULL && strcmp(second, "-S") == 0)
+    second = strtok_r(NULL, " \t", &rest);
+  const char *base = first ? strrchr(first, '/') : NULL;
+  if (base != NULL && strcmp(base, "/env") == 0 && second != NULL)
+    add_program(c, second, depth - 1);
+  else if (first != NULL)
+    add_program(c, first, depth - 1);
+}
+
+/* --- the lists --- */
+
+static void add_guard(struct confining *c, const json_t *user) {
+  char folder[PATH_MAX];
+  const char *variables[][2] = {
+      {"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}, {"XDG_RUNTIME_DIR", "segue"}};
+  paths_add(c, &c->reads, "/");
+  if (c->home != NULL)
+    add(c, &c->reads, "~");
+  add_all(c, &c->hides, sandbox_policy_secrets);
+  paths_add(c, &c->hides, "/dev"); /* a disk's own device, for those whom its mode does not stop */
+  for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+    const char *value = getenv(variables[i][0]);
+    if (value != NULL && snprintf(folder, sizeof folder, "%s/%s", value, variables[i][1]) > 0)
+      add(c, &c->hides, folder);
+  }
+  for (size_t i = 0; c->spec->env->own_folders != NULL && c->spec->env->own_folders[i]; i++)
+    add(c, &c->hides, c->spec->env->own_folders[i]);
+  add_json(c, &c->hides, json_object_get(user, "secret"));
+  char full[PATH_MAX], program[PATH_MAX];
+  for (const struct sandbox_policy_cache *cache = sandbox_policy_caches; cache->folder != NULL;
+       cache++) {
+    if (!sandbox_policy_expand(c, cache->folder, full))
+      continue;
+    if (access(full, F_OK) != 0 && cache->program != NULL &&
+        (cache->program[0] == '\0' || probe_find_program(cache->program, program, sizeof program)))
+      sandbox_policy_make_folder(full);
+    add(c, &c->caches, cache->folder);
+  }
+}
+
+static bool is_held_by(const struct confining *c, const char *mechanism) {
+  const char *by = json_string_value(json_object_get(c->spec->request->sandbox, "mechanism"));
+  return by != NULL && strcmp(by, mechanism) == 0;
+}
+
+static bool wraps_call(const struct confining *c) {
+  return is_held_by(c, SANDBOX_BWRAP);
+}
+
+static bool is_contained(const struct confining *c) {
+  return is_held_by(c, SANDBOX_PODMAN) || is_held_by(c, SANDBOX_DOCKER);
+}
+
+/* Keeps git's own files as they are. Hooks and settings of a repository run programs for whoever
+ * uses it next, and `commondir` says where git looks for them. What is missing is made, so that
+ * nobody else can: "." is the folder itself, and an empty file sets nothing. */
+static void keep_git(struct confining *c, const char *folder) {
+  static const char *const names[] = {"hooks", "config", "config.worktree", "commondir", "gitdir"};
+  const bool makes = wraps_call(c) || is_contained(c);
+  char path[PATH_MAX];
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path)
+      continue;
+    if (makes && i == 0)
+      (void)mkdir(path, 0755);
+    else if (makes && (i == 2 || i == 3))
+      placeholder_add(&c->stand_ins, path, i == 3 ? STR(".\n") : STR(""));
+    add(c, &c->kept, path);
+  }
+}
+
+static void sandbox_policy_gather(struct confining *c, enum sandbox_level level) {
+  const struct sandbox_policy_spec *spec = c->spec;
+  const json_t *user = spec->env->sandbox;
+  if (level == SANDBOX_GUARD)
+    add_guard(c, user);
+  else
+    add_all(c, &c->reads, sandbox_folders);
+  if (geteuid() == 0)
+    add_all(c, &c->hides, sandbox_policy_root_secrets);
+  if (level != SANDBOX_CONTAINER) { /* an image has programs of its own */
+    enum { SCRIPTS = 4 };
+    /* The first words may be an interpreter and its script. */
+    for (size_t i = 0; i < PROGRAM_WORDS && spec->argv[i] != NULL; i++)
+      if (i == 0 || spec->argv[i][0] == '/')
+        add_program(c, spec->argv[i], SCRIPTS);
+  }
+  add(c, &c->wholes, spec->cwd);
+  if (spec->request->edit) {
+    const char *git[SANDBOX_POLICY_GIT_FOLDERS];
+    size_t n = sandbox_policy_git(spec->cwd, &c->arena, git);
+    add(c, &c->writes, spec->cwd);
+    for (size_t i = 0; i < n; i++) {
+      add(c, &c->writes, git[i]);
+      keep_git(c, git[i]);
+    }
+    /* A worktree or submodule says in this file where its repository is. */
+    struct stat st;
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/.git", spec->cwd) < (int)sizeof path &&
+        lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+      add(c, &c->kept, path);
+  }
+  const json_t *path;
+  char full[PATH_MAX];
+  size_t i;
+  json_array_foreach((json_t *)c->spec->state, i, path) {
+    const char *text = json_string_value(path);
+    size_t n = text ? strlen(text) : 0;
+    if (n > 0 && text[n - 1] == '/' && sandbox_policy_expand(c, text, full) &&
+        access(full, F_OK) != 0)
+      sandbox_policy_make_folder(full);
+    if (n > 0)
+      add(c, &c->writes, text);
+  }
+  add_all(c, &c->writes, sandbox_devices);
+  add_json(c, &c->wholes, json_object_get(user, "read"));
+  add_json(c, &c->writes, json_object_get(user, "write"));
+}
+
+static const char *sandbox_policy_home(void) {
+  const char *home = getenv("HOME");
+  return home == NULL || home[0] != '/' || home[1] == '\0' ? NULL : home;
+}
+
+/* Appends a text with its terminator, so that no text runs into the next. */
+static void key_put(struct buf *key, const char *text) {
+  buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static void key_put_json(struct buf *key, const json_t *value) {
+  char *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  key_put(key, text);
+  free(text);
+}
+
+/* Writes everything that the lists of a call are made of, except its own folder and what is in the
+ * folders: two calls with the same key may share their rules. */
+static void sandbox_policy_key(const struct confining *c, struct buf *key,
+                               enum sandbox_level level) {
+  const struct sandbox_policy_spec *spec = c->spec;
+  const json_t *path;
+  size_t i;
+  buf_printf(key, "%d %d", level, spec->request->edit);
+  key_put(key, "");
+  key_put(key, spec->cwd);
+  key_put(key, c->home);
+  for (i = 0; i < PROGRAM_WORDS; i++) {
+    key_put(key, spec->argv[i]);
+    if (spec->argv[i] == NULL)
+      break;
+  }
+  key_put_json(key, spec->request->sandbox);
+  key_put_json(key, spec->env->sandbox);
+  key_put_json(key, spec->state);
+  json_array_foreach((json_t *)spec->state, i, path) {
+    const char *text = json_string_value(path);
+    if (text != NULL && text[0] == '$')
+      key_put(key, variable(c, text + 1, strcspn(text + 1, "/")));
+  }
+}
+
+/* Returns true if nothing confines the call, as requested. */
+static bool is_off(const json_t *words, enum sandbox_level *level) {
+  const json_t *word = json_object_get(words, "level");
+  *level = SANDBOX_OFF;
+  if (json_is_string(word) && !sandbox_level_from_name(str_from(json_string_value(word)), level))
+    return false; /* a later program's word: the mechanism is unknown, too */
+  return *level == SANDBOX_OFF;
+}
+
+bool sandbox_policy_holds(const struct call_request *request) {
+  enum sandbox_level level;
+  return request->sandbox != NULL && !is_off(request->sandbox, &level);
+}
+
+static struct process_limits sandbox_policy_limits_said(const struct call_request *request) {
+  const json_t *limits = json_object_get(request->sandbox, "limits");
+  const char *by = json_string_value(json_object_get(limits, "by"));
+  double milli_cpus = json_number_value(json_object_get(limits, "cpus")) * 1000;
+  return (struct process_limits){
+      .memory_bytes = (uint64_t)json_integer_value(json_object_get(limits, "memory")),
+      .pids = (uint32_t)json_integer_value(json_object_get(limits, "pids")),
+      .milli_cpus = milli_cpus > 0 && milli_cpus < 1e9 ? (uint32_t)milli_cpus : 0,
+      .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
+}
+
+static bool sandbox_policy_is_contained(const struct call_request *request) {
+  enum sandbox_level level;
+  return !is_off(request->sandbox, &level) && level == SANDBOX_CONTAINER;
+}
+
+struct process_limits sandbox_policy_limits(const struct call_request *request) {
+  const json_t *by = json_object_get(json_object_get(request->sandbox, "limits"), "by");
+  struct process_limits limits = sandbox_policy_limits_said(request);
+  if (json_is_string(by) && strcmp(json_string_value(by), SANDBOX_DOCKER) == 0)
+    return (struct process_limits){0}; /* it holds them itself */
+  if (!limits.by_group && sandbox_policy_is_contained(request))
+    limits.memory_bytes = limits.pids = 0; /* held inside: the engine needs more for itself */
+  return limits;
+}
+
+static struct sandbox *sandbox_policy_contain(const struct confining *c,
+                                              const struct sandbox_plan *plan, struct err *err) {
+  const json_t *words = c->spec->request->sandbox;
+  const json_t *image = json_object_get(words, "image");
+  const struct sandbox_container wanted = {
+      .plan = plan,
+      .engine = json_string_value(json_object_get(words, "mechanism")),
+      .image = json_string_value(image),
+      .cwd = c->spec->cwd,
+      .envp = c->spec->envp,
+      .limits = sandbox_policy_limits_said(c->spec->request)};
+  if (json_string_length(image) > 0)
+    return sandbox_container_new(&wanted, err);
+  err_set(err, ERR_INVALID, "sandbox: container needs an image: it was not started");
+  return NULL;
+}
+
+/* Returns true if the engine failed, as it says: 125 is always its own, 126 and 127 are also what a
+ * shell in the container exits with, unless podman names its runtime (OCI), docker its daemon
+ * (which a user without its group may not call: 126), or docker's init the program that it cannot
+ * run. */
+static bool is_engines_own(int exit_code, struct str words) {
+  bool podmans = str_starts(words, "Error: ") && str_has(words, "OCI ");
+  bool dockers = str_starts(words, "docker: ") && str_has(words, " daemon");
+  bool inits = str_starts(words, "[FATAL tini ") && str_has(words, "] exec ");
+  return exit_code == SANDBOX_POLICY_ENGINE_FAILED ||
+         ((exit_code == 126 || exit_code == 127) && (podmans || dockers || inits));
+}
+
+bool sandbox_policy_engine_failed(bool contained, const struct process_result *p,
+                                  const struct call_request *request, struct call_result *r) {
+  const struct str words = sandbox_engine_words(buf_view(&r->error_text.bytes));
+  if (!contained || p->why != PROCESS_END_EXITED || !is_engines_own(p->exit_code, words))
+    return false;
+  call_result_fail(r, CLASS_NOT_FOUND, "%s could not start a container of %s: " STR_FMT,
+                   json_string_value(json_object_get(request->sandbox, "mechanism")),
+                   json_string_value(json_object_get(request->sandbox, "image")), STR_ARG(words));
+  return true;
+}
+
+static struct sandbox *sandbox_policy_wrap(const struct sandbox_plan *plan, const char *cwd,
+                                           struct err *err) {
+  char path[PATH_MAX];
+  const char *why = sandbox_bwrap_why_not(path, sizeof path);
+  if (why == NULL)
+    return sandbox_bwrap_new(path, plan, cwd, err);
+  err_set(err, ERR_INVALID, "bwrap cannot sandbox it here: %s: it was not started", why);
+  return NULL;
+}
+
+static enum sandbox_network network_said(const struct call_request *request) {
+  const char *word = json_string_value(json_object_get(request->sandbox, "network"));
+  enum sandbox_network reach = NETWORK_OPEN;
+  if (word != NULL)
+    (void)sandbox_network_from_name(str_from(word), &reach);
+  return reach;
+}
+
+/* Makes the call's proxy, and names the socket where it is asked. */
+static bool let_out(struct confining *c, struct confined *held, const char **socket,
+                    struct err *err) {
+  char path[PATH_MAX];
+  if (!wraps_call(c) && !is_contained(c))
+    return err_set(err, ERR_INVALID,
+                   "network: api needs a network of its own, which its sandbox does not provide: "
+                   "it was not started");
+  print_into(path, sizeof path, "%s/%s", c->spec->tmpdir, PROXY_SOCKET);
+  *socket = arena_strdup(&c->arena, path);
+  held->proxy = sandbox_policy_proxy(c->spec, err);
+  return held->proxy != NULL;
+}
+
+/* Makes all the lists, in the mechanism's own form. */
+static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_level level,
+                                           struct str key, struct confined *held, struct err *err) {
+  const struct sandbox_policy_spec *spec = c->spec;
+  const enum sandbox_network reach = network_said(spec->request);
+  struct ruleset_cache *kept = process_table_sandboxes(spec->env->processes);
+  const char *way_out = NULL;
+  sandbox_policy_gather(c, level);
+  if (reach == NETWORK_API && !let_out(c, held, &way_out, err))
+    return NULL;
+  const struct sandbox_plan plan = {
+      .reads = c->reads.items,
+      .hides = c->hides.items,
+      .wholes = c->wholes.items,
+      .writes = c->writes.items,
+      .caches = c->caches.items,
+      .kept = c->kept.items,
+      .own = spec->tmpdir,
+      .lists = level == SANDBOX_GUARD,
+      .no_internet = reach != NETWORK_OPEN,
+      .way_out = way_out,
+      .bypass = way_out ? sandbox_policy_bypass(spec) : NULL,
+      .no_sockets = level == SANDBOX_STRICT,
+      .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
+  if (is_contained(c))
+    return sandbox_policy_contain(c, &plan, err);
+  if (wraps_call(c))
+    return sandbox_policy_wrap(&plan, spec->cwd, err);
+  return sandbox_new(kept, key, &plan, err);
+}
+
+bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *held,
+                         struct err *err) {
+  const json_t *words = spec->request->sandbox;
+  enum sandbox_level level;
+  struct confining c = {.spec = spec, .home = sandbox_policy_home()};
+  const bool lands = is_held_by(&c, SANDBOX_LANDLOCK);
+  *held = (struct confined){.contained = is_contained(&c)};
+  assert(spec->cwd != NULL && spec->tmpdir != NULL);
+  if (words == NULL || is_off(words, &level))
+    return true;
+  if (level == SANDBOX_OFF || (level == SANDBOX_CONTAINER) != held->contained ||
+      (!lands && !wraps_call(&c) && !held->contained))
+    return err_set(
+        err, ERR_INVALID,
+        "nothing here can enforce sandbox: %.20s (segue doctor says why): it was not started",
+        json_string_value(json_object_get(words, "level")));
+  struct buf key = {0};
+  sandbox_policy_key(&c, &key, level);
+  if (lands && network_said(spec->request) != NETWORK_API)
+    held->sandbox = sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key),
+                                  spec->tmpdir, spec->request->session);
+  if (held->sandbox == NULL)
+    held->sandbox = sandbox_policy_make(&c, level, buf_view(&key), held, err);
+  buf_deinit(&key);
+  arena_deinit(&c.arena);
+  held->stand_ins = c.stand_ins;
+  if (held->sandbox != NULL)
+    return true;
+  sandbox_policy_end(held);
+  return false;
+}
+
+void sandbox_policy_end(struct confined *held) {
+  proxy_free(held->proxy);
+  stand_ins_free(held->stand_ins);
+  held->proxy = NULL;
+  held->stand_ins = NULL;
+}

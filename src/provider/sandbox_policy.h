@@ -1,0 +1,63 @@
+/* sandbox_policy.h - turns the settings of a call's sandbox (core/sandbox_settings.h) into what its
+ * program may touch.
+ *
+ * The lists of what is secret and what builds keep are in sandbox_policy.c. The user's own (`read`,
+ * `write` and `secret` of `sandbox` in config.yaml) are added to them; what those allow to be read
+ * or written is allowed even if it would otherwise be secret.
+ *
+ *   ok = sandbox_policy_call(&(struct sandbox_policy_spec){...}, &held, &err)
+ *                                    held.sandbox NULL: nothing confines it
+ *   process_start(... .sandbox = held.sandbox ...); sandbox_free(held.sandbox)
+ *   sandbox_policy_end(&held)        when the program has ended
+ *
+ * Makes the folders of `state`, and those that build tools keep, if they are missing: inside a
+ * sandbox nobody else could. */
+#ifndef SEGUE_PROVIDER_SANDBOX_POLICY_H
+#define SEGUE_PROVIDER_SANDBOX_POLICY_H
+
+#include "http/proxy.h"
+#include "os/sandbox.h"
+#include "provider/provider.h"
+
+struct sandbox_policy_spec {
+  const struct provider_env *env;
+  const struct call_request *request;
+  const char *cwd, *tmpdir;
+  const char *const *argv, *const *envp;
+  const json_t *state; /* a profile's: what the client keeps of its own; or NULL */
+  const json_t *hosts; /* a profile's: what it reaches with network: api; or NULL */
+  void (*refused)(void *ctx, const char *where); /* of http/proxy.h; until sandbox_policy_end */
+  void *ctx;
+};
+
+enum { SANDBOX_POLICY_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
+
+struct confined {
+  struct sandbox *sandbox;
+  bool contained;      /* by an engine: one that fails exits with SANDBOX_POLICY_ENGINE_FAILED */
+  struct proxy *proxy; /* its way out with network: api; else NULL */
+  struct placeholder *stand_ins; /* files that it must not create; or NULL */
+};
+
+/* False: the call must not start; err says what cannot be enforced. */
+bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *out,
+                         struct err *err) MUST_CHECK;
+/* Releases all but the sandbox. It may be called again. */
+void sandbox_policy_end(struct confined *held);
+
+/* The limits of its program, as its call_start tells them. */
+struct process_limits sandbox_policy_limits(const struct call_request *request);
+
+/* Notes in the result of a `contained` program that its engine failed; false: it did not. */
+bool sandbox_policy_engine_failed(bool contained, const struct process_result *p,
+                                  const struct call_request *request, struct call_result *r);
+
+/* True if something will confine its program. */
+bool sandbox_policy_holds(const struct call_request *request);
+
+/* Reports to the log where a program with network: api was refused to go, */
+void sandbox_policy_denied(const struct provider_sink *sink, const char *where);
+/* and what it tried that only a person may do. */
+void sandbox_policy_tried(const struct provider_sink *sink, const char *tmpdir);
+
+#endif

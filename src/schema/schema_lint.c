@@ -1,0 +1,243 @@
+/* Warns of schemas that make a model invent values. */
+#include "schema/schema_lint.h"
+
+#include "schema/validate.h"
+
+enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000 };
+
+struct linting {
+  const json_t *doc;
+  struct schema_errors *warnings;
+  unsigned nodes;
+  bool bound;     /* some keyword limits a value */
+  bool free_leaf; /* some value is not a boolean, null or an enum */
+};
+
+/* --- looking at one schema --- */
+
+static const json_t *lint_resolve(struct linting *l, const json_t *schema) {
+  for (int i = 0; i < REFERENCES_FOLLOWED; i++) {
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    if (ref == NULL || ref[0] != '#')
+      return schema;
+    const json_t *at = l->doc;
+    for (const char *p = ref + 1; *p == '/' && at;) {
+      struct buf raw = {0}, key = {0};
+      size_t n = strcspn(++p, "/");
+      schema_uri_decode(p, n, &raw);
+      for (size_t k = 0; k < raw.n; k++) {
+        bool tilde = raw.p[k] == '~' && k + 1 < raw.n;
+        char c = raw.p[k];
+        if (tilde)
+          c = raw.p[++k] == '1' ? '/' : '~';
+        buf_append(&key, &c, 1);
+      }
+      at = json_object_getn(at, buf_c(&key), key.n);
+      buf_deinit(&raw);
+      buf_deinit(&key);
+      p += n;
+    }
+    if (at == NULL || (ref[1] != '\0' && ref[1] != '/'))
+      return schema;
+    schema = at;
+  }
+  return schema;
+}
+
+static bool has_type(const json_t *type, const char *name) {
+  if (json_is_string(type))
+    return !strcmp(json_string_value(type), name);
+  for (size_t i = 0; i < json_array_size(type); i++)
+    if (has_type(json_array_get(type, i), name))
+      return true;
+  return false;
+}
+
+/* Returns whether the value may be null, so that a model can say that it has none. */
+static bool takes_null(struct linting *l, const json_t *schema, int levels) {
+  static const char *const choices[] = {"anyOf", "oneOf"};
+  const json_t *type, *options;
+  if (levels == 0 || ++l->nodes > LINT_NODES)
+    return true; /* too deep or too large to check: no warning */
+  schema = lint_resolve(l, schema);
+  if (!json_is_object(schema))
+    return json_is_true(schema);
+  type = json_object_get(schema, "type");
+  if (type && !has_type(type, "null"))
+    return json_is_true(json_object_get(schema, "nullable"));
+  for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+    bool any = false;
+    options = json_object_get(schema, choices[k]);
+    for (size_t i = 0; i < json_array_size(options); i++)
+      any = any || takes_null(l, json_array_get(options, i), levels - 1);
+    if (options && !any)
+      return false;
+  }
+  options = json_object_get(schema, "allOf");
+  for (size_t i = 0; i < json_array_size(options); i++)
+    if (!takes_null(l, json_array_get(options, i), levels - 1))
+      return false;
+  return true;
+}
+
+/* Returns true if the schema lists the few possible values itself. */
+static bool is_choice(struct linting *l, const json_t *schema, int levels) {
+  static const char *const choices[] = {"anyOf", "oneOf"};
+  if (levels == 0 || ++l->nodes > LINT_NODES)
+    return true;
+  schema = lint_resolve(l, schema);
+  if (json_object_get(schema, "enum") || json_object_get(schema, "const") ||
+      json_object_get(schema, "default"))
+    return true;
+  for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+    const json_t *options = json_object_get(schema, choices[k]);
+    size_t i = 0;
+    while (i < json_array_size(options) && is_choice(l, json_array_get(options, i), levels - 1))
+      i++;
+    if (i > 0 && i == json_array_size(options))
+      return true;
+  }
+  return false;
+}
+
+/* Returns true for members that a model makes up itself: it always has something to say there. */
+static bool is_own_words(const char *name) {
+  static const char *const names[] = {
+      "reason",   "reasoning",  "rationale",   "explanation", "justification", "analysis",
+      "thought",  "thoughts",   "thinking",    "summary",     "answer",        "response",
+      "reply",    "comment",    "comments",    "feedback",    "conclusion",    "verdict",
+      "step",     "confidence", "probability", "certainty",   "likelihood",    "score",
+      "rating",   "sentiment",  "category",    "label",       "message",       "question",
+      "questions"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(name, names[i]))
+      return true;
+  return false;
+}
+
+/* Returns "a text" and the like for a value that states a fact; NULL for other values. */
+static const char *fact_of(struct linting *l, const json_t *schema) {
+  const json_t *type;
+  schema = lint_resolve(l, schema);
+  type = json_object_get(schema, "type");
+  if (has_type(type, "string"))
+    return "a text";
+  if (has_type(type, "number") || has_type(type, "integer"))
+    return "a number";
+  if (has_type(type, "array") && json_integer_value(json_object_get(schema, "minItems")) > 0)
+    return "a list that is not empty";
+  if (type == NULL && (json_object_get(schema, "anyOf") || json_object_get(schema, "oneOf")))
+    return "a value";
+  return NULL;
+}
+
+/* --- walking --- */
+
+static void lint_warn(struct linting *l, const struct path_step *place, const char *keyword,
+                      struct buf *message) {
+  struct buf path = {0}, pointer = {0}, schema_path = {0};
+  schema_path_text(place, &path);
+  schema_pointer_text(place, &pointer);
+  schema_pointer_text(place, &schema_path);
+  schema_errors_add(l->warnings, buf_take(&path), buf_take(&pointer), buf_take(&schema_path),
+                    keyword, buf_take(message));
+}
+
+static void lint_required(struct linting *l, const json_t *schema, const struct path_step *place) {
+  const json_t *properties = json_object_get(schema, "properties"),
+               *required = json_object_get(schema, "required");
+  const struct path_step members = {place, "properties", strlen("properties")};
+  for (size_t i = 0; i < json_array_size(required); i++) {
+    const char *name = json_string_value(json_array_get(required, i));
+    size_t n = json_string_length(json_array_get(required, i));
+    const json_t *member = name ? json_object_getn(properties, name, n) : NULL;
+    const char *fact = member ? fact_of(l, member) : NULL;
+    if (fact == NULL || is_own_words(name) || takes_null(l, member, LINT_DEPTH) ||
+        is_choice(l, member, LINT_DEPTH))
+      continue;
+    const struct path_step at = {&members, name, n};
+    struct buf message = {0};
+    buf_printf(&message,
+               "required and not nullable: a model that finds no such value must invent %s; "
+               "make it nullable or optional",
+               fact);
+    lint_warn(l, &at, "required", &message);
+  }
+}
+
+static void lint_walk(struct linting *l, const json_t *schema, const struct path_step *place,
+                      int levels);
+
+static void walk_below(struct linting *l, const json_t *schema, const struct path_step *place,
+                       int levels) {
+  static const char *const of_names[] = {"properties", "patternProperties", "$defs", "definitions",
+                                         "dependentSchemas"};
+  static const char *const of_lists[] = {"prefixItems", "anyOf", "oneOf", "allOf"};
+  static const char *const single[] = {"items", "additionalProperties", "contains", "then", "else"};
+  for (size_t k = 0; k < sizeof of_names / sizeof *of_names; k++) {
+    const struct path_step at = {place, of_names[k], strlen(of_names[k])};
+    json_t *members = json_object_get(schema, of_names[k]);
+    for (void *it = json_object_iter(members); it; it = json_object_iter_next(members, it)) {
+      const struct path_step member = {&at, json_object_iter_key(it), json_object_iter_key_len(it)};
+      lint_walk(l, json_object_iter_value(it), &member, levels);
+    }
+  }
+  for (size_t k = 0; k < sizeof of_lists / sizeof *of_lists; k++) {
+    const struct path_step at = {place, of_lists[k], strlen(of_lists[k])};
+    const json_t *list = json_object_get(schema, of_lists[k]);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+      const struct path_step member = {&at, NULL, i};
+      lint_walk(l, json_array_get(list, i), &member, levels);
+    }
+  }
+  for (size_t k = 0; k < sizeof single / sizeof *single; k++) {
+    const struct path_step at = {place, single[k], strlen(single[k])};
+    const json_t *one = json_object_get(schema, single[k]);
+    if (json_is_object(one))
+      lint_walk(l, one, &at, levels);
+  }
+}
+
+static void look_for_bounds(struct linting *l, const json_t *schema) {
+  static const char *const bounds[] = {"enum",
+                                       "const",
+                                       "minimum",
+                                       "maximum",
+                                       "exclusiveMinimum",
+                                       "exclusiveMaximum",
+                                       "multipleOf",
+                                       "minLength",
+                                       "maxLength",
+                                       "pattern",
+                                       "minItems",
+                                       "maxItems",
+                                       "uniqueItems",
+                                       "contains",
+                                       "minProperties",
+                                       "maxProperties"};
+  const json_t *type = json_object_get(schema, "type");
+  for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+    l->bound = l->bound || json_object_get(schema, bounds[i]) != NULL;
+  l->free_leaf = l->free_leaf || has_type(type, "string") || has_type(type, "number") ||
+                 has_type(type, "integer") || has_type(type, "array");
+}
+
+static void lint_walk(struct linting *l, const json_t *schema, const struct path_step *place,
+                      int levels) {
+  if (!json_is_object(schema) || levels == 0 || ++l->nodes > LINT_NODES)
+    return;
+  look_for_bounds(l, schema);
+  lint_required(l, schema, place);
+  walk_below(l, schema, place, levels - 1);
+}
+
+void schema_lint(const json_t *doc, bool has_invariants, struct schema_errors *warnings) {
+  struct linting l = {.doc = doc, .warnings = warnings};
+  lint_walk(&l, doc, NULL, LINT_DEPTH);
+  if (!l.bound && l.free_leaf && !has_invariants) {
+    struct buf message = {0};
+    buf_puts(&message, "no enum, bound or invariant: anything of the right types passes; "
+                       "bound what can be wrong");
+    lint_warn(&l, NULL, "unbounded", &message);
+  }
+}

@@ -1,0 +1,77 @@
+/* Finds the place in the file of a path in the resolved document. */
+#include "workflow/source_map.h"
+
+#include "core/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Finds a key's value, under any of its names. */
+static const struct yaml_node *source_map_member(const struct yaml_node *map,
+                                                 const struct key_set *set, const struct key *key) {
+  for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
+    if (key_find(set, map->pairs[i].key->text) == key)
+      return map->pairs[i].value;
+  return NULL;
+}
+
+static const struct yaml_node *source_map_node_at(const struct yaml_node *node, const char *path) {
+  const struct key_set *set = &workflow_keys;
+  while (node != NULL && *path != '\0') {
+    if (*path == '[') {
+      char *end;
+      size_t index = strtoul(path + 1, &end, 10);
+      node = node->kind == YAML_LIST && index < node->count ? node->items[index] : NULL;
+      path = end + (*end == ']');
+      continue;
+    }
+    path += *path == '.';
+    size_t n = strcspn(path, ".[");
+    const struct key *key = set ? key_find(set, (struct str){path, n}) : NULL;
+    node = key ? source_map_member(node, set, key) : NULL;
+    set = key ? key->set : NULL;
+    path += n;
+  }
+  return node;
+}
+
+void source_map_place(const struct workflow_marks *marks, const char *path, int *line,
+                      int *column) {
+  const struct yaml_node *node = marks ? source_map_node_at(marks->root, path) : NULL;
+  *line = node ? node->line : 0;
+  *column = node ? node->column : 0;
+}
+
+const char *source_map_file(const struct workflow_marks *marks, const char *path) {
+  const struct yaml_node *node = marks ? source_map_node_at(marks->root, path) : NULL;
+  if (marks == NULL)
+    return "";
+  return node != NULL && node->origin != NULL ? node->origin->file : marks->file;
+}
+
+/* Appends after the n bytes of out; returns the new number. */
+static size_t source_map_add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
+  size_t room = DOC_PATH_BYTES - 1 - n, wanted = strlen(text);
+  size_t fits = wanted < room ? wanted : room;
+  memmove(out + n, text, fits);
+  out[n + fits] = '\0';
+  return n + fits;
+}
+
+void doc_path_member(char out[DOC_PATH_BYTES], const char *path, const char *key) {
+  size_t n = source_map_add(out, 0, path);
+  if (*key == '\0')
+    return;
+  if (n > 0)
+    n = source_map_add(out, n, ".");
+  (void)source_map_add(out, n, key);
+}
+
+void doc_path_item(char out[DOC_PATH_BYTES], const char *path, size_t index) {
+  char number[STR_NUMBER_BYTES];
+  (void)str_from_number(number, (int64_t)index);
+  size_t n = source_map_add(out, 0, path);
+  n = source_map_add(out, n, "[");
+  n = source_map_add(out, n, number);
+  (void)source_map_add(out, n, "]");
+}

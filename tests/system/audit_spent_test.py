@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""segue audit counts each call once: over sessions that were really played (every stage, groups, panels,
+values, retries, reasks, resumed, forked and left undone), what it counts is what the sessions' own last
+`spent` says, wherever a figure of it is shown.
+
+usage: audit_spent_test.py BUILD_DIR [CASE...]
+"""
+import csv
+import io
+import json
+import random
+import re
+import sys
+
+from daemon import DaemonBox
+from support import Box, chance, expect, main, need_build, of_type, records, verified
+
+SEED = chance()
+PLAYED = 32
+FIGURES = ("calls", "duration_ms", "input", "output", "unpriced")
+KEYS = ["method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model", "schema",
+        "outcome", "rule", "day", "stage", "reason", "to", "workflow,movement,day", "stage,provider,reason"]
+
+# A judge's reply to structured_output that holds a tag alone is read by phase3_tag as well.
+ONE = """
+name: one
+provider: script
+movements:
+  - name: rev
+    instruction: Look at it.
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: ABORT}]
+"""
+ROUNDS = """
+name: rounds
+provider: script
+max_movements: 12
+movements:
+  - name: plan
+    instruction: Plan it.
+    rules: [{condition: planned, next: rev}, {condition: not planned, next: plan}]
+  - name: rev
+    instruction: Look at it.
+    rules: [{condition: good, next: fix}, {condition: bad, next: plan}]
+  - name: fix
+    instruction: Mend it.
+    judge: {stages: [structured_output, ai_judge], max_reasks: 1}
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: rev}]
+"""
+PANEL = ROUNDS.replace("name: rounds", "name: panel").replace(
+    "max_movements: 12", "max_movements: 8\njudge: {panel: [script, script, script], agree: 2}")
+GROUP = """
+name: group
+provider: script
+max_movements: 14
+movements:
+  - name: look
+    parallel:
+      - {name: sec, instruction: Look at its safety., rules: [{condition: approved}, {condition: needs fix}]}
+      - {name: api, instruction: Look at its names., rules: [{condition: approved}, {condition: needs fix}]}
+    rules:
+      - {condition: all("approved"), next: parts}
+      - {condition: any("needs fix"), next: parts}
+  - name: parts
+    for_each: [{name: x}, {name: y}, {name: z}]
+    concurrency: 2
+    parallel:
+      - {name: it, instruction: "Look at {item.name}.", rules: [{condition: sound}, {condition: broken}]}
+    rules:
+      - {condition: all("sound"), next: grade}
+      - {condition: any("broken"), next: grade}
+  - name: grade
+    instruction: Grade it.
+    structured_output:
+      on_failure: error
+      schema: {type: object, properties: {a: {type: integer, maximum: 3}}, required: [a]}
+    rules: [{condition: again, next: look}, {condition: over, next: COMPLETE}]
+"""
+
+
+def usage(rng):
+    """What a reply reports: nothing, tokens alone, or tokens and money."""
+    if rng.random() < 0.2:
+        return {}
+    told = {"usage": {"input": rng.randrange(1, 90000), "output": rng.randrange(1, 3000)}}
+    return {**told, **({"cost": rng.randrange(1, 10**6) / 10**7} if rng.random() < 0.8 else {})}
+
+
+def judged(rng, name):
+    """A judge's words: JSON, a tag instead, both, neither, or another rule than there is."""
+    rule = rng.choice([1, 1, 2])
+    return rng.choice([json.dumps({"reason": "r", "step": rule}), json.dumps({"reason": "r", "matched_index": rule}),
+                       f"[{name.upper()}:{rule}]", f"[{name.upper()}:{rule}]", f"I think so.\n[{name.upper()}:{rule}]",
+                       "I cannot say.", "", '{"reason": "r", "step": 9}', '{"reason": "r", "step": 0}',
+                       f"[{name.upper()}:7]", '{"reason": "r", "step"'])
+
+
+def reply(rng, movement, **more):
+    name = movement.rpartition(".")[2]
+    if rng.random() < 0.08:
+        return {"movement": movement, "error": {"class": rng.choice(["overloaded", "network", "timeout"]), "message": "no"},
+                **more}
+    text = f"did {name}" + (f"\n[{name.upper()}:{rng.choice([1, 2])}]" if rng.random() < 0.3 else "")
+    if movement == "grade":
+        text = rng.choice(['{"a": 1}', '{"a": 7}', "no", '{"a": 2,}'])
+    if "stage" in more or more.get("purpose") == "judge":
+        text = judged(rng, name)
+    return {"movement": movement, "text": text, "delay_ms": rng.choice([0, 0, 1, 3]), **usage(rng), **more}
+
+
+def replies(rng, flow):
+    found = []
+    for movement in re.findall(r"name: ([a-z]+)", flow)[1:]:
+        group = {"sec": "look.", "api": "look.", "it": "parts."}.get(movement, "")
+        for _ in range(40):
+            for more in ({"purpose": "execute"}, {"purpose": "reask"}, {"stage": "structured_output"},
+                         {"stage": "structured_output"}, {"stage": "phase3_tag"}, {"stage": "ai_judge"}):
+                found.append(reply(rng, group + movement, **more))
+    return found
+
+
+def files(box, name, flow, replies_of):
+    return [box.file(f"{name}.yaml", flow), "--scenario",
+            box.file(f"{name}.json", json.dumps({"replies": replies_of})), "--cwd", box.cwd, "--logs", box.logs, "--task", "t"]
+
+
+def play(box, rng, name, flow):
+    """Plays a session to whatever end it comes to; the words that go on with it."""
+    words = files(box, name, flow, replies(rng, flow))
+    box.segue("run", *words)
+    return words[1:3]
+
+
+def bed(box, rng):
+    """Sessions of each kind: some are resumed, as they stopped or by a person's verdict, some forked."""
+    for i in range(PLAYED):
+        before = set(box.log_paths())
+        more = play(box, rng, f"f{i}", [ONE, ROUNDS, PANEL, GROUP][i % 4])
+        (path,) = set(box.log_paths()) - before
+        for _ in range(rng.randrange(4)):
+            last = records(path)[-1]
+            if last["type"] != "session_stop":
+                break
+            rule = ["--rule", "1"] if last["reason"] == "rule_no_match" and rng.random() < 0.6 else []
+            box.segue("resume", path, *more, "--max-movements", "25", *rule)
+        entered = [r["movement"] for r in of_type(records(path), "turn_start") if "parent_turn" not in r]
+        if len(entered) > 1 and i % 3 == 1:
+            box.segue("fork", path, "--from", entered[-1], *more, "--logs", box.logs, "--cwd", box.cwd)
+    return box.log_paths()
+
+
+def spent(path):
+    return next(r for r in reversed(records(path)) if "spent" in r)["spent"]
+
+
+def cli(box, *words):
+    done = box.segue("audit", *words, "--json")
+    expect(done.returncode == 0, words, done.returncode, done.stderr)
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+def total(*uses):
+    return {k: sum(u.get(k, 0) for u in uses) for k in FIGURES} | {
+        "nano": sum(round(u.get("cost_usd", 0) * 1e9) for u in uses)}
+
+
+def counted(path):
+    """Judging and work of a log by its calls, and what no judge would have used without doubt."""
+    stage, uses = {}, {True: [], False: []}
+    by_call = {}
+    for r in records(path):
+        if r["type"] == "call_start":
+            stage[r["turn"], r["call"]] = "stage" in r
+        if r["type"] == "call_end":
+            tokens = r.get("usage")
+            use = {"calls": 1, "duration_ms": r["duration_ms"], **(tokens or {}),
+                   "unpriced": int(tokens is not None and "cost_usd" not in tokens)}
+            uses[stage[r["turn"], r["call"]]].append(use)
+            by_call.setdefault((r["turn"], r["call"]), []).append(use)
+    doubt = []
+    for j in of_type(records(path), "judgment"):
+        words = [s for s in j["stages"] if s["stage"] not in ("when", "aggregate", "auto_select")]
+        if not any(s["outcome"] != "matched" for s in words if "vote" not in s):
+            continue
+        calls = [s["calls"] for s in words]
+        sure = {c[0] for s, c in zip(words, calls) if s["stage"] == words[0]["stage"] and c}
+        doubt += [u for n in {n for c in calls for n in c} - sure for u in by_call.pop((j["turn"], n), [])]
+    return total(*uses[True]), total(*uses[False]), total(*doubt)
+
+
+def plus(*sums):
+    return {k: sum(s[k] for s in sums) for k in sums[0]}
+
+
+def same(got, want, *what):
+    expect(got == want, "seed", SEED, *what, got, want)
+
+
+def each_session():
+    """A session's judging and work are its `spent`, and so for each of its movements."""
+    rng = random.Random(SEED)
+    with Box() as box:
+        paths = bed(box, rng)
+        verified(box, *paths)
+        logs = [records(p) for p in paths]
+        shares = sum("from the structured_output reply" in json.dumps(of_type(log, "judgment")) for log in logs)
+        forks = sum(bool(of_type(log, "carried")) for log in logs)
+        resumed = sum(bool(of_type(log, "session_resume")) for log in logs)
+        expect(shares and forks and resumed, "seed", SEED, "plays too little:", shares, forks, resumed)
+        for path in paths:
+            totals = cli(box, path)[0]["totals"]
+            judging, work, doubt = counted(path)
+            same(total(totals["use"]), judging, path, "judging")
+            same(total(totals["work"]), work, path, "work")
+            same(total(totals["unsure_use"]), doubt, path, "doubt")
+            same(plus(judging, work), total(spent(path)), path, "spent")
+            movements = {g["movement"]: total(g["use"], g["work"]) for g in cli(box, path, "--by", "movement")[0]["groups"]}
+            same(movements, {k: total(v) for k, v in spent(path)["movements"].items() if v["calls"]} | {
+                k: v for k, v in movements.items() if not v["calls"]}, path, "movements")
+            said = box.segue("audit", path).stdout.decode()
+            if "all judging" in said:
+                n = int(re.search(r"all judging ([\d,]+) call", said)[1].replace(",", ""))
+                same(n, judging["calls"], path, said)
+        whole(box, paths)
+        return f"{len(paths)} sessions: {shares} with a shared reply, {forks} forked, {resumed} resumed; seed {SEED}"
+
+
+def whole(box, paths):
+    """The same of all of them, by each key, as CSV, from kept counts and from the daemon's reader."""
+    sums = [counted(p) for p in paths]
+    judging, work, doubt = (plus(*column) for column in zip(*sums))
+    same(plus(judging, work), plus(*(total(spent(p)) for p in paths)), "all")
+    for key in KEYS:
+        for words in ([], ["--kept"], ["--kept"]) if "," not in key and key != "schema" else ([],):
+            got, said = cli(box, box.logs, "--by", key, *words)
+            same(total(got["totals"]["use"]), judging, key, words)
+            same(total(*(g["use"] for g in got["groups"])), judging, key, words, "groups")
+            same(total(*(g["unsure_use"] for g in got["groups"])), doubt, key, words, "groups")
+            if all("work" in g for g in got["groups"]):
+                same(total(*(g["work"] for g in got["groups"])), work, key, words, "groups' work")
+        text = box.segue("audit", box.logs, "--by", key, "--csv").stdout.decode()
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        for name, of in (("", judging), ("unsure_", doubt)):
+            told = {k: sum(int(r[name + k]) for r in rows) for k in ("calls", "duration_ms", "input", "output")}
+            told["nano"] = sum(round(float(r[name + "cost_usd"]) * 1e9) for r in rows)
+            same(told, {k: v for k, v in of.items() if k != "unpriced"}, key, "csv")
+    same(total(*(j["use"] for j in got["totals"]["judges"])), judging, "judges")
+
+
+def one_reply_two_stages():
+    """The judge is asked once: its tag instead of JSON is read by the next stage, and costs once."""
+    with DaemonBox() as box:
+        told = {"usage": {"input": 100, "output": 10}, "cost": 0.5}
+        done = box.segue("run", *files(box, "one", ONE, [
+            {"purpose": "execute", "text": "done", "cost": 1}, {"stage": "structured_output", "text": "[REV:1]", **told}]))
+        expect(done.returncode == 0, done.stderr)
+        text = box.segue("audit", box.logs).stdout.decode()
+        expect(re.search(r"\) cost 0 calls, 0 tokens, \$0\.0000, \d+ms; all judging 1 call, 110 tokens, \$0\.5000", text), text)
+        expect("cannot be read" not in text and "Judges' answers: 1, 0.0 % well-formed" in text, text)
+        dry = box.segue("rejudge", box.logs, "--dry-run").stdout.decode()
+        expect("their judging took 1 call, $0.5000 then" in dry, dry)
+        box.serve()
+        got = box.get("/v1/audit")["totals"]
+        stages = {s["stage"]: (s["stages"], s["use"]["calls"], s["use"]["cost_usd"]) for s in got["by_stage"]}
+        expect(stages == {"structured_output": (1, 1, 0.5), "phase3_tag": (1, 0, 0)}, stages)
+        expect((got["use"]["calls"], got["use"]["cost_usd"], got["unsure"]) == (1, 0.5, 1), got)
+        page = box.segue("report", box.logs, "-o", "-").stdout.decode()
+        expect("at a cost of 0 tokens and $0.00" in page, page[page.find("at a cost"):][:200])
+        box.end()
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([one_reply_two_stages, each_session]))

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""A provider that is away: it is waited for by time, visibly, through signals and crashes.
+
+usage: outage_test.py BUILD_DIR [CASE...]
+"""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from daemon import DaemonBox
+from support import WAIT_S, Box, at_once, end_of, expect, main, need_build, of_type, records, verified
+
+FLOW = """
+name: outage
+movements:
+  - name: work
+    instruction: work on it
+    rules:
+      - {condition: done, next: COMPLETE}
+"""
+JUDGED = """
+name: judged
+provider: script
+judge: {provider: away}
+movements:
+  - name: work
+    instruction: work on it
+    rules:
+      - {condition: done, next: COMPLETE}
+      - {condition: not done, next: ABORT}
+"""
+
+
+class Server:
+    """An API that is overloaded until somebody says `back`, or for so many requests."""
+
+    def __init__(self, fails=1 << 30):
+        self.fails, self.asked, server = fails, 0, self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                server.asked += 1
+                away = server.asked <= server.fails
+                reply = {"error": {"message": "Overloaded"}} if away else {
+                    "choices": [{"index": 0, "finish_reason": "stop", "message": {
+                        "role": "assistant", "content": '{"reason": "so", "step": 1}'}}]}
+                data = json.dumps(reply).encode()
+                self.send_response(529 if away else 200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *words):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def back(self):
+        self.fails = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+def config(box, url, more=""):
+    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
+    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
+        f.write("provider: away\nproviders:\n  away: {type: openai-chat, model: big, stream: false, "
+                f"key_env: SEGUE_TEST_NO_KEY, base_url: \"{url}\"}}\n{more}")
+    box.env["SEGUE_TEST_NO_KEY"] = "a-key-for-nobody"
+
+
+def run_words(box, flow=FLOW, *more):
+    return ["run", box.file("flow.yaml", flow), "--task", "t", "--cwd", box.cwd, "--logs", box.logs, *more]
+
+
+def outages(log):
+    return [r["outage"] for r in of_type(log, "call_end") if "outage" in r]
+
+
+def seconds(outage):
+    def of(text):
+        return time.mktime(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float(text[19:23])
+    return of(outage["until"]) - of(outage["since"])
+
+
+def wait_line(process):
+    """The first line that the run prints, which it must do soon."""
+    limit = threading.Timer(20, process.kill)
+    limit.start()
+    line = process.stdout.readline().decode()
+    limit.cancel()
+    expect("waiting: away: overloaded since " in line and ", next try " in line and ", until " in line and
+           "Ctrl-C stops, segue resume goes on" in line, "it does not say that it waits:", line)
+    return line
+
+
+def it_goes_on_by_itself():
+    """No setting, no terminal: a few failures, then an answer."""
+    with Server(fails=2) as server, Box() as box:
+        config(box, server.url)
+        process = box.start(*run_words(box))
+        wait_line(process)
+        status, out, err = end_of(process)
+        expect(status == 0, status, out, err)
+        path = box.log_paths()[0]
+        log = records(path)
+        verified(box, path)
+        met = outages(log)
+        expect([o["tries"] for o in met] == [1, 2], met)
+        expect(met[0]["since"] == of_type(log, "call_end")[0]["ts"] and met[0]["provider"] == "away", met)
+        expect(abs(seconds(met[0]) - 60) < 0.01, "a provider that never answered gets a minute:", met)
+        waits = [r["retry_in_ms"] for r in of_type(log, "call_end") if "outage" in r]
+        expect(2500 <= waits[0] <= 5000 and 5000 <= waits[1] <= 10000, waits)
+
+
+def it_stops_when_that_lasts_too_long():
+    """The last attempt is made at the end of the time; a resume has that time again."""
+    with Server() as server, Box() as box:
+        config(box, server.url, "wait_for_outage: 4s\n")
+        for more in (run_words(box), ["resume", "last", "--logs", box.logs]):
+            begin, before = time.monotonic(), server.asked
+            done = box.segue(*more)
+            expect(done.returncode == 1 and b"STOPPED" in done.stdout and b"overloaded: " in done.stdout,
+                   done.stdout, done.stderr)
+            expect(time.monotonic() - begin >= 4, "it gave up early")
+            expect(2 <= server.asked - before <= 4, server.asked)
+        log = records(box.log_paths()[0])
+        ends = [r["ts"] for r in of_type(log, "call_end")]
+        expect(any(e >= outages(log)[0]["until"] for e in ends), ends, outages(log))
+        expect(of_type(log, "session_stop")[0]["class"] == "overloaded", log[-1])
+
+
+def lists_show_it():
+    with Server() as server, Box() as box:
+        config(box, server.url)
+        process = box.start(*run_words(box))
+        wait_line(process)
+        row = json.loads(box.segue("ls", "--json", "--logs", box.logs).stdout)
+        log = records(box.log_paths()[0])
+        met = outages(log)[-1]
+        expect(row["status"] == "waiting", row)
+        waits = row["waiting"]
+        expect((waits["for"], waits["provider"], waits["since"], waits["gives_up"]) ==
+               ("overloaded", "away", met["since"], met["until"]), waits, met)
+        expect(waits["since"] < waits["until"] <= waits["gives_up"], waits)
+        listed = box.segue("ls", "--logs", box.logs, "--status", "waiting").stdout.decode()
+        expect("away: overloaded since " + met["since"] in listed, listed)
+        shown = box.segue("show", box.log_paths()[0]).stdout.decode()
+        expect("away: overloaded since " in shown and "Ctrl-C" not in shown, shown)
+        process.send_signal(signal.SIGINT)
+        expect(end_of(process)[0] == 130, "it does not stop")
+        stop = records(box.log_paths()[0])[-1]
+        expect(stop["type"] == "session_stop" and stop["reason"] == "interrupted" and stop["resumable"], stop)
+        server.back()
+        done = box.segue("resume", "last", "--logs", box.logs)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+
+
+def a_killed_run_goes_on_where_it_was():
+    with Server() as server, Box() as box:
+        config(box, server.url)
+        process = box.start(*run_words(box))
+        wait_line(process)
+        process.send_signal(signal.SIGKILL)
+        process.wait(WAIT_S)
+        process.stdout.close()
+        process.stderr.close()
+        met = outages(records(box.log_paths()[0]))
+        again = box.start("resume", "last", "--logs", box.logs)
+        wait_line(again)
+        server.back()
+        status, out, err = end_of(again)
+        expect(status == 0, status, out, err)
+        path = box.log_paths()[0]
+        verified(box, path)
+        later = outages(records(path))
+        expect([o["tries"] for o in later] == list(range(1, len(later) + 1)) and len(later) > len(met), later)
+        expect(all(abs(seconds(o) - 60) < 0.01 for o in later), later)
+
+
+def it_is_waited_for_longer_where_it_has_answered():
+    """With the same settings, on this machine; others have to answer first."""
+    with Server(fails=0) as server, Server() as other, Box() as box:
+        for url, back, wanted in ((server.url, True, None), (server.url, False, 3600), (other.url, False, 60)):
+            config(box, url)
+            server.fails = 0 if back else 1 << 30
+            if back:
+                done = box.segue(*run_words(box))
+                expect(done.returncode == 0, done.stdout, done.stderr)
+                continue
+            process = box.start(*run_words(box))
+            wait_line(process)
+            process.send_signal(signal.SIGINT)
+            expect(end_of(process)[0] == 130, "it does not stop")
+            met = outages(records(sorted(box.log_paths())[-1]))
+            expect(abs(seconds(met[0]) - wanted) < 0.01, url, wanted, met)
+
+
+def a_judge_is_waited_for():
+    """Its stage does not give way to another one, nor to the tag that the agent wrote itself."""
+    with Server(fails=1) as server, Box() as box:
+        config(box, server.url)
+        scenario = box.file("r.json", json.dumps({"replies": [{"text": "All done.\n\n[WORK:1]"}]}))
+        done = box.segue(*run_words(box, JUDGED, "--scenario", scenario))
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        log = records(box.log_paths()[0])
+        expect(len(outages(log)) == 1, log)
+        expect([(s["stage"], s["outcome"]) for s in of_type(log, "stage")] == [("structured_output", "matched")],
+               of_type(log, "stage"))
+
+
+def whoever_asks_once_is_told_at_once():
+    with Server() as server, Box() as box:
+        config(box, server.url)
+        begin = time.monotonic()
+        done = box.segue("judge", "--rules", "good,bad", "--provider", "away", stdin=b"It is fine.")
+        expect(done.returncode != 0 and time.monotonic() - begin < 30, done.returncode, done.stderr)
+        config(box, server.url, "wait_for_outage: off\n")
+        before = server.asked
+        done = box.segue(*run_words(box))
+        expect(done.returncode == 1 and server.asked - before == 4, done.stdout, server.asked)
+        expect(not outages(records(box.log_paths()[-1])), "it waited")
+
+
+def a_setting_is_checked():
+    with Box() as box:
+        for words in ("20", "on", "25h", "1h30", "[1h]", "{h: 1}", "-1s", "0s", '""'):
+            config(box, "http://127.0.0.1:9/v1", f"wait_for_outage: {words}\n")
+            done = box.segue(*run_words(box))
+            expect(done.returncode == 2 and b"config.yaml:4:18: " in done.stderr and
+                   b"wait_for_outage must be off, or a duration of at most 24h" in done.stderr, words, done.stderr)
+
+
+def a_question_to_the_daemon_is_answered_at_once():
+    for path, body in (("/v1/judge", {"text": "It is fine.", "rules": ["good", "bad"], "provider": "away"}),
+                       ("/v1/ask", {"prompt": "How many?", "schema": {"type": "integer"}, "provider": "away"})):
+        with Server() as server, DaemonBox() as box:  # one each: two would find it down together
+            config(box, server.url)
+            box.serve()
+            begin = time.monotonic()
+            status, value = box.ask("POST", path, body)
+            at_once(begin, 30, path, status, value)
+            expect(value is not None and "overloaded" in json.dumps(value).lower(), path, status, value)
+            box.check_all()
+            box.end()
+
+
+def a_daemons_probes_use_up_nobodys_attempts():
+    """Several sessions find it down, so that the daemon leaves it alone and probes; all go on."""
+    with Server() as server, DaemonBox() as box:
+        config(box, server.url)
+        box.serve()
+        ids = [box.submit(box.file("flow.yaml", FLOW), task="t") for _ in range(3)]
+        box.until(lambda: server.asked >= 8 and all(box.session(i)["status"] == "waiting" for i in ids), "no wait")
+        box.until(lambda: any(box.session(i).get("waiting", {}).get("for") == "circuit_open" for i in ids),
+                  "it is not left alone")
+        server.back()
+        until = time.monotonic() + 200  # what is left of the daemon's pause, and of each session's own
+        while not all(box.session(i)["status"] == "complete" for i in ids):
+            expect(time.monotonic() < until, [box.session(i) for i in ids])
+            time.sleep(0.05)  # a look at a time; the deadline is above
+        for sid in ids:
+            log = records(box.log(sid))
+            expect(not of_type(log, "session_stop") and outages(log), sid, log)
+        box.check_all()
+        box.end()
+
+
+def a_daemon_goes_on_after_its_end():
+    with Server() as server, DaemonBox() as box:
+        config(box, server.url)
+        box.serve()
+        sid = box.submit(box.file("flow.yaml", FLOW), task="t")
+        waits = box.wait_status(sid, "waiting")["waiting"]
+        expect(waits["for"] == "overloaded" and waits["gives_up"] > waits["until"], waits)
+        box.check_all()
+        box.end(signal.SIGKILL)
+        server.back()
+        box.serve()
+        box.wait_status(sid, "complete")
+        expect(outages(records(box.log(sid)))[0]["since"] == waits["since"], waits)
+        box.end()
+
+
+need_build()
+sys.exit(main([it_goes_on_by_itself, it_stops_when_that_lasts_too_long, lists_show_it, a_killed_run_goes_on_where_it_was,
+               it_is_waited_for_longer_where_it_has_answered, a_judge_is_waited_for,
+               whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemons_probes_use_up_nobodys_attempts,
+               a_daemon_goes_on_after_its_end]))

@@ -1,0 +1,212 @@
+/* Tests how a report may be called, what stands in its file, and which step comes next. */
+#include "core/report_file.h"
+
+#include "core/retained.h"
+
+#include "support/play.h"
+
+static void names_are_files_without_a_folder(void **state) {
+  (void)state;
+  static const char *const good[] = {"plan.md", "00-plan.md", "a b", "計画.md", "x"};
+  static const char *const bad[] = {"",      ".",    "..",         ".hidden", "a/b.md",
+                                    "..\\x", "a\nb", "plan.",      " a.md",   "a ",
+                                    "a:b",   "a*",   "/etc/passwd"};
+  struct err err;
+  char longest[200];
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    if (!contract_check_name(str_from(good[i]), &err))
+      fail_msg("refused: %s", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    if (contract_check_name(str_from(bad[i]), &err))
+      fail_msg("taken: %s", bad[i]);
+  memset(longest, 'a', sizeof longest);
+  assert_true(contract_check_name((struct str){longest, 128}, &err));
+  assert_false(contract_check_name((struct str){longest, 129}, &err));
+  assert_false(contract_check_name((struct str){"a\0b", 3}, &err));
+}
+
+static void a_file_is_the_trimmed_answer(void **state) {
+  (void)state;
+  struct buf content = {0};
+  char sha256[SHA256_HEX], wanted[SHA256_HEX];
+  contract_content(STR("\n\n # Plan\n\ntext \n"), &content);
+  assert_string_equal(buf_c(&content), "# Plan\n\ntext\n");
+  contract_sha256(STR("\n\n # Plan\n\ntext \n"), sha256);
+  sha256_hex(content.p, content.n, NULL, 0, wanted);
+  assert_string_equal(sha256, wanted);
+  buf_deinit(&content);
+}
+
+struct next_case {
+  const char *what;
+  size_t kept;          /* reports that are there */
+  struct call calls[2]; /* of the next one; report 0: not there */
+  enum report_action action;
+  bool fresh;
+};
+
+static const struct next_case next_cases[] = {
+    {"the answer itself needs no call", 0, {{0}}, REPORT_KEEP, false},
+    {"nobody was asked", 1, {{0}}, REPORT_ASK, false},
+    {"it is under way", 1, {{.report = 2, .state = CALL_RUNNING}}, REPORT_WAIT, false},
+    {"it waits for another attempt", 1, {{.report = 2, .state = CALL_WAITING}}, REPORT_WAIT, false},
+    {"it is there", 1, {{.report = 2, .state = CALL_DONE}}, REPORT_KEEP, false},
+    {"the conversation brought none",
+     1,
+     {{.report = 2, .state = CALL_FAILED, .resumed = true}},
+     REPORT_ASK,
+     true},
+    {"nor did a new one",
+     1,
+     {{.report = 2, .state = CALL_FAILED, .resumed = true}, {.report = 2, .state = CALL_FAILED}},
+     REPORT_FAILED,
+     false},
+    {"a new one was all there could be",
+     1,
+     {{.report = 2, .state = CALL_FAILED}},
+     REPORT_FAILED,
+     false},
+    {"the call of another report counts for nothing",
+     2,
+     {{.report = 2, .state = CALL_DONE}},
+     REPORT_ASK,
+     false},
+};
+
+static void steps_follow_from_calls_and_reports(void **state) {
+  (void)state;
+  static const char *const names[] = {"answer.md", "a.md", "b.md"};
+  struct contract contracts[3] = {{.is_answer = true}, {.judged = true}, {.judged = true}};
+  const struct movement m = {.contracts = contracts, .contract_count = 3};
+  for (size_t i = 0; i < ARRAY_LEN(next_cases); i++) {
+    const struct next_case *c = &next_cases[i];
+    struct call calls[2] = {c->calls[0], c->calls[1]};
+    struct turn turn = {.phase = TURN_REPORTING};
+    struct report_step step;
+    for (size_t k = 0; k < c->kept; k++)
+      (void)kept_put(&turn.reports, str_from(names[k]));
+    if (calls[0].report > 0)
+      turn.calls = &calls[0];
+    if (calls[1].report > 0)
+      calls[0].next = &calls[1];
+    report_next(&m, &turn, &step);
+    if (step.action != c->action || step.fresh != c->fresh || step.contract != &contracts[c->kept])
+      fail_msg("%s", c->what);
+    kept_free(&turn.reports);
+  }
+}
+
+static void newer_texts_take_the_place_of_older_ones(void **state) {
+  (void)state;
+  struct kept_text *list = NULL, *turn = NULL;
+  struct kept_text *kept = kept_put(&list, STR("a"));
+  buf_puts(&kept->text, "one");
+  strcpy(kept->sha256, "1");
+  (void)kept_put(&list, STR("b"));
+  kept = kept_put(&turn, STR("a"));
+  buf_puts(&kept->text, "two");
+  strcpy(kept->sha256, "2");
+  kept_move(&list, &turn);
+  assert_null(turn);
+  assert_string_equal(buf_c(&list->text), "two");
+  assert_string_equal(list->sha256, "2");
+  assert_string_equal(list->before, "1");
+  assert_string_equal(list->next->name, "b");
+  assert_null(list->next->next);
+  kept_free(&list);
+  assert_null(list);
+}
+
+/* --- in a session --- */
+
+static const char reporting[] =
+    "{'name':'w','movements':[{'name':'a','report':'answer.md','output_contracts':{"
+    "'report':[{'name':'b.md','format':'List it.'}]},"
+    "'rules':[{'condition':'when(true)','next':'COMPLETE'}]}]}";
+
+/* The call of the report, where the log has it. */
+static const json_t *report_call(const struct play *p, int k) {
+  for (size_t i = 0; i < play_lines(p); i++)
+    if (str_eq_c(data_get(play_record(p, i), "type"), "call_start") &&
+        str_eq_c(data_get(play_record(p, i), "purpose"), "report") && k-- == 0)
+      return play_record(p, i);
+  return NULL;
+}
+
+/* In the conversation that did the work, where there is one; once more alone, where it is lost. */
+static void a_report_is_asked_for_where_the_work_was_done(void **state) {
+  static const struct {
+    const char *replies, *session; /* of the first call for a report; NULL: it begins anew */
+    size_t asked;
+    bool complete;
+  } cases[] = {
+      {"[{'text':'worked','session':'s1'},'the list']", "s1", 1, true},
+      {"['worked','the list']", NULL, 1, true},
+      {"[{'text':'worked','session':'s1'},{'error':'bad_request','message':'no'},'the list']", "s1",
+       2, true},
+      {"[{'text':'worked','session':'s1'},{'error':'bad_request','message':'no'}]", "s1", 2, false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf script = {0};
+    struct play p;
+    buf_printf(&script, "{'a':%s}", cases[i].replies);
+    play_init(&p, cases[i].replies, reporting, NULL, buf_c(&script));
+    play_start(&p);
+    play_run(&p);
+    assert_int_equal(p.core.outcome == END_COMPLETE, cases[i].complete);
+    const json_t *session = json_object_get(report_call(&p, 0), "session");
+    bool resumed = json_is_true(json_object_get(session, "resumed"));
+    if (resumed != (cases[i].session != NULL))
+      fail_msg("%s: %s", cases[i].replies, resumed ? "resumed" : "anew");
+    assert_true(!resumed || str_eq_c(data_get(session, "id"), cases[i].session));
+    assert_true((report_call(&p, (int)cases[i].asked - 1) != NULL) &&
+                report_call(&p, (int)cases[i].asked) == NULL);
+    assert_int_equal(play_count(&p, "report"), cases[i].complete ? 2 : 1);
+    play_deinit(&p);
+    buf_deinit(&script);
+  }
+}
+
+static const struct {
+  const char *type;
+  int k;
+  const char *changes, *error;
+} bad_cases[] = {
+    {"report", 0, "{'turn':9}", "its turn is not open"},
+    {"report", 0, "{'file':'b.md'}", "it is not the report that comes next"},
+    {"report", 0, "{'file':'../x'}", "it is not the report that comes next"},
+    {"report", 0, "{'call':1}", "it is not the report that comes next"},
+    {"report", 0, "{'sha256':'00'}", "its sha256 is not that of the answer"},
+    {"report", 1, "{'call':1}", "it is not the report that comes next"},
+    {"report", 1, "{'sha256':null}", "its sha256 is not that of the answer"},
+    {"call_start", 1, "{'file':'answer.md'}", "its report is not the next one"},
+    {"call_start", 1, "{'file':'c.md'}", "its report is not the next one"},
+    {"call_start", 1, "{'type':'report','sha256':'00'}", "it is not the report that comes next"},
+    {"turn_end", 0, "{'type':'report','file':'b.md'}", "its turn is not at that point"},
+};
+
+static void a_changed_log_brings_no_other_report(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
+    play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
+                 bad_cases[i].error);
+  play_deinit(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names_are_files_without_a_folder),
+      cmocka_unit_test(a_file_is_the_trimmed_answer),
+      cmocka_unit_test(steps_follow_from_calls_and_reports),
+      cmocka_unit_test(newer_texts_take_the_place_of_older_ones),
+      cmocka_unit_test(a_report_is_asked_for_where_the_work_was_done),
+      cmocka_unit_test(a_changed_log_brings_no_other_report),
+  };
+  return cmocka_run_group_tests(tests, NULL, play_over);
+}

@@ -1,0 +1,35 @@
+/* Tests which answers say nothing. */
+#include "extract/empty.h"
+
+#include "base/err.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void reasoning_alone_says_nothing(void **state) {
+  static const char *const silent[] = {"",
+                                       " \n\t\r\n",
+                                       "<think>I end with 1.</think>",
+                                       "\n<think>a</think>\n <thinking>b</thinking>\n",
+                                       "<think>cut",
+                                       "thought\n</think>",
+                                       "[THINK]a[/THINK]",
+                                       "<|channel|>analysis<|message|>hm"};
+  static const char *const said[] = {"no",  "<think>a</think>no",      "a </think> b", "<b>",
+                                     "[x]", "<think>a</think>\n<think"};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(silent); i++)
+    if (!extract_says_nothing(str_from(silent[i])))
+      fail_msg("%s", silent[i]);
+  for (size_t i = 0; i < ARRAY_LEN(said); i++)
+    if (extract_says_nothing(str_from(said[i])))
+      fail_msg("%s", said[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reasoning_alone_says_nothing)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* The queue before the providers: its order, who wakes it, and that it keeps no loop alive. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "host/call_queue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct fixture {
+  uv_loop_t loop;
+  struct provider_registry *registry;
+  struct call_queue gate;
+};
+
+static char told[200]; /* "1 admitted, 2 use_fallback, " */
+
+static void on_told(void *owner, long call, enum admission_answer answer,
+                    const struct admission_why *why) {
+  size_t n = strlen(told);
+  (void)owner;
+  (void)why;
+  print_into(told + n, sizeof told - n, "%ld %s, ", call, admission_name(answer));
+}
+
+static int setup(void **state) {
+  static struct fixture f;
+  json_t *settings =
+      json_loads("{\"script\": {\"concurrency\": 1}, \"command\": {\"concurrency\": 1}}", 0, NULL);
+  told[0] = '\0';
+  f = (struct fixture){.registry = registry_new(settings)};
+  json_decref(settings);
+  call_queue_init(&f.gate, (uv_loop_init(&f.loop), &f.loop), f.registry, NULL, on_told);
+  *state = &f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  call_queue_deinit(&f->gate);
+  registry_free(f->registry);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  return uv_loop_close(&f->loop);
+}
+
+static const char *ask(struct fixture *f, void *owner, long call, const char *provider) {
+  struct admission_why why;
+  return admission_name(call_queue_ask(&f->gate, owner, call, str_from(provider), false, &why));
+}
+
+static void leave(struct fixture *f, const void *owner, const char *provider,
+                  enum error_class class, int64_t retry_after_ms) {
+  call_queue_leave(&f->gate, owner, str_from(provider), class, retry_after_ms);
+}
+
+/* Another provider's call ends, so that everybody is asked again. */
+static void leave_again(struct fixture *f) {
+  int c;
+  assert_string_equal(ask(f, &c, 9, "command"), "admitted");
+  leave(f, &c, "command", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
+static void nobody_overtakes(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  assert_string_equal(ask(f, &b, 2, "script"), "wait");
+  leave(f, &a, "script", CLASS_NONE, 0);
+  assert_string_equal(ask(f, &a, 3, "script"), "wait"); /* the place is call 2's */
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, ");
+  leave(f, &b, "script", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, 3 admitted, ");
+  leave(f, &a, "script", CLASS_NONE, 0);
+}
+
+/* Who waits for a place hears that there is none before a time, once. */
+static void what_is_waited_for_can_change(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  assert_string_equal(ask(f, &b, 2, "script"), "wait");
+  leave(f, &a, "script", CLASS_RATE_LIMIT, 3600000);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+  (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+  assert_string_equal(told, "2 wait, ");
+  leave_again(f); /* asked once more: nothing new */
+  assert_string_equal(told, "2 wait, ");
+  call_queue_drop(&f->gate, &b, 0);
+}
+
+/* A call that begins to wait elsewhere does not put off those who have a place to take. */
+static void a_free_place_is_given_though_others_come(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  assert_string_equal(ask(f, &b, 2, "script"), "wait");
+  assert_string_equal(ask(f, &a, 3, "command"), "admitted");
+  leave(f, &a, "script", CLASS_NONE, 0);
+  assert_string_equal(ask(f, &a, 4, "command"), "wait");
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, ");
+  leave(f, &a, "command", CLASS_NONE, 0);
+  leave(f, &b, "script", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 admitted, 4 admitted, ");
+  leave(f, &a, "command", CLASS_NONE, 0);
+}
+
+/* A provider that asked for a day's rest does not keep a program that is asked to stop. */
+static void who_leaves_the_queue_leaves_no_timer(void **state) {
+  struct fixture *f = *state;
+  int a;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  leave(f, &a, "script", CLASS_RATE_LIMIT, LIMIT_RESET_WAIT_MS);
+  assert_string_equal(ask(f, &a, 2, "script"), "wait");
+  call_queue_drop(&f->gate, &a, 0);
+  assert_false(uv_is_active((uv_handle_t *)f->gate.timer));
+  assert_string_equal(told, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(nobody_overtakes, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_is_waited_for_can_change, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_free_place_is_given_though_others_come, setup, teardown),
+      cmocka_unit_test_setup_teardown(who_leaves_the_queue_leaves_no_timer, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* Checks the words of a person who takes a session further or forks it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "host/resume_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct provider_registry *registry;
+
+static int set_up(void **state) {
+  (void)state;
+  registry = registry_new(NULL);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  registry_free(registry);
+  return 0;
+}
+
+static bool parse(struct resume_options *st, const char *text, bool fork, struct err *err) {
+  json_auto_t *body = text ? json_loads(text, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL) : NULL;
+  assert_true(text == NULL || body != NULL);
+  if (fork)
+    return resume_options_parse_fork(st, body, registry, err);
+  return resume_options_parse(st, body, registry, err);
+}
+
+static void members_are_kept(void **state) {
+  static const struct {
+    const char *text, *changed;
+    bool fork;
+    int rule;
+  } rows[] = {
+      {NULL, "{}", false, 0},
+      {"{}", "{}", false, 0},
+      {"{\"rule\": 2, \"why\": \"it is done\"}", "{}", false, 2},
+      {"{\"max_movements\": \"infinite\"}", "{\"max_movements\": \"infinite\"}", false, 0},
+      {"{\"max_movements\": 1, \"model\": \"m\"}", "{\"max_movements\": 1, \"model\": \"m\"}", true,
+       0},
+      {"{\"provider\": \"script\", \"judge_provider\": \"command\"}",
+       "{\"provider\": \"script\", \"judge_provider\": \"command\"}", false, 0},
+      {"{\"providers\": {\"a\": \"script\"}}", "{\"providers\": {\"a\": \"script\"}}", true, 0},
+      {"{\"add_budget\": {\"tokens\": 5}, \"lock\": false}",
+       "{\"add_budget\": {\"tokens\": 5}, \"lock\": false}", false, 0},
+      {"{\"scenario\": \"x\"}", "{}", false, 0}, /* the caller's */
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct resume_options st;
+    struct err err = {0};
+    json_auto_t *changed = json_loads(rows[i].changed, 0, NULL);
+    if (!parse(&st, rows[i].text, rows[i].fork, &err))
+      fail_msg("%s: %s", rows[i].text, err.text);
+    assert_true(json_equal(st.changed, changed));
+    assert_int_equal(st.core.rule, rows[i].rule);
+    assert_int_equal(resume_options_says(&st), rows[i].rule > 0 || json_object_size(changed) > 0);
+    if (rows[i].rule > 0)
+      assert_string_equal(st.why, "it is done");
+    resume_options_deinit(&st);
+  }
+}
+
+static void what_cannot_be_is_refused(void **state) {
+  static const struct {
+    const char *text, *error;
+    bool fork;
+  } rows[] = {
+      {"[]", "the body must be an object", false},
+      {"{\"rul\": 1}", "unknown member \"rul\": did you mean \"rule\"?", false},
+      {"{\"zzzzzzzzz\": 1}", "unknown member \"zzzzzzzzz\"", false},
+      {"{\"rule\": 1}", "unknown member \"rule\"", true},
+      {"{\"add_budget\": {\"tokens\": 5}}", "unknown member \"add_budget\"", true},
+      {"{\"rule\": 0}", "rule must be a rule's number", false},
+      {"{\"rule\": \"1\"}", "rule must be a rule's number", false},
+      {"{\"rule\": 1000}", "rule must be a rule's number", false},
+      {"{\"why\": \"so\"}", "why needs rule", false},
+      {"{\"rule\": 1, \"why\": 7}", "why must be a text", false},
+      {"{\"rule\": 1, \"why\": \"a\\u0000b\"}", "why must be a text without NUL", false},
+      {"{\"max_movements\": 0}", "max_movements must be", false},
+      {"{\"max_movements\": 1000000001}", "max_movements must be", false},
+      {"{\"max_movements\": \"many\"}", "max_movements must be", true},
+      {"{\"provider\": \"\"}", "provider must be a provider's name", false},
+      {"{\"provider\": 3}", "provider must be a provider's name", false},
+      {"{\"provider\": \"command\"}", "provider command runs the command: of a movement", false},
+      {"{\"provider\": \"nobody\"}", "there is no provider \"nobody\": use one of ", false},
+      {"{\"provider\": \"scirpt\"}", "there is no provider \"scirpt\": did you mean script?",
+       false},
+      {"{\"judge_provider\": \"nobody\"}", "there is no provider \"nobody\"", false},
+      {"{\"providers\": [\"script\"]}", "providers must be an object of movement: provider", false},
+      {"{\"providers\": {\"a\": \"nobody\"}}", "there is no provider \"nobody\"", true},
+      {"{\"providers\": {\"a\": null}}", "a must be a provider's name", true},
+      {"{\"model\": \"\"}", "model must be a model's name", false},
+      {"{\"add_budget\": 5}", "add_budget must be an object", false},
+      {"{\"add_budget\": {}}", "add_budget must be an object", false},
+      {"{\"lock\": true}", "lock must be false", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct resume_options st;
+    struct err err = {0};
+    if (parse(&st, rows[i].text, rows[i].fork, &err) || err.code != ERR_INVALID ||
+        strstr(err.text, rows[i].error) == NULL)
+      fail_msg("%s: %s", rows[i].text, err.text);
+    resume_options_deinit(&st);
+  }
+}
+
+static void a_reason_is_bounded(void **state) {
+  (void)state;
+  char why[LIMIT_WHY_BYTES + 2];
+  struct resume_options st;
+  struct err err = {0};
+  memset(why, 'x', sizeof why);
+  json_auto_t *longest = json_pack("{siss#}", "rule", 1, "why", why, (int)LIMIT_WHY_BYTES);
+  json_auto_t *longer = json_pack("{siss#}", "rule", 1, "why", why, (int)LIMIT_WHY_BYTES + 1);
+  assert_true(resume_options_parse(&st, longest, registry, &err));
+  resume_options_deinit(&st);
+  assert_false(resume_options_parse(&st, longer, registry, &err));
+  assert_non_null(strstr(err.text, "at most 4096 bytes"));
+  resume_options_deinit(&st);
+}
+
+static void amounts_to_add_are_bounded(void **state) {
+  (void)state;
+  struct resume_options st;
+  struct err err = {0};
+  json_auto_t *body = json_pack("{s{}}", "add_budget");
+  for (unsigned i = 0; i <= LIMIT_ADD_BUDGET_COUNT; i++) {
+    char name[16];
+    print_into(name, sizeof name, "a%u", i);
+    json_object_set_new(json_object_get(body, "add_budget"), name, json_integer(1));
+    assert_int_equal(resume_options_parse(&st, body, registry, &err), i < LIMIT_ADD_BUDGET_COUNT);
+    resume_options_deinit(&st);
+  }
+  assert_non_null(strstr(err.text, "add_budget must be an object"));
+}
+
+/* Another provider takes away what was said for the one before; other settings of the session stay,
+ * and a budget is added once. */
+static void a_session_goes_on_with_what_is_said(void **state) {
+  (void)state;
+  static const struct config user = {0};
+  json_auto_t *config = json_pack("{sss{}sss{ss}sb}", "provider", "script", "options", "model", "m",
+                                  "providers", "a", "script", "interactive", 1);
+  json_auto_t *nothing = json_object();
+  json_auto_t *other = json_pack("{sss{si}}", "provider", "command", "add_budget", "tokens", 5);
+  json_auto_t *same = resume_options_config(config, &user, nothing);
+  assert_string_equal(json_string_value(json_object_get(same, "model")), "m");
+  assert_non_null(json_object_get(same, "providers"));
+  json_auto_t *changed = resume_options_config(config, &user, other);
+  assert_string_equal(json_string_value(json_object_get(changed, "provider")), "command");
+  assert_null(json_object_get(changed, "model"));
+  assert_null(json_object_get(changed, "providers"));
+  assert_null(json_object_get(changed, "add_budget"));
+  assert_true(json_is_true(json_object_get(changed, "interactive")));
+}
+
+static void a_person_has_a_name(void **state) {
+  (void)state;
+  json_auto_t *person = resume_options_person();
+  assert_true(json_is_integer(json_object_get(person, "uid")));
+  assert_true(json_string_length(json_object_get(person, "name")) > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(members_are_kept),    cmocka_unit_test(what_cannot_be_is_refused),
+      cmocka_unit_test(a_reason_is_bounded), cmocka_unit_test(a_session_goes_on_with_what_is_said),
+      cmocka_unit_test(a_person_has_a_name), cmocka_unit_test(amounts_to_add_are_bounded),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,63 @@
+/* Versions as programs print them. What a probe finds is tested at the command line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "provider/agent/program_version.h"
+
+#include <string.h>
+
+static void versions_are_compared_by_number(void **state) {
+  static const struct {
+    const char *version, *minimum;
+    bool older;
+  } cases[] = {
+      {"2.1.329", "2.0.0", false},
+      {"2.1.329 (Claude Code)", "2.1.330", true},
+      {"codex-cli 0.99.0", "0.100.0", true},
+      {"0.100.0", "0.99.9", false},
+      {"1.2", "1.2.0", true},
+      {"1.2.0", "1.2", false},
+      {"1.2.0-beta.1", "1.2.0", false},
+      {"10.0.0", "9.9.9", false},
+      {"v22.23.3", "22.0.0", false},
+      {"", "1.0.0", false},
+      {"unknown", "1.0.0", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    if (version_older(cases[i].version, cases[i].minimum) != cases[i].older)
+      fail_msg("%s against %s", cases[i].version, cases[i].minimum);
+}
+
+static void the_version_is_found_in_an_answer(void **state) {
+  static const struct {
+    const char *answer, *version;
+  } cases[] = {
+      {"codex-cli 0.169.0\n", "0.169.0"},
+      {"v0.9.0\n", "0.9.0"},
+      {"tool version v1.2.3-rc.1.", "1.2.3-rc.1"},
+      {"V2.0 of 2026", "2.0"},
+      {"rev1.2 is 3.4.5", "3.4.5"},
+      {"none", ""},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct process_result r = {.why = PROCESS_END_EXITED};
+    char version[64];
+    buf_str(&r.out, str_from(cases[i].answer));
+    (void)version_read(&r, version, sizeof version);
+    assert_string_equal(version, cases[i].version);
+    buf_deinit(&r.out);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(versions_are_compared_by_number),
+                                     cmocka_unit_test(the_version_is_found_in_an_answer)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+/* Warnings of schemas that are sound and still ask for trouble with a model. */
+#include "schema/schema_lint.h"
+
+#include "base/buf.h"
+#include "support/data.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ONE(member)                                                                                \
+  "{'type':'object','properties':{'a':" member "},'required':['a'],'maxProperties':3}"
+#define WARNED "$.properties.a:required "
+
+static const struct {
+  const char *schema, *warnings; /* "path:keyword " of each */
+} cases[] = {
+    {ONE("{'type':'string'}"), WARNED},
+    {ONE("{'type':'number'}"), WARNED},
+    {ONE("{'type':'integer','minimum':0}"), WARNED},
+    {ONE("{'type':'string','format':'email'}"), WARNED},
+    {ONE("{'type':['string','null']}"), ""},
+    {ONE("{'type':['string','number']}"), WARNED},
+    {ONE("{'type':'string','nullable':true}"), ""},
+    {ONE("{'anyOf':[{'type':'string'},{'type':'null'}]}"), ""},
+    {ONE("{'oneOf':[{'type':'string'},{'type':'number'}]}"), WARNED},
+    {ONE("{'oneOf':[{'const':'x'},{'enum':['y']}]}"), ""},
+    {ONE("{'type':'string','enum':['x','y']}"), ""},
+    {ONE("{'const':1}"), ""},
+    {ONE("{'type':'boolean'}"), ""},
+    {ONE("{'type':'string','default':''}"), ""},
+    {ONE("{'type':'array','items':{'type':'string'}}"), ""},
+    {ONE("{'type':'array','minItems':1}"), WARNED},
+    {ONE("{}"), ""},
+    {ONE("true"), ""},
+    {ONE("{'type':'object'}"), ""},
+    {"{'$defs':{'n':{'type':'string'},'m':{'type':['string','null']}},'required':['a','b'],"
+     "'properties':{'a':{'$ref':'#/$defs/n'},'b':{'$ref':'#/$defs/m'}},'maxProperties':2}",
+     WARNED},
+    {"{'type':'object','properties':{'a':{'type':'string'}},'minProperties':1}", ""}, /* optional */
+    {"{'properties':{'reason':{'type':'string'},'confidence':{'type':'number','maximum':1}},"
+     "'required':['reason','confidence']}",
+     ""},
+    {"{'properties':{'l':{'items':{'properties':{'p':{'type':'number'}},'required':['p'],"
+     "'maxProperties':1}}}}",
+     "$.properties.l.items.properties.p:required "},
+    {"{'type':'object','properties':{'x':{'type':'string'}}}", "$:unbounded "},
+    {"{'type':'array','items':{'type':'string'}}", "$:unbounded "},
+    {"{'type':'array','items':{'type':'string'},'maxItems':9}", ""},
+    {"{'type':'object','properties':{'ok':{'type':'boolean'}}}", ""},
+    {"{'type':'string','pattern':'^a'}", ""},
+    {"true", ""},
+    {"5", ""},
+};
+
+static void warnings(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct schema_errors found = {0};
+    struct buf all = {0};
+    json_t *doc = data_json(cases[i].schema);
+    schema_lint(doc, false, &found);
+    for (size_t k = 0; k < found.count; k++)
+      buf_printf(&all, "%s:%s ", found.items[k].path, found.items[k].keyword);
+    if (strcmp(buf_c(&all), cases[i].warnings) != 0)
+      fail_msg("%s: %s", cases[i].schema, buf_c(&all));
+    schema_errors_deinit(&found);
+    schema_lint(doc, true, &found);
+    for (size_t k = 0; k < found.count; k++)
+      assert_string_equal(found.items[k].keyword, "required");
+    schema_errors_deinit(&found);
+    json_decref(doc);
+    buf_deinit(&all);
+  }
+}
+
+/* Branches that lead back to themselves double with each level; the look ends all the same. */
+static void hostile_schemas_end(void **state) {
+  (void)state;
+  struct schema_errors found = {0};
+  json_t *doc =
+      data_json("{'properties':{'a':{'$ref':'#/$defs/d'}},'required':['a'],'$defs':{'d':{"
+                "'anyOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'},{'$ref':'#/$defs/e'}]},"
+                "'e':{'allOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'}]}}}");
+  schema_lint(doc, false, &found);
+  schema_errors_deinit(&found);
+  json_decref(doc);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(warnings),
+      cmocka_unit_test(hostile_schemas_end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* Texts that a log stores once, put together again: parts, places in records, blobs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store/resolve_text.h"
+#include "store/store.h"
+#include "support/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *dir;
+static struct store store;
+static char blob[SHA256_HEX];
+
+static int setup(void **state) {
+  struct err err;
+  (void)state;
+  dir = folder_make();
+  return !store_open(&store, dir, &err) ||
+         !store_blob_put(&store, STR("all \0 bytes\xFF"), blob, &err);
+}
+
+static int teardown(void **state) {
+  (void)state;
+  folder_remove(dir);
+  return 0;
+}
+
+/* The log: three records. */
+static json_t *record(void *ctx, uint64_t seq, struct err *err) {
+  (void)ctx;
+  if (seq == 1)
+    return json_pack("{ss s{s[{ss}]}}", "task", "the task", "workflow", "movements", "instruction",
+                     "do it");
+  if (seq == 2)
+    return json_pack("{s[s{ss}s]}", "prompt", "zero", "ref", "1#/task", "two");
+  if (seq == 3)
+    return json_pack("{ss ss}", "text", "a rendering", "text_blob", blob);
+  err_set(err, ERR_CORRUPT, "there is no record %d", (int)seq);
+  return NULL;
+}
+
+struct row {
+  const char *parts, *text; /* text NULL: refused */
+};
+
+static const struct row rows[] = {
+    {"[]", ""},
+    {"[\"plain\"]", "plain"},
+    {"[\"a\", \"\", \"b\"]", "ab"},
+    {"[{\"ref\": \"1#/task\"}]", "the task"},
+    {"[\"<\", {\"ref\": \"1#/workflow/movements/0/instruction\"}, \">\"]", "<do it>"},
+    {"[{\"ref\": \"2#/prompt/2\"}, {\"ref\": \"2#/prompt/0\"}]", "twozero"},
+    {"[{\"ref\": \"2#/prompt/1\"}]", NULL}, /* a reference is not followed twice */
+    {"[{\"ref\": \"9#/task\"}]", NULL},
+    {"[{\"ref\": \"1#/nothing\"}]", NULL},
+    {"[{\"ref\": \"1#/workflow/movements/7/instruction\"}]", NULL},
+    {"[{\"ref\": \"1#/workflow\"}]", NULL},
+    {"[{\"ref\": \"1\"}]", NULL},
+    {"[{\"ref\": \"#/task\"}]", NULL},
+    {"[{\"ref\": \"\"}]", NULL},
+    {"[{\"ref\": 1}]", NULL},
+    {"[{}]", NULL},
+    {"[1]", NULL},
+};
+
+static void parts_become_text(void **state) {
+  (void)state;
+  const struct resolve recall = {NULL, record, &store};
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    json_t *parts = json_loads(rows[i].parts, 0, NULL);
+    struct buf out = {0};
+    struct err err = {0};
+    bool ok = resolve_parts(&recall, parts, &out, &err);
+    if (ok != (rows[i].text != NULL) || (ok && strcmp(buf_c(&out), rows[i].text) != 0))
+      fail_msg("%s: %s \"%s\"", rows[i].parts, ok ? "gave" : err.text, buf_c(&out));
+    if (!ok)
+      assert_int_equal(err.code, ERR_CORRUPT);
+    buf_deinit(&out);
+    json_decref(parts);
+  }
+}
+
+static void blobs_are_meant_where_they_are_named(void **state) {
+  static const struct str wanted = {"all \0 bytes\xFF", 12};
+  struct buf out = {0};
+  struct err err;
+  (void)state;
+  const struct resolve recall = {NULL, record, &store};
+  json_t *parts = json_loads("[\"[\", {\"ref\": \"3#/text\"}, \"]\"]", 0, NULL);
+  assert_true(resolve_parts(&recall, parts, &out, &err));
+  assert_int_equal(out.n, wanted.n + 2);
+  assert_memory_equal(out.p + 1, wanted.p, wanted.n);
+  json_decref(parts);
+
+  json_t *three = record(NULL, 3, &err);
+  buf_clear(&out);
+  assert_true(resolve_text(&recall, three, "text", &out, &err));
+  assert_int_equal(out.n, wanted.n);
+  json_object_set_new(
+      three, "text_blob",
+      json_string("00000000000000000000000000000000000000000000000000000000000000aa"));
+  assert_false(resolve_text(&recall, three, "text", &out, &err));
+  json_object_set_new(three, "text_blob", json_string("../../etc/passwd"));
+  assert_false(resolve_text(&recall, three, "text", &out, &err));
+  assert_int_equal(err.code, ERR_CORRUPT);
+  assert_false(resolve_text(&recall, three, "stderr", &out, &err));
+  json_decref(three);
+  buf_deinit(&out);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(parts_become_text),
+      TEST(blobs_are_meant_where_they_are_named),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+/* A brief says what is in a log, however long it is and wherever it is cut off. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "store/summary.h"
+#include "support/folder.h"
+#include "support/log_ref.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char id[] = "01990000-0000-7000-8000-00000000aaaa";
+static char *dir, path[512];
+
+static int setup(void **state) {
+  (void)state;
+  dir = folder_make();
+  print_into(path, sizeof path, "%s/%s.ndjson", dir, id);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  folder_remove(dir);
+  return 0;
+}
+
+static void put(const struct buf *text) {
+  folder_write(path, buf_view(text));
+}
+
+/* session_start with a workflow of so many bytes, then turns whose answers have so many. */
+static void compose(struct buf *out, size_t head, int turns, size_t answer, bool submitted) {
+  char *filler = calloc(1, (head > answer ? head : answer) + 1);
+  memset(filler, 'x', head);
+  int seq = 1;
+  buf_printf(
+      out,
+      "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000Z\",\"type\":\"session_start\","
+      "\"session\":\"%s\",\"workflow\":{\"name\":\"w\",\"description\":\"%s\"},\"config\":{%s}}\n",
+      id, filler, submitted ? "\"submitted\":true" : "");
+  memset(filler, 0, head);
+  memset(filler, 'y', answer);
+  for (int i = 1; i <= turns; i++) {
+    buf_printf(out, "{\"seq\":%d,\"type\":\"turn_start\",\"turn\":%d,\"movement\":\"m%d\"}\n",
+               ++seq, i, i);
+    buf_printf(out,
+               "{\"seq\":%d,\"ts\":\"2026-01-01T00:00:0%d.000Z\",\"type\":\"call_end\",\"turn\":%d,"
+               "\"text\":\"%s\"}\n",
+               ++seq, i % 10, i, filler);
+  }
+  free(filler);
+}
+
+static void sizes(void **state) {
+  static const struct {
+    size_t head;
+    int turns;
+    size_t answer;
+  } rows[] = {{10, 0, 0},     {10, 1, 10},    {40000, 3, 100},   {300000, 9, 50},
+              {10, 40, 5000}, {10, 3, 60000}, {20000, 2, 700000}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct buf text = {0};
+    struct summary b;
+    struct err err;
+    compose(&text, rows[i].head, rows[i].turns, rows[i].answer, i % 2 == 0);
+    size_t whole = text.n;
+    if (i % 3 == 0)
+      buf_puts(&text, "{\"seq\":99,\"type\":\"session_end\""); /* on its way to the disk */
+    put(&text);
+    if (!summary_read(&b, log_ref(path), &err))
+      fail_msg("row %zu: %s", i, err.text);
+    assert_string_equal(b.session, id);
+    assert_string_equal(b.workflow, "w");
+    assert_string_equal(b.status, "running");
+    assert_int_equal(b.turns, rows[i].turns);
+    assert_int_equal(b.seq, 1 + 2 * rows[i].turns);
+    assert_int_equal(b.bytes, whole);
+    assert_int_equal(b.submitted, i % 2 == 0);
+    assert_int_equal(summary_goes_on(&b), i % 2 == 0);
+    if (rows[i].turns > 0) {
+      char movement[16];
+      print_into(movement, sizeof movement, "m%d", rows[i].turns);
+      assert_string_equal(b.movement, movement);
+    } else {
+      assert_null(b.movement);
+    }
+    summary_deinit(&b);
+    buf_deinit(&text);
+  }
+}
+
+static void endings(void **state) {
+  static const struct {
+    const char *record, *status, *message;
+    bool goes_on;
+  } rows[] = {
+      {"{\"seq\":4,\"type\":\"session_end\",\"outcome\":\"complete\"}", "complete", NULL, false},
+      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"shutdown\",\"message\":\"m\"}", "stopped",
+       "m", true},
+      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"provider_error\"}", "stopped", NULL,
+       true},
+      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"interrupted\"}", "stopped", NULL, false},
+      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"terminated\"}", "stopped", NULL, false},
+      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"interrupted\"}\n"
+       "{\"seq\":5,\"type\":\"session_resume\",\"reason\":\"user\"}",
+       "running", NULL, true},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct buf text = {0};
+    struct summary b;
+    struct err err;
+    compose(&text, 10, 1, 10, true);
+    buf_printf(&text, "%s\n", rows[i].record);
+    put(&text);
+    assert_true(summary_read(&b, log_ref(path), &err));
+    assert_string_equal(b.status, rows[i].status);
+    assert_string_equal(b.message ? b.message : "", rows[i].message ? rows[i].message : "");
+    assert_int_equal(summary_goes_on(&b), rows[i].goes_on);
+    summary_deinit(&b);
+    buf_deinit(&text);
+  }
+}
+
+#define WAIT(reason, more)                                                                         \
+  "{\"seq\":9,\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"admission\",\"turn\":1,\"call\":1,"   \
+  "\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"" reason "\"" more "}\n"
+#define LATER(type, more)                                                                          \
+  "{\"seq\":10,\"ts\":\"2026-01-01T00:00:06.000Z\",\"type\":\"" type                               \
+  "\",\"turn\":1,\"call\":1" more "}\n"
+#define AGAIN "{\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"call_end\",\"call\":1,"
+
+/* The last record says what the next call waits for; any record after it ends the waiting. */
+static void waits(void **state) {
+  static const struct {
+    const char *tail, *status, *json;
+  } rows[] = {
+      {WAIT("concurrency", ""), "waiting",
+       "{\"for\":\"concurrency\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":null}"},
+      {WAIT("cooldown", ",\"until\":\"2026-01-01T01:00:00.000Z\""), "waiting",
+       "{\"for\":\"cooldown\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T01:00:00.000Z\"}"},
+      {WAIT("cooldown", ",\"until\":\"2026-01-01T01:00:00.000Z\"")
+           LATER("admission", ",\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"concurrency\""),
+       "waiting",
+       "{\"for\":\"concurrency\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":null}"},
+      {WAIT("concurrency", "") LATER("admission", ",\"answer\":\"admitted\""), "running", NULL},
+      {WAIT("concurrency", "") LATER("call_end", ""), "running", NULL},
+      {WAIT("concurrency", "") LATER("session_stop", ",\"reason\":\"interrupted\""), "stopped",
+       NULL},
+      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":1500}\n", "waiting",
+       "{\"for\":\"overloaded\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
+      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":9223372036854775807}\n",
+       "waiting",
+       "{\"for\":\"overloaded\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T00:00:05.000Z\"}"},
+      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":1500}\n" LATER("call_start", ""),
+       "running", NULL},
+      {AGAIN "\"error\":{\"class\":\"auth\"}}\n", "running", NULL},
+      {AGAIN
+       "\"error\":{\"class\":\"network\"},\"retry_in_ms\":1500,\"outage\":{\"provider\":\"p\","
+       "\"since\":\"2026-01-01T00:00:01.000Z\",\"until\":\"2026-01-01T01:00:01.000Z\","
+       "\"tries\":2}}\n",
+       "waiting",
+       "{\"for\":\"network\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:01.000Z\","
+       "\"until\":\"2026-01-01T00:00:06.500Z\",\"gives_up\":\"2026-01-01T01:00:01.000Z\"}"},
+      {AGAIN "\"error\":{\"class\":\"network\"},\"retry_in_ms\":1500,\"outage\":{\"since\":7,"
+             "\"until\":\"soon\"}}\n",
+       "waiting",
+       "{\"for\":\"network\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
+       "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct buf text = {0};
+    struct summary b;
+    struct err err;
+    compose(&text, 10, 1, 10, true);
+    buf_puts(&text, rows[i].tail);
+    put(&text);
+    assert_true(summary_read(&b, log_ref(path), &err));
+    assert_string_equal(summary_status(&b), rows[i].status);
+    json_t *session = summary_json(&b, id, path, summary_status(&b), NULL, 0);
+    json_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
+    const json_t *got = json_object_get(session, "waiting");
+    assert_true(got == NULL ? expected == NULL : json_equal(got, expected));
+    assert_true(json_is_string(json_object_get(session, "message")) == (expected != NULL));
+    json_decref(expected);
+    json_decref(session);
+    summary_deinit(&b);
+    buf_deinit(&text);
+  }
+}
+
+static void what_is_no_log(void **state) {
+  static const char *const texts[] = {
+      "", "{", "\n", "x\n", "{\"type\":\"turn_start\"}\n", "[]\n", "{\"type\":\"session_start\"}"};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+    struct buf text = {0};
+    struct summary b;
+    struct err err = {0};
+    buf_puts(&text, texts[i]);
+    put(&text);
+    assert_false(summary_read(&b, log_ref(path), &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    buf_deinit(&text);
+  }
+}
+
+/* Readers count on times: a damaged one is not handed on. */
+static void times(void **state) {
+  struct buf text = {0};
+  struct summary b;
+  struct err err;
+  (void)state;
+  compose(&text, 10, 1, 10, true);
+  buf_puts(&text,
+           "{\"seq\":4,\"ts\":\"2026-01-0#T00:00:00.000Z\",\"type\":\"admission\",\"call\":1,"
+           "\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"cooldown\"}\n");
+  put(&text);
+  assert_true(summary_read(&b, log_ref(path), &err));
+  assert_string_equal(b.updated, "2026-01-01T00:00:00.000Z");
+  assert_null(b.wait);
+  summary_deinit(&b);
+  *strstr(text.p, "-01T") = '#'; /* of the first record */
+  put(&text);
+  assert_true(summary_read(&b, log_ref(path), &err));
+  assert_string_equal(b.started, "2025-08-31T12:00:24.064Z"); /* what its id says */
+  assert_string_equal(b.updated, b.started);
+  summary_deinit(&b);
+  buf_deinit(&text);
+}
+
+static void lists(void **state) {
+  static const char *const names[] = {
+      "01990000-0000-7000-8000-00000000cccc.ndjson", "01990000-0000-7000-8000-00000000bbbb.ndjson",
+      "01990000-0000-7000-8000-00000000bbbb.ndjson.torn", "daemon.lock", "notes.ndjson"};
+  struct store store;
+  struct store_id *ids;
+  size_t count;
+  struct err err;
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    char file[512];
+    print_into(file, sizeof file, "%s/%s", dir, names[i]);
+    close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  }
+  store_at(&store, dir);
+  assert_true(store_list(&store, &ids, &count, &err));
+  assert_int_equal(count, 2);
+  assert_memory_equal(ids[0].id, names[0], 36);
+  assert_memory_equal(ids[1].id, names[1], 36);
+  free(ids);
+  store_at(&store, "/none");
+  assert_false(store_list(&store, &ids, &count, &err));
+}
+
+/* Lines of which no tree is built say the same as those of which one is. */
+static void glances(void **state) {
+  static const struct {
+    const char *name, *movement, *last; /* the last: of a line that is taken at a glance, or not */
+  } rows[] = {
+      {"w", "m",
+       "{\"seq\":3,\"ts\":\"2026-01-01T00:00:07.000Z\",\"type\":\"stage\",\"turn\":4,"
+       "\"errors\":[{\"seq\":9,\"turn\":99}],\"hash\":\"abc\"}"},
+      {"a \\\"b\\\" \\u00fc", "x \\\\ y",
+       "{\"seq\":3,\"ts\":\"2026-01-01T00:00:07.000Z\",\"type\":\"turn_end\",\"turn\":4,\"hash\":"
+       "\"abc\"}"},
+      {"w", "m",
+       "{ \"seq\" : 3, \"ts\":\"2026-01-01T00:00:07.000Z\", \"type\":\"t\\u0065ll\","
+       "\"turn\":4,\"hash\":\"abc\"}"},
+  };
+  static const char *const told[] = {"w", "a \"b\" \u00fc", "w"}, *const moved[] = {"m", "x \\ y",
+                                                                                    "m"};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct buf text = {0};
+    struct summary b;
+    struct err err;
+    buf_printf(&text,
+               "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000Z\",\"type\":\"session_start\","
+               "\"session\":\"%s\",\"workflow\":{\"steps\":[{\"name\":\"no\"}],\"name\":\"%s\"},"
+               "\"config\":{\"deep\":{\"submitted\":false},\"submitted\":true},\"hash\":\"h\"}\n",
+               id, rows[i].name);
+    put(&text);
+    assert_true(summary_read(&b, log_ref(path), &err)); /* of one line only */
+    assert_string_equal(b.hash, "h");
+    assert_string_equal(b.session, id);
+    assert_string_equal(b.workflow, told[i]);
+    assert_true(b.submitted);
+    assert_int_equal(b.seq, 1);
+    summary_deinit(&b);
+    buf_printf(&text,
+               "{\"seq\":2,\"ts\":\"2026-01-01T00:00:06.000Z\",\"type\":\"turn_start\",\"turn\":3,"
+               "\"movement\":\"%s\",\"hash\":\"i\"}\n%s\n",
+               rows[i].movement, rows[i].last);
+    put(&text);
+    assert_true(summary_read(&b, log_ref(path), &err));
+    assert_string_equal(b.hash, "abc");
+    assert_string_equal(b.movement, moved[i]);
+    assert_string_equal(b.started, "2026-01-01T00:00:00.000Z");
+    assert_string_equal(b.updated, "2026-01-01T00:00:07.000Z");
+    assert_int_equal(b.seq, 3);
+    assert_int_equal(b.turns, 4);
+    assert_string_equal(b.status, "running");
+    summary_deinit(&b);
+    buf_deinit(&text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(sizes, setup, teardown),
+      cmocka_unit_test_setup_teardown(endings, setup, teardown),
+      cmocka_unit_test_setup_teardown(waits, setup, teardown),
+      cmocka_unit_test_setup_teardown(glances, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_is_no_log, setup, teardown),
+      cmocka_unit_test_setup_teardown(times, setup, teardown),
+      cmocka_unit_test_setup_teardown(lists, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

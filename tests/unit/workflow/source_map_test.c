@@ -1,0 +1,89 @@
+/* Paths of a document's values, and where they stand in its file. */
+#include "workflow/source_map.h"
+
+#include "base/limits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char text[] = "name: two\n"
+                           "initial_step: b\n"
+                           "judge: {provider: x}\n"
+                           "steps:\n"
+                           "  - name: a\n"
+                           "  - name: b\n"
+                           "    rules:\n"
+                           "      - condition: done\n"
+                           "        next: c\n";
+
+static const struct {
+  const char *path;
+  int line, column;
+} places[] = {
+    {"", 1, 1},
+    {"name", 1, 7},
+    {"initial_movement", 2, 15}, /* another name of it stands there */
+    {"judge.provider", 3, 19},
+    {"movements", 5, 3},
+    {"movements[1].rules[0].next", 9, 15},
+    {"movements[1].rules", 8, 7},
+    {"movements[2]", 0, 0},
+    {"movements[0].rules[0]", 0, 0},
+    {"movements.name", 0, 0},
+    {"name.name", 0, 0},
+    {"name[0]", 0, 0},
+    {"judge.model", 0, 0},
+    {"nothing", 0, 0},
+};
+
+static void paths_lead_to_places(void **state) {
+  struct workflow_marks marks = {0};
+  struct err_list errors = {0};
+  int line, column;
+  (void)state;
+  marks.root = yaml_parse(&marks.arena, "f", STR(text), LIMIT_WORKFLOW_BYTES, &errors);
+  assert_non_null(marks.root);
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    source_map_place(&marks, places[i].path, &line, &column);
+    if (line != places[i].line || column != places[i].column)
+      fail_msg("%s: %d:%d", places[i].path, line, column);
+  }
+  source_map_place(NULL, "name", &line, &column);
+  assert_int_equal(line, 0);
+  arena_deinit(&marks.arena);
+  err_list_deinit(&errors);
+}
+
+static void paths_are_put_together(void **state) {
+  char path[DOC_PATH_BYTES], wide[2 * DOC_PATH_BYTES];
+  (void)state;
+  doc_path_member(path, "", "judge");
+  assert_string_equal(path, "judge");
+  doc_path_member(path, path, "provider");
+  assert_string_equal(path, "judge.provider");
+  doc_path_member(path, path, "");
+  assert_string_equal(path, "judge.provider");
+  doc_path_item(path, "movements", 120);
+  doc_path_member(path, path, "rules");
+  doc_path_item(path, path, 0);
+  assert_string_equal(path, "movements[120].rules[0]");
+  memset(wide, 'x', sizeof wide);
+  wide[sizeof wide - 1] = '\0';
+  doc_path_member(path, path, wide);
+  assert_int_equal(strlen(path), DOC_PATH_BYTES - 1);
+  assert_memory_equal(path, "movements[120].rules[0].xxx", 27);
+  doc_path_item(path, path, 7);
+  assert_int_equal(strlen(path), DOC_PATH_BYTES - 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(paths_lead_to_places),
+      cmocka_unit_test(paths_are_put_together),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
