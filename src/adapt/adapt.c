@@ -125,21 +125,25 @@ struct measure {
   size_t properties, enum_values, characters, optional, unions;
 };
 
-static void pointer_of(const struct limits_place *place, struct buf *out) {
-  if (!place || !place->up)
-    return;
-  pointer_of(place->up, out);
+/* Puts a step of a JSON Pointer. */
+static void put_path_step(struct buf *out, const char *key) {
   buf_puts(out, "/");
-  if (!place->key) {
-    buf_printf(out, "%zu", place->index);
-    return;
-  }
-  for (const char *p = place->key; *p; p++) {
+  for (const char *p = key; *p; p++) {
     if (*p == '~' || *p == '/')
       buf_puts(out, *p == '~' ? "~0" : "~1");
     else
       buf_append(out, p, 1);
   }
+}
+
+static void pointer_of(const struct limits_place *place, struct buf *out) {
+  if (!place || !place->up)
+    return;
+  pointer_of(place->up, out);
+  if (place->key)
+    put_path_step(out, place->key);
+  else
+    buf_printf(out, "/%zu", place->index);
 }
 
 static bool limits_over(struct measure *m, const struct limits_place *place, const char *limit,
@@ -445,33 +449,20 @@ static struct built adapt_whole(struct adapter *a) {
 /* --- the root and its definitions; failures and changes --- */
 
 const char *adapt_status_name(enum adapt_status status) {
-  switch (status) {
-  case ADAPT_OK:
-    return "ok";
-  case ADAPT_INVALID_SCHEMA:
-    return "invalid_schema";
-  case ADAPT_UNSUPPORTED:
-    return "unsupported";
-  case ADAPT_LIMIT:
-    return "limit";
-  case ADAPT_TOO_COMPLEX:
-    return "too_complex";
-  }
-  return "?";
+  static const char *const names[] = {[ADAPT_OK] = "ok",
+                                      [ADAPT_INVALID_SCHEMA] = "invalid_schema",
+                                      [ADAPT_UNSUPPORTED] = "unsupported",
+                                      [ADAPT_LIMIT] = "limit",
+                                      [ADAPT_TOO_COMPLEX] = "too_complex"};
+  return names[status];
 }
 
 const char *adapt_effect_name(enum adapt_effect effect) {
-  switch (effect) {
-  case ADAPT_REWRITTEN:
-    return "rewritten";
-  case ADAPT_DESCRIBED:
-    return "described";
-  case ADAPT_DROPPED:
-    return "dropped";
-  case ADAPT_NARROWED:
-    return "narrowed";
-  }
-  return "?";
+  static const char *const names[] = {[ADAPT_REWRITTEN] = "rewritten",
+                                      [ADAPT_DESCRIBED] = "described",
+                                      [ADAPT_DROPPED] = "dropped",
+                                      [ADAPT_NARROWED] = "narrowed"};
+  return names[effect];
 }
 
 /* --- what the builders stand on --- */
@@ -489,10 +480,8 @@ bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, con
   va_end(args);
   if (entry != NODE_NONE) {
     schema_entry_text(a->out->canonical, entry, &place);
-    if (*keyword) {
-      buf_puts(&place, "/");
-      buf_puts(&place, keyword);
-    }
+    if (*keyword)
+      buf_printf(&place, "/%s", keyword);
   }
   if (place.p)
     print_into(a->error->pointer, sizeof a->error->pointer, "%s", place.p);
@@ -511,19 +500,10 @@ void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const
   size_t prefix = place.n;
   schema_entry_text(out->canonical, entry, &place);
   if (member) {
-    buf_puts(&place, "/properties/");
-    for (const char *p = member; *p; p++) {
-      if (*p == '~' || *p == '/')
-        buf_puts(&place, *p == '~' ? "~0" : "~1");
-      else
-        buf_append(&place, p, 1);
-    }
-  } else {
-    const json_t *schema = out->canonical->entries[entry].schema;
-    if (json_object_get(schema, keyword)) {
-      buf_puts(&place, "/");
-      buf_puts(&place, keyword);
-    }
+    buf_puts(&place, "/properties");
+    put_path_step(&place, member);
+  } else if (json_object_get(out->canonical->entries[entry].schema, keyword)) {
+    buf_printf(&place, "/%s", keyword);
   }
   if (map_add(&a->changed, &out->arena, buf_view(&place), &first)) {
     const char *pointer = arena_strndup(&out->arena, place.p + prefix, place.n - prefix);
@@ -536,6 +516,12 @@ void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const
 
 void adapt_put(json_t *object, const char *key, json_t *value) {
   json_object_set_new_nocheck(object, key, value);
+}
+
+json_t *adapt_closed_object(const struct adapter *a, json_t *properties, json_t *required) {
+  json_t *ordering = adapt_has(a, ADAPT_ORDERING) ? json_clone_top(required) : NULL;
+  return json_pack("{ss so so sb so*}", "type", "object", "properties", properties, "required",
+                   required, "additionalProperties", 0, "propertyOrdering", ordering);
 }
 
 char *adapt_json_text(const json_t *value, size_t *length) {
@@ -573,10 +559,7 @@ static bool is_object(const json_t *schema) {
 }
 
 static json_t *thoughts(void) {
-  json_t *schema = json_object();
-  adapt_put(schema, "type", json_string_nocheck("string"));
-  adapt_put(schema, "description", json_string_nocheck("think here, before the answer"));
-  return schema;
+  return json_pack("{ss ss}", "type", "string", "description", "think here, before the answer");
 }
 
 /* Returns the list of names with `first` in front; takes `names`. */
@@ -636,7 +619,7 @@ static void lead(struct adapter *a, json_t *schema, uint32_t *plan) {
 /* Wraps a root that is not an object in one; takes `inner`. */
 static json_t *wrap(struct adapter *a, json_t *inner) {
   const char *type = json_string_value(json_object_get(inner, "type"));
-  json_t *schema = json_object(), *properties = json_object(), *required = json_array();
+  json_t *properties = json_object(), *required = json_array();
   a->out->wrap = type && !strcmp(type, "array") ? "items" : "value";
   if (a->opts->reasoning && strcmp(a->opts->reasoning, a->out->wrap) != 0) {
     a->out->lead = arena_strdup(&a->out->arena, a->opts->reasoning);
@@ -645,13 +628,7 @@ static json_t *wrap(struct adapter *a, json_t *inner) {
   }
   adapt_put(properties, a->out->wrap, inner);
   json_array_append_new(required, json_string_nocheck(a->out->wrap));
-  adapt_put(schema, "type", json_string_nocheck("object"));
-  adapt_put(schema, "properties", properties);
-  adapt_put(schema, "required", json_incref(required));
-  adapt_put(schema, "additionalProperties", json_false());
-  if (a->dialect->flags & ADAPT_ORDERING)
-    adapt_put(schema, "propertyOrdering", json_incref(required));
-  json_decref(required);
+  json_t *schema = adapt_closed_object(a, properties, required);
   adapt_changed(a, 0, "type", NULL, ADAPT_REWRITTEN, "the root as a member of an object");
   return schema;
 }

@@ -99,24 +99,24 @@ static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
   adapt_changed(a, word->entry, name, NULL, ADAPT_DROPPED, why);
 }
 
+/* Says in words what a value is for, if there is one that is not too long. */
+static void words_add_value(struct adapt_words *words, const char *what, const json_t *value) {
+  char *text = value ? words_value(value) : NULL;
+  if (text)
+    adapt_words_add(words, "%s: %s", what, text);
+  free(text);
+}
+
 /* Sets title and description where there are any. Deinits `words`. */
 static void adapt_words_put(json_t *schema, const struct adapt_view *view,
                             struct adapt_words *words) {
   struct buf text = {0};
-  if (schema && view->default_value) {
-    char *value = words_value(view->default_value);
-    if (value)
-      adapt_words_add(words, "default: %s", value);
-    free(value);
+  if (schema) {
+    words_add_value(words, "default", view->default_value);
+    words_add_value(words, "examples", json_array_size(view->examples) ? view->examples : NULL);
+    if (view->title)
+      adapt_put(schema, "title", json_string_nocheck(view->title));
   }
-  if (schema && json_array_size(view->examples)) {
-    char *value = words_value(view->examples);
-    if (value)
-      adapt_words_add(words, "examples: %s", value);
-    free(value);
-  }
-  if (schema && view->title)
-    adapt_put(schema, "title", json_string_nocheck(view->title));
   if (view->description)
     buf_puts(&text, view->description);
   if (words->count) {
@@ -133,11 +133,8 @@ static void adapt_words_put(json_t *schema, const struct adapt_view *view,
 
 /* --- one value: null, its keywords, enum and const --- */
 
-/* {"type":type} */
 static json_t *adapt_typed(const char *type) {
-  json_t *schema = json_object();
-  adapt_put(schema, "type", json_string_nocheck(type));
-  return schema;
+  return json_pack("{ss}", "type", type);
 }
 
 /* --- null --- */
@@ -346,13 +343,8 @@ static void adapt_put_type(json_t *schema, unsigned types) {
 
 static json_t *scalar_options(struct adapter *a, const struct adapt_view *view, json_t *values,
                               struct adapt_words *words) {
-  unsigned types = 0;
+  unsigned types = adapt_types_of(values);
   json_t *schema = json_object();
-  const json_t *one;
-  size_t i;
-  json_array_foreach(values, i, one) {
-    types |= adapt_type_of(one);
-  }
   adapt_put_type(schema, types);
   if (types == T_NULL)
     return schema;
@@ -408,11 +400,8 @@ static struct built adapt_options_of(struct adapter *a, const struct adapt_view 
   json_t *texts = NULL;
   json_t *values = options_as_text(view, &texts), *list = json_array(), *one, *schema;
   json_t *parts[8] = {NULL}; /* by type, where a list of types is not taken */
-  unsigned types = 0;
+  unsigned types = adapt_types_of(values);
   size_t i, part_count = 0;
-  json_array_foreach(values, i, one) {
-    types |= adapt_type_of(one);
-  }
   bool together = adapt_single(types) || (adapt_has(a, ADAPT_TYPE_LIST) &&
                                           !(adapt_has(a, ADAPT_ENUM_TEXTS) && types & T_BOOLEAN));
   json_array_foreach(values, i, one) {
@@ -458,17 +447,12 @@ static struct built item_of(struct adapter *a, const struct sum *sum) {
   return built;
 }
 
-static void array_words(struct adapter *a, const struct adapt_view *view, json_t *schema,
-                        struct adapt_words *words, uint64_t except) {
+/* Sets the keywords that are about values of these types, but for some. */
+static void type_words(struct adapter *a, const struct adapt_view *view, json_t *schema,
+                       struct adapt_words *words, unsigned types, uint64_t except) {
   for (size_t i = 0; i < view->word_count && !adapter_stopped(a); i++)
-    if (adapt_keyword_types(view->words[i].id) == T_ARRAY && !(except & KEEP(view->words[i].id)))
-      adapt_keyword(a, schema, words, &view->words[i], T_ARRAY);
-}
-
-static json_t *array_schema(void) {
-  json_t *schema = json_object();
-  adapt_put(schema, "type", json_string_nocheck("array"));
-  return schema;
+    if (adapt_keyword_types(view->words[i].id) & types && !(except & KEEP(view->words[i].id)))
+      adapt_keyword(a, schema, words, &view->words[i], types);
 }
 
 /* Builds a place where only [] is valid. */
@@ -476,11 +460,9 @@ static struct built empty_array(struct adapter *a, const struct adapt_view *view
                                 struct adapt_words *words) {
   struct built built = {NULL, PLAN_NONE};
   uint64_t least = 0;
-  json_t *items = json_object();
   if (!adapt_view_count(view, K_MIN_ITEMS, &least) || least == 0) {
-    built = (struct built){array_schema(), adapt_plan_new(a, PLAN_SAME)};
-    adapt_put(items, "type", json_string_nocheck("null"));
-    adapt_put(built.schema, "items", json_incref(items));
+    built = (struct built){adapt_typed("array"), adapt_plan_new(a, PLAN_SAME)};
+    adapt_put(built.schema, "items", adapt_typed("null"));
     uint32_t entry = view->flat.count ? view->flat.items[0].entry : 0;
     if (a->dialect->keeps & KEEP(K_MAX_ITEMS)) {
       adapt_put(built.schema, "maxItems", json_integer(0));
@@ -490,7 +472,6 @@ static struct built empty_array(struct adapter *a, const struct adapt_view *view
       adapt_changed(a, entry, "items", NULL, ADAPT_DESCRIBED, "the keyword is not supported");
     }
   }
-  json_decref(items);
   return built;
 }
 
@@ -503,11 +484,10 @@ static struct built array_list(struct adapter *a, const struct adapt_view *view,
   if (!item.schema)
     return adapter_stopped(a) ? item : empty_array(a, view, words);
   bool same = adapt_plan_same(a, item.plan);
-  struct built built = {array_schema(), adapt_plan_new(a, same ? PLAN_SAME : PLAN_ARRAY)};
+  struct built built = {adapt_typed("array"), adapt_plan_new(a, same ? PLAN_SAME : PLAN_ARRAY)};
   adapt_put(built.schema, "items", item.schema);
-  if (built.plan != PLAN_NONE)
-    a->out->plans[built.plan].rest = item.plan;
-  array_words(a, view, built.schema, words, 0);
+  a->out->plans[built.plan].rest = item.plan;
+  type_words(a, view, built.schema, words, T_ARRAY, 0);
   return built;
 }
 
@@ -541,7 +521,7 @@ static bool tuple_measure(const struct adapt_view *view, struct built *items,
 static struct built tuple_native(struct adapter *a, const struct adapt_view *view,
                                  struct built *items, const struct adapt_tuple *tuple,
                                  struct adapt_words *words) {
-  struct built built = {array_schema(), PLAN_NONE};
+  struct built built = {adapt_typed("array"), PLAN_NONE};
   json_t *list = json_array();
   for (uint32_t i = 0; i < tuple->count; i++)
     json_array_append_new(list, json_incref(items[i].schema));
@@ -553,8 +533,8 @@ static struct built tuple_native(struct adapter *a, const struct adapt_view *vie
     adapt_put(built.schema, "items", json_false());
   }
   built.plan = adapt_plan_new(a, PLAN_SAME);
-  array_words(a, view, built.schema, words,
-              adapt_has(a, ADAPT_GRAMMAR) ? KEEP(K_MIN_ITEMS) | KEEP(K_MAX_ITEMS) : 0);
+  type_words(a, view, built.schema, words, T_ARRAY,
+             adapt_has(a, ADAPT_GRAMMAR) ? KEEP(K_MIN_ITEMS) | KEEP(K_MAX_ITEMS) : 0);
   return built;
 }
 
@@ -564,7 +544,7 @@ static void tuple_rest(struct adapter *a, const struct adapt_view *view,
   struct built item = item_of(a, &view->items);
   if (!item.schema)
     return;
-  json_t *rest = array_schema();
+  json_t *rest = adapt_typed("array");
   adapt_put(rest, "items", item.schema);
   uint64_t most;
   if (adapt_view_count(view, K_MAX_ITEMS, &most) && a->dialect->keeps & KEEP(K_MAX_ITEMS) &&
@@ -579,7 +559,7 @@ static void tuple_rest(struct adapter *a, const struct adapt_view *view,
 static struct built tuple_object(struct adapter *a, const struct adapt_view *view,
                                  struct built *items, const struct adapt_tuple *tuple,
                                  struct adapt_words *words) {
-  struct built built = {json_object(), adapt_plan_new(a, PLAN_TUPLE)};
+  struct built built = {NULL, adapt_plan_new(a, PLAN_TUPLE)};
   json_t *properties = json_object(), *required = json_array();
   struct adapt_plan plan = {.kind = PLAN_TUPLE, .count = tuple->count, .rest = PLAN_NONE};
   bool loose = false;
@@ -599,12 +579,7 @@ static struct built tuple_object(struct adapter *a, const struct adapt_view *vie
   }
   if (!tuple->closed)
     tuple_rest(a, view, tuple, properties, required, &plan);
-  adapt_put(built.schema, "type", json_string_nocheck("object"));
-  adapt_put(built.schema, "properties", properties);
-  adapt_put(built.schema, "required", required);
-  adapt_put(built.schema, "additionalProperties", json_false());
-  if (adapt_has(a, ADAPT_ORDERING))
-    adapt_put(built.schema, "propertyOrdering", json_clone_top(required));
+  built.schema = adapt_closed_object(a, properties, required);
   a->out->plans[built.plan] = plan;
   adapt_changed(a, view->prefix_entry, "prefixItems", NULL, ADAPT_REWRITTEN,
                 "positions are properties");
@@ -677,9 +652,7 @@ static void put_property(struct object_build *o, const char *name, json_t *schem
 static bool property_of(struct object_build *o, const struct view_property *property) {
   struct adapter *a = o->a;
   size_t recursions = a->recursions;
-  a->descents++;
-  struct built built = adapt_build(a, &property->sum);
-  a->descents--;
+  struct built built = item_of(a, &property->sum);
   if (!built.schema)
     return !property->required;
   struct plan_member *member = &o->members[o->member_count++];
@@ -811,23 +784,10 @@ static const char *key_pattern(const struct object_build *o) {
 
 /* Builds a list of {"key","value"} objects; takes `value`. */
 static json_t *pairs_of(struct object_build *o, json_t *value) {
-  json_t *pairs = json_object(), *pair = json_object(), *key = json_object();
-  json_t *properties = json_object(), *required = json_array();
-  const char *pattern = key_pattern(o);
-  adapt_put(key, "type", json_string_nocheck("string"));
-  if (pattern)
-    adapt_put(key, "pattern", json_string_nocheck(pattern));
-  adapt_put(properties, "key", key);
-  adapt_put(properties, "value", value);
-  json_array_append_new(required, json_string_nocheck("key"));
-  json_array_append_new(required, json_string_nocheck("value"));
-  adapt_put(pair, "type", json_string_nocheck("object"));
-  adapt_put(pair, "properties", properties);
-  adapt_put(pair, "required", required);
-  adapt_put(pair, "additionalProperties", json_false());
-  adapt_put(pairs, "type", json_string_nocheck("array"));
-  adapt_put(pairs, "items", pair);
-  return pairs;
+  json_t *key = json_pack("{ss ss*}", "type", "string", "pattern", key_pattern(o));
+  return json_pack("{ss s{ss s{so so} s[ss] sb}}", "type", "array", "items", "type", "object",
+                   "properties", "key", key, "value", value, "required", "key", "value",
+                   "additionalProperties", 0);
 }
 
 static void pattern_words(struct object_build *o) {
@@ -886,8 +846,7 @@ static struct built only_pairs(struct object_build *o, struct built value) {
   struct adapter *a = o->a;
   json_t *pairs = pairs_of(o, value.schema);
   struct built built = {pairs, adapt_plan_new(a, PLAN_PAIRS)};
-  if (built.plan != PLAN_NONE)
-    a->out->plans[built.plan].rest = value.plan;
+  a->out->plans[built.plan].rest = value.plan;
   count_pairs(o, pairs);
   adapt_words_add(o->words, "a list of the names and values of an object");
   adapt_changed(a, o->view->extra_entry, "additionalProperties", NULL, ADAPT_REWRITTEN,
@@ -922,10 +881,7 @@ static void extras(struct object_build *o, enum extra kind, struct adapt_plan *p
     plan->extra = arena_strdup(&o->a->out->arena, name);
     plan->rest = value.plan;
     o->changed = true;
-    if (plan->extra)
-      put_property(o, plan->extra, pairs_of(o, value.schema), true);
-    else
-      json_decref(value.schema);
+    put_property(o, plan->extra, pairs_of(o, value.schema), true);
     o->additional = json_false();
     adapt_changed(a, view->extra_entry, "additionalProperties", NULL, ADAPT_REWRITTEN,
                   "names and values as a list of pairs, in one more property");
@@ -946,7 +902,7 @@ static struct built object_finish(struct object_build *o, const struct adapt_pla
     adapt_put(o->schema, "additionalProperties", o->additional);
   if (adapt_has(a, ADAPT_ORDERING) && json_object_size(o->properties))
     adapt_put(o->schema, "propertyOrdering", json_incref(o->ordering));
-  if (built.plan != PLAN_NONE && !same) {
+  if (!same) {
     struct adapt_plan *to = &a->out->plans[built.plan];
     *to = *plan;
     to->members = o->members;
@@ -993,9 +949,8 @@ static struct built adapt_object_of(struct adapter *a, const struct adapt_view *
     possible = property_of(&o, &view->properties[i]);
   if (possible && !adapter_stopped(a))
     extras(&o, kind, &plan);
-  for (size_t i = 0; i < view->word_count && possible && !adapter_stopped(a); i++)
-    if (adapt_keyword_types(view->words[i].id) == T_OBJECT)
-      adapt_keyword(a, o.schema, words, &view->words[i], T_OBJECT);
+  if (possible)
+    type_words(a, view, o.schema, words, T_OBJECT, 0);
   struct built built = object_finish(&o, &plan);
   if (!possible) {
     json_decref(built.schema);
@@ -1071,26 +1026,13 @@ static struct built build_groups(struct adapter *a, const struct adapt_view *vie
  * that holds it. */
 static struct built any_value(struct adapter *a, uint32_t entry, bool own,
                               struct adapt_words *words) {
-  static const char *const all[] = {"object", "array", "string", "number", "boolean", "null"};
   if (!adapt_has(a, ADAPT_FREE)) {
     adapt_words_add(words, "any JSON value, written as JSON text");
     adapt_changed(a, entry, own ? "type" : "", NULL, ADAPT_REWRITTEN, "any value, as JSON text");
     return (struct built){adapt_typed("string"), adapt_plan_new(a, PLAN_TEXT)};
   }
-  json_t *schema = json_object(), *list = json_array();
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    json_array_append_new(list, json_string_nocheck(all[i]));
-  adapt_put(schema, "type", list);
-  return (struct built){schema, adapt_plan_new(a, PLAN_SAME)};
-}
-
-static struct built scalar_of(struct adapter *a, const struct adapt_view *view, unsigned types,
-                              struct adapt_words *words) {
-  json_t *schema = json_object();
-  adapt_put_type(schema, types);
-  for (size_t i = 0; i < view->word_count && !adapter_stopped(a); i++)
-    if (adapt_keyword_types(view->words[i].id) & types)
-      adapt_keyword(a, schema, words, &view->words[i], types);
+  json_t *schema =
+      json_pack("{s[ssssss]}", "type", "object", "array", "string", "number", "boolean", "null");
   return (struct built){schema, adapt_plan_new(a, PLAN_SAME)};
 }
 
@@ -1116,12 +1058,15 @@ static struct built build_parts(struct adapter *a, const struct sum *sum,
   for (size_t i = 0; i < count && !adapter_stopped(a); i++) {
     struct adapt_words own = {0};
     struct built built;
-    if (parts[i] == T_OBJECT)
+    if (parts[i] == T_OBJECT) {
       built = adapt_object_of(a, view, &own);
-    else if (parts[i] == T_ARRAY)
+    } else if (parts[i] == T_ARRAY) {
       built = adapt_array_of(a, view, &own);
-    else
-      built = scalar_of(a, view, parts[i], &own);
+    } else {
+      built = (struct built){json_object(), adapt_plan_new(a, PLAN_SAME)};
+      adapt_put_type(built.schema, parts[i]);
+      type_words(a, view, built.schema, &own, parts[i], 0);
+    }
     if (!built.schema) {
       buf_deinit(&own.text);
       continue;
@@ -1129,10 +1074,9 @@ static struct built build_parts(struct adapter *a, const struct sum *sum,
     if (own.count || count > 1) {
       const struct adapt_view silent = {0};
       if (count == 1) {
-        if (words->count && own.text.p)
+        if (words->count && own.text.n > 0)
           buf_puts(&words->text, "; ");
-        if (own.text.p)
-          buf_append(&words->text, own.text.p, own.text.n);
+        buf_str(&words->text, buf_view(&own.text));
         words->count += own.count;
         buf_deinit(&own.text);
       } else {
@@ -1204,14 +1148,12 @@ static const char *name_new(struct adapter *a, uint32_t entry) {
 
 static json_t *reference_to(struct adapter *a, uint32_t unit) {
   char reference[NAME_BYTES_MAX + 32];
-  json_t *schema = json_object();
   if (!a->units[unit].name) {
     const struct sum *sum = &a->units[unit].sum;
     a->units[unit].name = name_new(a, sum->count ? sum->items[sum->count - 1].entry : 0);
   }
   snprintf(reference, sizeof reference, "#/$defs/%s", a->units[unit].name);
-  adapt_put(schema, "$ref", json_string_nocheck(reference));
-  return schema;
+  return json_pack("{ss}", "$ref", reference);
 }
 
 static uint32_t unit_of(struct adapter *a, const struct sum *sum);

@@ -193,6 +193,8 @@ void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const
                    enum adapt_effect effect, const char *why);
 /* Sets a member, takes the value. */
 void adapt_put(json_t *object, const char *key, json_t *value);
+/* Makes an object schema with these members and no others. Takes both. */
+json_t *adapt_closed_object(const struct adapter *a, json_t *properties, json_t *required);
 /* Returns a value as compact JSON; free() it. */
 char *adapt_json_text(const json_t *value, size_t *length);
 /* Counts the JSON values in `value`, up to `most` + 1. */
@@ -207,6 +209,7 @@ bool adapt_sum_schema(struct adapter *a, struct sum *sum, const json_t *schema);
 /* Adds to the sum what the entry's reference leads to. */
 bool adapt_follow(struct adapter *a, uint32_t entry, const char *keyword, struct sum *sum);
 unsigned adapt_type_of(const json_t *value);      /* one of T_... */
+unsigned adapt_types_of(const json_t *values);    /* those of the items of a list */
 unsigned adapt_keyword_types(enum keyword_id id); /* what a keyword is about; 0: any value */
 enum schema_status adapt_sum_check(const struct adapted *adapted, const struct sum *sum,
                                    const json_t *value);

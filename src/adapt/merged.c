@@ -306,6 +306,16 @@ unsigned adapt_type_of(const json_t *value) {
   return 0;
 }
 
+unsigned adapt_types_of(const json_t *values) {
+  unsigned types = 0;
+  const json_t *one;
+  size_t i;
+  json_array_foreach((json_t *)values, i, one) {
+    types |= adapt_type_of(one);
+  }
+  return types;
+}
+
 /* Returns the types that the keyword applies to, for places that name no type. */
 unsigned adapt_keyword_types(enum keyword_id id) {
   static const struct {
@@ -410,16 +420,6 @@ static void property_part(struct adapter *a, uint32_t entry, const struct name_p
     adapt_sum_schema(a, &property->sum, rest);
 }
 
-static void property_parts(struct adapter *a, uint32_t entry, struct adapt_view *view,
-                           struct pattern_scratch *scratch) {
-  struct name_patterns patterns;
-  if (patterns_compile(a, entry, &patterns))
-    for (size_t i = 0; i < view->property_count && !adapter_stopped(a); i++)
-      property_part(a, entry, &patterns, &view->properties[i], scratch);
-  for (size_t i = 0; i < patterns.count; i++)
-    pattern_free(patterns.compiled[i]);
-}
-
 static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) {
   struct map names = {0};
   struct pattern_scratch scratch = {0};
@@ -440,8 +440,15 @@ static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) 
           property_add(a, view, &names, json_string_value(one), view->flat.items[i].entry);
       view->properties[index].required = true;
     }
-  for (uint32_t i = 0; i < view->flat.count && view->property_count && !adapter_stopped(a); i++)
-    property_parts(a, view->flat.items[i].entry, view, &scratch);
+  for (uint32_t i = 0; i < view->flat.count && view->property_count && !adapter_stopped(a); i++) {
+    uint32_t entry = view->flat.items[i].entry;
+    struct name_patterns patterns;
+    if (patterns_compile(a, entry, &patterns))
+      for (k = 0; k < view->property_count && !adapter_stopped(a); k++)
+        property_part(a, entry, &patterns, &view->properties[k], &scratch);
+    for (k = 0; k < patterns.count; k++)
+      pattern_free(patterns.compiled[k]);
+  }
   map_deinit(&names);
   pattern_scratch_deinit(&scratch);
   return !adapter_stopped(a);
@@ -586,11 +593,7 @@ static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
   if (options) {
     adapt_keep(a, values);
     view->options = values;
-    unsigned types = 0;
-    json_array_foreach(values, k, one) {
-      types |= adapt_type_of(one);
-    }
-    view->types &= types;
+    view->types &= adapt_types_of(values);
     view->typed = true;
   }
   json_decref(values);

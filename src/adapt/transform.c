@@ -24,8 +24,9 @@ static json_t *turn_keep(const json_t *value) {
   return json_incref((json_t *)value);
 }
 
-static json_t *array_back(struct turning *t, uint32_t plan, const json_t *value) {
-  json_t *out = json_array(), *one;
+/* Appends the items of a list to `out`, which it returns. */
+static json_t *items_back(struct turning *t, uint32_t plan, const json_t *value, json_t *out) {
+  json_t *one;
   size_t i;
   json_array_foreach((json_t *)value, i, one) {
     if (stopped(t))
@@ -94,7 +95,7 @@ static json_t *object_back(struct turning *t, const struct adapt_plan *plan, con
 }
 
 static json_t *tuple_back(struct turning *t, const struct adapt_plan *plan, const json_t *value) {
-  json_t *out = json_array(), *one;
+  json_t *out = json_array();
   uint32_t count = plan->count;
   const json_t *rest = plan->extra ? json_object_get(value, plan->extra) : NULL;
   for (; count > 0; count--) { /* the last ones may have been left out */
@@ -107,13 +108,7 @@ static json_t *tuple_back(struct turning *t, const struct adapt_plan *plan, cons
     const json_t *item = json_object_get(value, plan->members[i].name);
     json_array_append_new(out, item ? turn_back(t, plan->members[i].plan, item) : json_null());
   }
-  size_t i;
-  json_array_foreach((json_t *)rest, i, one) {
-    if (stopped(t))
-      break;
-    json_array_append_new(out, turn_back(t, plan->rest, one));
-  }
-  return out;
+  return items_back(t, plan->rest, rest, out);
 }
 
 static json_t *text_back(const json_t *value) {
@@ -212,7 +207,7 @@ static json_t *turn_back(struct turning *t, uint32_t index, const json_t *value)
     out = json_is_object(value) ? object_back(t, plan, value) : turn_keep(value);
     break;
   case PLAN_ARRAY:
-    out = json_is_array(value) ? array_back(t, plan->rest, value) : turn_keep(value);
+    out = json_is_array(value) ? items_back(t, plan->rest, value, json_array()) : turn_keep(value);
     break;
   case PLAN_PAIRS:
     out = json_object();

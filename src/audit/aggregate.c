@@ -1,8 +1,10 @@
 /* Counts the judgments of many logs. */
 #include "audit/aggregate.h"
+#include "format/json_object.h"
 
 #include "base/log.h"
 #include "core/state.h"
+#include "format/json_write.h"
 #include "store/filter.h"
 
 #include <assert.h>
@@ -23,8 +25,13 @@ static const struct {
     {AGGREGATE_JUDGES, {GROUP_BY_PROVIDER, GROUP_BY_MODEL}, 2},
 };
 
-static void aggregate_row(void *ctx, const struct row *row);
-static void aggregate_session(void *ctx, const struct row_session *session);
+static void aggregate_row(void *ctx, const struct row *row) {
+  aggregate_take_row(ctx, row);
+}
+
+static void aggregate_session(void *ctx, const struct row_session *session) {
+  aggregate_take_session(ctx, session);
+}
 
 struct aggregate *aggregate_new(void) {
   /* words that must not be crowded out by a log full of others */
@@ -220,11 +227,6 @@ bool aggregate_wants(const struct aggregate *c, enum aggregate_word what, const 
   return word != NULL && map_get(&c->names.map, str_from(word), &name) && is_wanted(c, what, name);
 }
 
-static bool asks_of_judges(const struct aggregate *c) {
-  return c->wanted[AGGREGATE_METHOD] != NULL || c->wanted[AGGREGATE_PROVIDER] != NULL ||
-         c->wanted[AGGREGATE_MODEL] != NULL || c->min_stages > 0 || c->ambiguous;
-}
-
 static int64_t stages_tried(const struct row *row) {
   int64_t n = 0;
   for (size_t i = 0; i < row->stage_count; i++)
@@ -239,7 +241,8 @@ bool aggregate_wants_row(const struct aggregate *c, const struct row *row) {
       !is_wanted(c, AGGREGATE_OUTCOME, row->outcome))
     return false;
   if (row->kind != ROW_JUDGMENT)
-    return !asks_of_judges(c);
+    return !(c->wanted[AGGREGATE_METHOD] != NULL || c->wanted[AGGREGATE_PROVIDER] != NULL ||
+             c->wanted[AGGREGATE_MODEL] != NULL || c->min_stages > 0 || c->ambiguous);
   return (is_wanted(c, AGGREGATE_METHOD, row->method) ||
           is_wanted(c, AGGREGATE_METHOD, row->match_method)) &&
          is_wanted(c, AGGREGATE_PROVIDER, row->provider) &&
@@ -300,14 +303,6 @@ void aggregate_take_session(struct aggregate *c, const struct row_session *sessi
 }
 
 /* --- reading --- */
-
-static void aggregate_row(void *ctx, const struct row *row) {
-  aggregate_take_row(ctx, row);
-}
-
-static void aggregate_session(void *ctx, const struct row_session *session) {
-  aggregate_take_session(ctx, session);
-}
 
 enum rows_log aggregate_read(struct aggregate *c, const struct store_ref *ref) {
   enum rows_log state = rows_read(&c->rows, ref);
@@ -389,4 +384,290 @@ void aggregate_free(struct aggregate *c) {
   rows_deinit(&c->rows);
   dictionary_deinit(&c->names);
   free(c);
+}
+
+/* --- as JSON --- */
+
+static const double nano = 1e9;
+
+static json_t *count_json(uint64_t n) {
+  return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+static json_t *word_json(const struct name_list *names, uint32_t number) {
+  struct str word = dictionary_text(names, number);
+  return word.p != NULL ? json_text(word) : json_null();
+}
+
+static json_t *use_json(const struct row_use *use) {
+  json_t *out = json_object();
+  json_put(out, "calls", json_integer(use->calls));
+  json_put(out, "duration_ms", json_integer(use->ms));
+  json_put(out, "input", json_integer(use->input));
+  json_put(out, "output", json_integer(use->output));
+  json_put(out, "cost_usd", json_real((double)use->cost_nano / nano));
+  json_put_count(out, "unpriced", use->unpriced);
+  return out;
+}
+
+/* Writes a spread as JSON. unit: the divisor of its numbers. */
+static json_t *spread_json(const struct percentiles *m, double unit) {
+  static const int percents[] = {50, 90, 99};
+  json_t *out = json_object();
+  for (size_t i = 0; i < ARRAY_LEN(percents); i++) {
+    char name[8];
+    uint64_t value = percentiles_at(m, percents[i]);
+    print_into(name, sizeof name, "p%d", percents[i]);
+    json_object_set_new_nocheck(out, name,
+                                unit > 1 ? json_real((double)value / unit) : count_json(value));
+  }
+  return out;
+}
+
+static json_t *mended_json(const uint64_t mended[GROUP_BY_MENDED_COUNT]) {
+  json_t *out = json_object();
+  for (size_t i = 1; i < GROUP_BY_MENDED_COUNT; i++) {
+    char name[8];
+    print_into(name, sizeof name, "%zu", i);
+    if (mended[i] > 0)
+      json_object_set_new_nocheck(out, name, count_json(mended[i]));
+  }
+  return out;
+}
+
+static void put_answers(json_t *out, const struct group_by_row *g) {
+  if (g->readings > 0)
+    json_put(out, "readings",
+             json_pack("{so so so}", "answers", count_json(g->readings), "first_pass",
+                       count_json(g->reading_first_pass), "after", mended_json(g->reading_mended)));
+  if (g->values > 0)
+    json_put(out, "values",
+             json_pack("{so so so so so}", "asked", count_json(g->values), "first_pass",
+                       count_json(g->value_first_pass), "after", mended_json(g->value_mended),
+                       "repaired", count_json(g->value_repaired), "none",
+                       count_json(g->value_none)));
+}
+
+/* Writes counts, use and percentiles of a group, without its keys. */
+static void put_numbers(json_t *out, const struct aggregate *c, const struct group_by_table *t,
+                        const struct group_by_row *g) {
+  json_put(out, "judgments", count_json(g->judgments));
+  json_put(out, "share", json_real(aggregate_share(c, g->judgments)));
+  if (group_by_stage(t))
+    json_put(out, "stages", count_json(g->units));
+  json_put(out, "decided", count_json(g->decided));
+  json_put(out, "no_rule", count_json(g->no_rule));
+  json_put(out, "ambiguous", count_json(g->ambiguous));
+  json_put(out, "unsure", count_json(g->unsure));
+  json_t *outcomes = json_object();
+  for (int i = 0; i < OUTCOME_COUNT; i++)
+    if (g->outcomes[i] > 0)
+      json_object_set_new_nocheck(outcomes, stage_outcome_name((enum stage_outcome)i),
+                                  count_json(g->outcomes[i]));
+  if (g->outcomes[OUTCOME_COUNT] > 0)
+    json_put(outcomes, "unknown", count_json(g->outcomes[OUTCOME_COUNT]));
+  json_put(out, "outcomes", outcomes);
+  json_put(out, "use", use_json(&g->use));
+  json_put(out, "unsure_use", use_json(&g->unsure_use));
+  if (!group_by_stage(t))
+    json_put(out, "work", use_json(&g->work));
+  json_put(out, "duration_ms", spread_json(&g->ms, 1));
+  json_put(out, "tokens", spread_json(&g->tokens, 1));
+  json_put(out, "cost_usd", spread_json(&g->cost, nano));
+  put_answers(out, g);
+}
+
+static void put_keys(json_t *out, const struct aggregate *c, const struct group_by_table *t,
+                     const struct group_by_row *g) {
+  for (size_t i = 0; i < t->key_count; i++) {
+    struct buf text = {0};
+    group_by_key_text(t, g, i, &c->names, &text);
+    if (text.n == 0)
+      json_object_set_new_nocheck(out, group_by_key_name(t->keys[i]), json_null());
+    else if (t->keys[i] == GROUP_BY_RULE)
+      json_object_set_new_nocheck(out, group_by_key_name(t->keys[i]),
+                                  json_integer((json_int_t)g->keys[i]));
+    else
+      json_object_set_new_nocheck(out, group_by_key_name(t->keys[i]), json_text(buf_view(&text)));
+    buf_deinit(&text);
+  }
+}
+
+static json_t *group_json(const struct aggregate *c, enum aggregate_table table, size_t i) {
+  const struct group_by_table *t = &c->tables[table];
+  json_t *group = json_object();
+  put_keys(group, c, t, &t->groups[i]);
+  put_numbers(group, c, t, &t->groups[i]);
+  return group;
+}
+
+static json_t *table_json(const struct aggregate *c, enum aggregate_table table) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->tables[table].count && i < LIMIT_AUDIT_LIST_COUNT; i++)
+    json_array_append_new(list, group_json(c, table, i));
+  return list;
+}
+
+/* Lists stages that did not decide, where that led, and why. */
+static json_t *falls_json(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_FALLS];
+  json_t *list = json_array();
+  for (size_t i = 0; i < t->count && json_array_size(list) < LIMIT_AUDIT_LIST_COUNT; i++) {
+    const struct group_by_row *g = &t->groups[i];
+    if (g->units == g->decided)
+      continue;
+    json_t *fall = json_object();
+    put_keys(fall, c, t, g);
+    json_put(fall, "count", count_json(g->units - g->decided));
+    json_put(fall, "use", use_json(&g->use));
+    json_array_append_new(list, fall);
+  }
+  return list;
+}
+
+static json_t *logs_json(const struct aggregate *c) {
+  json_t *out = json_object(), *apart = json_array();
+  uint64_t read = 0;
+  for (int i = 0; i < ROWS_LOG_COUNT; i++)
+    read += c->logs[i];
+  json_put(out, "read", count_json(read));
+  for (int i = 0; i < ROWS_LOG_COUNT; i++)
+    json_object_set_new_nocheck(out, rows_log_name((enum rows_log)i), count_json(c->logs[i]));
+  json_put(out, "bytes", count_json(c->rows.bytes));
+  for (size_t i = 0; i < c->apart_count; i++) {
+    const struct aggregate_apart *a = &c->apart[i];
+    json_t *item = json_object();
+    json_put(item, "log", json_text(str_from(a->log)));
+    json_put(item, "state", json_string(rows_log_name(a->state)));
+    json_put_text(item, "why", str_from(a->why));
+    json_array_append_new(apart, item);
+  }
+  json_put(out, "apart", apart);
+  return out;
+}
+
+static json_t *sessions_json(const struct aggregate *c) {
+  json_t *out = json_object();
+  for (size_t i = 0; i < c->outcome_count; i++) {
+    struct str word = dictionary_text(&c->names, c->outcomes[i].word);
+    char key[LIMIT_AUDIT_NAME_BYTES + 1];
+    print_into(key, sizeof key, STR_FMT, STR_ARG(word));
+    json_object_set_new_nocheck(out, key, count_json(c->outcomes[i].count));
+  }
+  return json_pack("{so so so}", "counted", count_json(c->sessions), "outcomes", out,
+                   "judge_unavailable", count_json(c->unavailable));
+}
+
+json_t *aggregate_group_json(const struct aggregate *c, size_t i) {
+  enum aggregate_table table =
+      c->tables[AGGREGATE_BY].key_count > 0 ? AGGREGATE_BY : AGGREGATE_METHODS;
+  return i < c->tables[table].count ? group_json(c, table, i) : NULL;
+}
+
+json_t *aggregate_totals_json(const struct aggregate *c) {
+  static const struct group_by_row nothing;
+  const struct group_by_table *all = &c->tables[AGGREGATE_ALL], *by = &c->tables[AGGREGATE_BY];
+  json_t *totals = json_object();
+  put_numbers(totals, c, all, all->count > 0 ? &all->groups[0] : &nothing);
+  json_put(totals, "rule_no_match", count_json(c->no_match));
+  const struct group_by_table *t = &c->tables[AGGREGATE_METHODS];
+  json_t *out = json_object();
+  for (size_t i = 0; i < t->count; i++) {
+    struct buf text = {0};
+    group_by_key_text(t, &t->groups[i], 0, &c->names, &text);
+    if (text.n > 0)
+      json_object_set_new_nocheck(out, buf_c(&text), count_json(t->groups[i].judgments));
+    buf_deinit(&text);
+  }
+  json_put(totals, "match_methods", out);
+  json_put(totals, "sessions", sessions_json(c));
+  json_put(totals, "logs", logs_json(c));
+  json_put(totals, "by_stage", table_json(c, AGGREGATE_STAGES));
+  json_put(totals, "fall_through", falls_json(c));
+  json_put(totals, "movements", table_json(c, AGGREGATE_MOVEMENTS));
+  json_put(totals, "judges", table_json(c, AGGREGATE_JUDGES));
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->cause_count; i++)
+    json_array_append_new(list,
+                          json_pack("{so so so}", "cause", word_json(&c->names, c->causes[i].word),
+                                    "count", count_json(c->causes[i].count), "example",
+                                    json_text(str_from(c->causes[i].example))));
+  json_put(totals, "failures", list);
+  if (by->left_out > 0)
+    json_put(totals, "left_out", count_json(by->left_out));
+  return totals;
+}
+
+/* --- as CSV --- */
+
+void aggregate_csv_cell(struct buf *out, struct str text) {
+  struct buf safe = {0};
+  /* A spreadsheet takes a cell that begins like this for a formula. */
+  if (text.n > 1 && strchr("=+-@", text.p[0]) != NULL)
+    buf_putc(&safe, '\'');
+  buf_safe(&safe, text, false);
+  bool quoted = memchr(buf_c(&safe), '"', safe.n) != NULL || memchr(buf_c(&safe), ',', safe.n);
+  if (quoted)
+    buf_putc(out, '"');
+  for (size_t i = 0; i < safe.n; i++) {
+    if (safe.p[i] == '"')
+      buf_putc(out, '"');
+    buf_putc(out, safe.p[i]);
+  }
+  if (quoted)
+    buf_putc(out, '"');
+  buf_deinit(&safe);
+}
+
+static void csv_use(struct buf *out, const struct row_use *use) {
+  buf_printf(out, ",%lld,%lld,%lld,%lld,%.9f", (long long)use->calls, (long long)use->ms,
+             (long long)use->input, (long long)use->output, (double)use->cost_nano / 1e9);
+}
+
+static void csv_measure(struct buf *out, const struct percentiles *m, double unit) {
+  static const int percents[] = {50, 90, 99};
+  for (size_t i = 0; i < ARRAY_LEN(percents); i++) {
+    uint64_t value = percentiles_at(m, percents[i]);
+    if (unit > 1)
+      buf_printf(out, ",%.9f", (double)value / unit);
+    else
+      buf_printf(out, ",%llu", (unsigned long long)value);
+  }
+}
+
+void aggregate_csv(const struct aggregate *c, struct buf *out) {
+  enum aggregate_table table =
+      c->tables[AGGREGATE_BY].key_count > 0 ? AGGREGATE_BY : AGGREGATE_METHODS;
+  const struct group_by_table *t = &c->tables[table];
+  for (size_t k = 0; k < t->key_count; k++)
+    buf_printf(out, "%s,", group_by_key_name(t->keys[k]));
+  buf_printf(
+      out, "judgments,share,stages,decided,no_rule,ambiguous,unsure,calls,duration_ms,input,output,"
+           "cost_usd,unsure_calls,unsure_duration_ms,unsure_input,unsure_output,unsure_cost_usd,"
+           "duration_ms_p50,duration_ms_p90,duration_ms_p99,tokens_p50,tokens_p90,tokens_p99,"
+           "cost_usd_p50,cost_usd_p90,cost_usd_p99,answers,answers_first_pass,values,"
+           "values_first_pass\r\n");
+  for (size_t i = 0; i < t->count; i++) {
+    const struct group_by_row *g = &t->groups[i];
+    for (size_t k = 0; k < t->key_count; k++) {
+      struct buf text = {0};
+      group_by_key_text(t, g, k, &c->names, &text);
+      aggregate_csv_cell(out, buf_view(&text));
+      buf_putc(out, ',');
+      buf_deinit(&text);
+    }
+    buf_printf(out, "%llu,%.6f,%llu,%llu,%llu,%llu,%llu", (unsigned long long)g->judgments,
+               aggregate_share(c, g->judgments),
+               group_by_stage(t) ? (unsigned long long)g->units : 0ull,
+               (unsigned long long)g->decided, (unsigned long long)g->no_rule,
+               (unsigned long long)g->ambiguous, (unsigned long long)g->unsure);
+    csv_use(out, &g->use);
+    csv_use(out, &g->unsure_use);
+    csv_measure(out, &g->ms, 1);
+    csv_measure(out, &g->tokens, 1);
+    csv_measure(out, &g->cost, 1e9);
+    buf_printf(out, ",%llu,%llu,%llu,%llu\r\n", (unsigned long long)g->readings,
+               (unsigned long long)g->reading_first_pass, (unsigned long long)g->values,
+               (unsigned long long)g->value_first_pass);
+  }
 }

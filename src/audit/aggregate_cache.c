@@ -88,13 +88,6 @@ static void code_number(struct coder *c, int64_t *n) {
     (place) = (__typeof__(place))code_n;                                                           \
   } while (0)
 
-static void aggregate_cache_put_word(struct aggregate_cache *k, uint32_t number) {
-  struct str word = dictionary_text(&k->words, number);
-  (void)k->s->api->bind_int64(k->put_word, 1, number);
-  (void)k->s->api->bind_blob(k->put_word, 2, word.p, (int)word.n, NULL);
-  (void)sqlite_put(k->s, k->put_word);
-}
-
 static uint32_t aggregate_cache_word_of(struct aggregate_cache *k, uint32_t aggregate_word) {
   uint32_t before = k->words.count;
   if (aggregate_word == DICTIONARY_NONE)
@@ -103,8 +96,12 @@ static uint32_t aggregate_cache_word_of(struct aggregate_cache *k, uint32_t aggr
   if (aggregate_word != DICTIONARY_OTHER)
     number = dictionary_add(&k->words, dictionary_text(&k->aggregate->names, aggregate_word));
   k->spoiled = k->spoiled || number == DICTIONARY_OTHER; /* then nobody knows which word it was */
-  if (k->words.count > before)
-    aggregate_cache_put_word(k, number);
+  if (k->words.count > before) {
+    struct str word = dictionary_text(&k->words, number);
+    (void)k->s->api->bind_int64(k->put_word, 1, number);
+    (void)k->s->api->bind_blob(k->put_word, 2, word.p, (int)word.n, NULL);
+    (void)sqlite_put(k->s, k->put_word);
+  }
   return number;
 }
 
@@ -242,12 +239,6 @@ static void aggregate_cache_on_session(void *ctx, const struct row_session *sess
   aggregate_take_session(k->aggregate, session);
 }
 
-/* Saves what was written so far, so that a killed audit has not read it in vain. */
-static void aggregate_cache_save(struct aggregate_cache *k) {
-  k->unsaved = 0;
-  k->writes = sqlite_run(k->s, "COMMIT") && sqlite_run(k->s, "BEGIN IMMEDIATE");
-}
-
 static void aggregate_cache_put(struct aggregate_cache *k, const char *id, uint64_t bytes,
                                 int64_t time_ns) {
   const struct sqlite_api *api = k->s->api;
@@ -265,8 +256,11 @@ static void aggregate_cache_put(struct aggregate_cache *k, const char *id, uint6
   (void)api->bind_int64(k->put, 7, k->last_ms);
   (void)api->bind_blob(k->put, 8, packed.p, (int)packed.n, NULL);
   k->writes = k->s->error == SQLITE_CODE_OK && sqlite_put(k->s, k->put);
-  if (k->writes && ++k->unsaved == LIMIT_INDEX_STEP_COUNT)
-    aggregate_cache_save(k);
+  if (k->writes && ++k->unsaved == LIMIT_INDEX_STEP_COUNT) {
+    /* Saved from time to time: a killed audit has not read all in vain. */
+    k->unsaved = 0;
+    k->writes = sqlite_run(k->s, "COMMIT") && sqlite_run(k->s, "BEGIN IMMEDIATE");
+  }
 }
 
 /* Reads a log. Its size and time are taken before, so that a later append makes it read again. */
@@ -315,10 +309,7 @@ static void aggregate_cache_count(struct aggregate_cache *k, const char *id, str
     size_t count = row.stage_count + row.rest_count;
     if (c.bad || row.stage_count > c.in.n || row.rest_count > c.in.n)
       return;
-    if (count > k->stage_room) {
-      k->stage_room = 2 * count;
-      k->stages = xrealloc(k->stages, k->stage_room * sizeof *k->stages);
-    }
+    k->stages = xgrow(k->stages, &k->stage_room, count, sizeof *k->stages);
     for (size_t i = 0; i < count; i++) {
       k->stages[i] = (struct row_stage){0};
       code_stage(&c, &k->stages[i]);
@@ -356,11 +347,6 @@ static bool aggregate_cache_take(struct aggregate_cache *k, const char *id) {
   return true;
 }
 
-static void aggregate_cache_drop_gone(struct aggregate_cache *k, const char *id) {
-  (void)k->s->api->bind_text(k->drop, 1, id, -1, NULL);
-  k->writes = sqlite_put(k->s, k->drop);
-}
-
 /* Moves the query, whose ids fall, to an id. Returns whether it is there. */
 static bool aggregate_cache_find(struct aggregate_cache *k, const char *id) {
   while (k->rows != NULL) {
@@ -370,8 +356,10 @@ static bool aggregate_cache_find(struct aggregate_cache *k, const char *id) {
       k->met = order == 0;
       return k->met;
     }
-    if (!k->met && at != NULL && k->writes)
-      aggregate_cache_drop_gone(k, at);
+    if (!k->met && at != NULL && k->writes) {
+      (void)k->s->api->bind_text(k->drop, 1, at, -1, NULL);
+      k->writes = sqlite_put(k->s, k->drop);
+    }
     k->met = false;
     if (!sqlite_next(k->s, k->rows)) {
       k->s->api->finalize(k->rows);

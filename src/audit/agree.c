@@ -404,8 +404,7 @@ json_t *agree_pair_json(const struct agree_pair *pair) {
   if (!k.known)
     json_object_set_new(out, "undefined", json_string(KAPPA_UNKNOWN));
   json_object_set_new(out, "matrix", matrix_json(&pair->table));
-  if (pair->stratum_count > 0)
-    json_object_set_new(out, "strata", json_integer((json_int_t)pair->stratum_count));
+  json_put_count(out, "strata", (json_int_t)pair->stratum_count);
   json_object_set_new(out, "advice", advice.n > 0 ? json_text(buf_view(&advice)) : json_null());
   buf_deinit(&advice);
   return out;

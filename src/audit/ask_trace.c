@@ -1,21 +1,12 @@
 /* Gathers from the records of a question the content of its result. */
 #include "audit/ask_trace.h"
+#include "format/json_object.h"
 
 #include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const char *ask_trace_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
-
-static json_int_t ask_trace_number(const json_t *object, const char *key) {
-  return json_integer_value(json_object_get(object, key));
-}
 
 static json_t *call_entry(const struct ask_trace *t, json_int_t call) {
   char key[32];
@@ -23,48 +14,36 @@ static json_t *call_entry(const struct ask_trace *t, json_int_t call) {
   return json_object_get(t->calls, key);
 }
 
-static void ask_trace_on_call_start(struct ask_trace *t, const json_t *record) {
-  const char *purpose = ask_trace_word(record, "purpose");
-  char key[32];
-  if (strcmp(purpose, "execute") != 0 && strcmp(purpose, "reask") != 0)
-    return;
-  print_into(key, sizeof key, "%lld", (long long)ask_trace_number(record, "call"));
-  if (json_object_get(t->calls, key) == NULL)
-    json_object_set_new(t->calls, key, json_object());
-}
-
-static void ask_trace_on_call_end(struct ask_trace *t, const json_t *record) {
-  json_t *entry = call_entry(t, ask_trace_number(record, "call"));
-  const json_t *usage = json_object_get(record, "usage");
-  t->tokens += ask_trace_number(usage, "input") + ask_trace_number(usage, "output");
-  t->duration_ms += ask_trace_number(record, "duration_ms");
-  if (entry == NULL)
-    return;
-  json_object_set(entry, "text", json_object_get(record, "text"));
-  json_object_set(entry, "error", json_object_get(record, "error"));
-}
-
-static json_t *body_of(const json_t *record) {
-  static const char *const common[] = {"v", "seq", "ts", "type", "turn", "hash"};
-  json_t *body = json_clone_top(record);
-  for (size_t i = 0; i < ARRAY_LEN(common); i++)
-    json_object_del(body, common[i]);
-  return body;
-}
-
 void ask_trace_feed(struct ask_trace *t, const json_t *record) {
   assert(record != NULL);
-  const char *type = ask_trace_word(record, "type");
+  const char *type = json_word_at(record, "type");
   if (t->calls == NULL) {
     t->calls = json_object();
     t->checks = json_array();
   }
   if (strcmp(type, "call_start") == 0) {
-    ask_trace_on_call_start(t, record);
+    const char *purpose = json_word_at(record, "purpose");
+    char key[32];
+    if (strcmp(purpose, "execute") == 0 || strcmp(purpose, "reask") == 0) {
+      print_into(key, sizeof key, "%lld", (long long)json_int_at(record, "call"));
+      if (json_object_get(t->calls, key) == NULL)
+        json_object_set_new(t->calls, key, json_object());
+    }
   } else if (strcmp(type, "call_end") == 0) {
-    ask_trace_on_call_end(t, record);
+    json_t *entry = call_entry(t, json_int_at(record, "call"));
+    const json_t *usage = json_object_get(record, "usage");
+    t->tokens += json_int_at(usage, "input") + json_int_at(usage, "output");
+    t->duration_ms += json_int_at(record, "duration_ms");
+    if (entry != NULL) {
+      json_object_set(entry, "text", json_object_get(record, "text"));
+      json_object_set(entry, "error", json_object_get(record, "error"));
+    }
   } else if (strcmp(type, "check") == 0) {
-    json_array_append_new(t->checks, body_of(record));
+    static const char *const common[] = {"v", "seq", "ts", "type", "turn", "hash"};
+    json_t *body = json_clone_top(record);
+    for (size_t i = 0; i < ARRAY_LEN(common); i++)
+      json_object_del(body, common[i]);
+    json_array_append_new(t->checks, body);
   } else if (strcmp(type, "structured") == 0) {
     json_decref(t->structured);
     t->structured = json_incref((json_t *)record);
@@ -91,8 +70,8 @@ bool ask_trace_is_of(const json_t *session_start) {
   const json_t *movements = json_object_get(workflow, "movements");
   const json_t *movement = json_array_get(movements, 0);
   return json_object_get(session_start, "workflow_path") == NULL && /* a file's has one */
-         json_array_size(movements) == 1 && strcmp(ask_trace_word(workflow, "name"), "ask") == 0 &&
-         strcmp(ask_trace_word(movement, "name"), "ask") == 0 &&
+         json_array_size(movements) == 1 && strcmp(json_word_at(workflow, "name"), "ask") == 0 &&
+         strcmp(json_word_at(movement, "name"), "ask") == 0 &&
          json_object_get(movement, "structured_output") != NULL;
 }
 
@@ -104,7 +83,7 @@ static const json_t *raw_of(const struct ask_trace *t) {
   const char *key;
   json_t *entry;
   char wanted[32];
-  print_into(wanted, sizeof wanted, "%lld", (long long)ask_trace_number(t->structured, "call"));
+  print_into(wanted, sizeof wanted, "%lld", (long long)json_int_at(t->structured, "call"));
   json_object_foreach(t->calls, key, entry) {
     const json_t *text = json_object_get(entry, "text");
     if (text != NULL && (raw == NULL || strcmp(key, wanted) != 0))
@@ -117,40 +96,14 @@ static const json_t *raw_of(const struct ask_trace *t) {
 
 static const char *outcome_of(const struct ask_trace *t, const struct err *broken) {
   if (t->structured != NULL)
-    return ask_trace_word(t->structured, "outcome");
-  return broken != NULL || ask_trace_word(t->stop, "class")[0] ? "error" : "stopped";
-}
-
-/* Says why there is neither a value nor a verdict on it: the backend, a signal, the disk. */
-static void add_stop(json_t *result, const struct ask_trace *t, const struct err *broken) {
-  json_t *error = json_object();
-  const char *class = broken ? "log" : ask_trace_word(t->stop, "class");
-  if (class[0] == '\0')
-    class = ask_trace_word(t->stop, "reason");
-  json_object_set_new(error, "class", json_string(class[0] ? class : "stopped"));
-  json_object_set_new(
-      error, "message",
-      json_text(str_from(broken ? broken->text : ask_trace_word(t->stop, "message"))));
-  json_object_set_new(result, "error", error);
+    return json_word_at(t->structured, "outcome");
+  return broken != NULL || json_word_at(t->stop, "class")[0] ? "error" : "stopped";
 }
 
 static const json_t *ask_trace_text_of(const struct ask_trace *t, const json_t *check) {
   char key[32];
-  print_into(key, sizeof key, "%lld", (long long)ask_trace_number(check, "call"));
+  print_into(key, sizeof key, "%lld", (long long)json_int_at(check, "call"));
   return json_object_get(json_object_get(t->calls, key), "text");
-}
-
-/* Lists each answer with its content and its outcome. */
-static json_t *checks_of(const struct ask_trace *t) {
-  json_t *list = json_array(), *check;
-  size_t i;
-  json_array_foreach(t->checks, i, check) {
-    json_t *item = json_clone_top(check);
-    const json_t *text = ask_trace_text_of(t, check);
-    json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
-    json_array_append_new(list, item);
-  }
-  return list;
 }
 
 json_t *ask_trace_result(const struct ask_trace *t, const struct err *broken) {
@@ -167,12 +120,30 @@ json_t *ask_trace_result(const struct ask_trace *t, const struct err *broken) {
   for (size_t i = 0; i < ARRAY_LEN(copied); i++)
     if (json_object_get(t->structured, copied[i]) != NULL)
       json_object_set(result, copied[i], json_object_get(t->structured, copied[i]));
-  if (t->structured == NULL)
-    add_stop(result, t, broken);
+  if (t->structured == NULL) {
+    /* There is neither a value nor a verdict on it: the backend, a signal or the disk is why. */
+    json_t *error = json_object();
+    const char *class = broken ? "log" : json_word_at(t->stop, "class");
+    if (class[0] == '\0')
+      class = json_word_at(t->stop, "reason");
+    json_object_set_new(error, "class", json_string(class[0] ? class : "stopped"));
+    json_object_set_new(
+        error, "message",
+        json_text(str_from(broken ? broken->text : json_word_at(t->stop, "message"))));
+    json_object_set_new(result, "error", error);
+  }
   json_object_set_new(result, "errors", errors ? json_incref((json_t *)errors) : json_array());
-  json_object_set_new(result, "checks", checks_of(t));
-  if (t->tokens > 0)
-    json_object_set_new(result, "tokens", json_integer(t->tokens));
+  /* Each answer is listed with its content and its outcome. */
+  json_t *list = json_array(), *check;
+  size_t i;
+  json_array_foreach(t->checks, i, check) {
+    json_t *item = json_clone_top(check);
+    const json_t *text = ask_trace_text_of(t, check);
+    json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
+    json_array_append_new(list, item);
+  }
+  json_object_set_new(result, "checks", list);
+  json_put_count(result, "tokens", t->tokens);
   json_object_set_new(result, "duration_ms", json_integer(t->duration_ms));
   return result;
 }

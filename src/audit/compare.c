@@ -19,7 +19,7 @@ static const int64_t most = (int64_t)1 << 40; /* a log may hold any number */
 /* --- reading --- */
 
 static struct compare_turn *compare_turn_of(struct compare_side *side, const json_t *record) {
-  long turn = (long)json_integer_value(json_at(record, "turn"));
+  long turn = (long)json_int_at(record, "turn");
   for (size_t i = side->count; i > 0; i--)
     if (side->turns[i - 1].turn == turn)
       return &side->turns[i - 1];
@@ -32,7 +32,7 @@ static json_t *keep(const json_t *record, const char *key) {
 }
 
 static int64_t compare_count(const json_t *object, const char *key) {
-  json_int_t n = json_integer_value(json_object_get(object, key));
+  json_int_t n = json_int_at(object, key);
   return n < 0 || n > most ? 0 : n;
 }
 
@@ -65,7 +65,7 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
                                     removed + json_integer_value(json_array_get(known, 1))));
   }
   print_into(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
-  struct str text = json_view(json_at(record, "text"));
+  struct str text = json_view_at(record, "text");
   const char *blob = json_string_value(json_at(record, "text_blob"));
   if (json_object_get(works, key) == NULL || json_at(record, "error") != NULL)
     return;
@@ -76,32 +76,10 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
     sha256_hex(text.p, text.n, NULL, 0, turn->text_sha256);
 }
 
-static void compare_on_call_start(struct compare_side *side, const json_t *record, json_t *works) {
-  struct compare_turn *turn = compare_turn_of(side, record);
-  char key[24];
-  if (turn == NULL || json_at(record, "stage") != NULL)
-    return;
-  print_into(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
-  json_object_set_new(works, key, json_true());
-  if (turn->worker == NULL)
-    turn->worker = keep(record, "provider");
-}
-
-static void compare_on_judgment(struct compare_side *side, const json_t *record) {
-  struct compare_turn *turn = compare_turn_of(side, record);
-  if (turn == NULL || turn->judged)
-    return;
-  turn->judged = true;
-  turn->rule = (long)compare_count(record, "rule");
-  turn->next = keep(record, "next");
-  turn->method = keep(record, "method");
-  turn->judge = keep(record, "provider");
-}
-
 static void compare_on_session(struct compare_side *side, const json_t *record, const char *type) {
   if (strcmp(type, "session_start") == 0) {
-    struct str id = json_view(json_at(record, "session"));
-    struct str hash = json_view(json_at(record, "workflow_sha256"));
+    struct str id = json_view_at(record, "session");
+    struct str hash = json_view_at(record, "workflow_sha256");
     if (id.n < sizeof side->session)
       print_into(side->session, sizeof side->session, STR_FMT, STR_ARG(id));
     if (hash.n == SHA256_HEX - 1)
@@ -113,7 +91,7 @@ static void compare_on_session(struct compare_side *side, const json_t *record, 
   json_decref(side->outcome);
   side->outcome = strcmp(type, "session_end") == 0 ? keep(record, "outcome") : NULL;
   if (strcmp(type, "session_stop") == 0)
-    side->outcome = json_string(session_stop_status(json_view(json_at(record, "reason"))));
+    side->outcome = json_string(session_stop_status(json_view_at(record, "reason")));
 }
 
 /* Returns 0, which no fork names, for a head that cannot be read. */
@@ -122,37 +100,47 @@ static uint64_t compare_head_of(const char *hash) {
   return hash != NULL && sscanf(hash, "%16" SCNx64, &head) == 1 ? head : 0;
 }
 
-static void compare_on_carried(struct compare_side *side, const json_t *record) {
-  const json_t *parent = json_at(record, "parent");
-  struct str id = json_view(json_at(parent, "session")), hash = json_view(json_at(parent, "hash"));
-  if (id.n >= sizeof side->fork.session || hash.n != SHA256_HEX - 1)
-    return;
-  print_into(side->fork.session, sizeof side->fork.session, STR_FMT, STR_ARG(id));
-  memcpy(side->fork.hash, hash.p, SHA256_HEX);
-  side->fork.seq = (uint64_t)compare_count(parent, "seq");
-  side->fork.turns = (long)compare_count(json_at(record, "state"), "turns");
-}
-
 static void compare_record(struct compare_side *side, const json_t *record, json_t *works) {
   const char *type = json_string_value(json_at(record, "type"));
   if (type == NULL)
     return;
   if (strcmp(type, "carried") == 0) {
-    compare_on_carried(side, record);
+    const json_t *parent = json_at(record, "parent");
+    struct str id = json_view_at(parent, "session"), hash = json_view_at(parent, "hash");
+    if (id.n < sizeof side->fork.session && hash.n == SHA256_HEX - 1) {
+      print_into(side->fork.session, sizeof side->fork.session, STR_FMT, STR_ARG(id));
+      memcpy(side->fork.hash, hash.p, SHA256_HEX);
+      side->fork.seq = (uint64_t)compare_count(parent, "seq");
+      side->fork.turns = (long)compare_count(json_at(record, "state"), "turns");
+    }
   } else if (strcmp(type, "turn_start") == 0) {
     side->turns = xgrow(side->turns, &side->room, side->count + 1, sizeof *side->turns);
     struct compare_turn *turn = &side->turns[side->count++];
-    *turn = (struct compare_turn){.turn = (long)json_integer_value(json_at(record, "turn")),
+    *turn = (struct compare_turn){.turn = (long)json_int_at(record, "turn"),
                                   .movement = keep(record, "movement"),
                                   .unproven = side->book.state == VERIFIED_DAMAGED,
                                   .files = json_object()};
     json_object_clear(works);
   } else if (strcmp(type, "call_start") == 0) {
-    compare_on_call_start(side, record, works);
+    struct compare_turn *turn = compare_turn_of(side, record);
+    char key[24];
+    if (turn != NULL && json_at(record, "stage") == NULL) {
+      print_into(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
+      json_object_set_new(works, key, json_true());
+      if (turn->worker == NULL)
+        turn->worker = keep(record, "provider");
+    }
   } else if (strcmp(type, "call_end") == 0) {
     compare_on_call_end(side, record, works);
   } else if (strcmp(type, "judgment") == 0) {
-    compare_on_judgment(side, record);
+    struct compare_turn *turn = compare_turn_of(side, record);
+    if (turn != NULL && !turn->judged) {
+      turn->judged = true;
+      turn->rule = (long)compare_count(record, "rule");
+      turn->next = keep(record, "next");
+      turn->method = keep(record, "method");
+      turn->judge = keep(record, "provider");
+    }
   } else if (strncmp(type, LIT("session_")) == 0) {
     compare_on_session(side, record, type);
   }
@@ -164,7 +152,7 @@ bool compare_log(struct compare_side *side, const struct store_ref *ref, struct 
   struct verified_reader *book = &side->book;
   bool ok = verified_open(book, ref, true, err);
   while (ok && (record = verified_next(book)) != NULL) {
-    bool newer = json_integer_value(json_at(record, "v")) > RECORD_VERSION;
+    bool newer = json_int_at(record, "v") > RECORD_VERSION;
     if (newer && side->newer == 0)
       side->newer = book->records;
     side->heads = xgrow(side->heads, &side->head_room, side->head_count + 1, sizeof *side->heads);
@@ -291,9 +279,13 @@ static uint16_t *common_of(const struct compare_side *a, const struct compare_si
   return table;
 }
 
-/* Writes the turns that the fork took over. */
-static size_t put_shared(const struct compare_side *a, const struct compare_side *b,
-                         struct compare_row *rows) {
+struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
+                                  size_t *count) {
+  struct compare_row *rows = xcalloc(a->count + b->count + 1, sizeof *rows);
+  bool small = a->count <= COMPARE_ALIGN_COUNT && b->count <= COMPARE_ALIGN_COUNT;
+  uint16_t *table = small ? common_of(a, b) : NULL;
+  size_t width = b->count + 1;
+  /* The turns that the fork took over come first. */
   size_t turns;
   bool proven;
   const struct compare_side *parent = compare_shared(a, b, &turns, &proven);
@@ -302,16 +294,7 @@ static size_t put_shared(const struct compare_side *a, const struct compare_side
     rows[i] = (struct compare_row){
         .a = parent == a ? turn : NULL, .b = parent == b ? turn : NULL, .differs = COMPARE_SHARED};
   }
-  return turns;
-}
-
-struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
-                                  size_t *count) {
-  struct compare_row *rows = xcalloc(a->count + b->count + 1, sizeof *rows);
-  bool small = a->count <= COMPARE_ALIGN_COUNT && b->count <= COMPARE_ALIGN_COUNT;
-  uint16_t *table = small ? common_of(a, b) : NULL;
-  size_t width = b->count + 1;
-  *count = put_shared(a, b, rows);
+  *count = turns;
   size_t i = *count > 0 && rows[0].a != NULL ? *count : 0;
   size_t k = *count > 0 && rows[0].b != NULL ? *count : 0;
   for (; i < a->count || k < b->count; (*count)++) {

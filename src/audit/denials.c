@@ -1,7 +1,7 @@
 /* Finds refusals in what programs print. */
 #include "audit/denials.h"
 
-#include "base/log.h"
+#include "base/err.h"
 
 #include <string.h>
 
@@ -83,13 +83,6 @@ static bool bare_path(struct str line, struct str *path) {
   return found;
 }
 
-/* Returns whether a sandbox may hide it: elsewhere programs often look for files that do not
- * exist. */
-static bool is_of_a_home(struct str path) {
-  return str_starts(path, "~/") || str_starts(path, "/home/") || str_starts(path, "/root/") ||
-         str_has(path, "/.");
-}
-
 bool denial_next(struct str *rest, struct str *path, enum denial_kind *kind) {
   while (rest->n > 0) {
     struct str line = str_next_line(rest);
@@ -100,8 +93,12 @@ bool denial_next(struct str *rest, struct str *path, enum denial_kind *kind) {
     if (denial_has_any(line, unreached, ARRAY_LEN(unreached)))
       return true;
     *kind = DENIAL_HIDDEN;
+    /* A sandbox hides only what is of a home: elsewhere programs often look for files that do not
+     * exist. */
     if (denial_has_any(line, gone, ARRAY_LEN(gone)) &&
-        (quoted_path(line, path) || bare_path(line, path)) && is_of_a_home(*path))
+        (quoted_path(line, path) || bare_path(line, path)) &&
+        (str_starts(*path, "~/") || str_starts(*path, "/home/") || str_starts(*path, "/root/") ||
+         str_has(*path, "/.")))
       return true;
     *path = STR("");
     if (!denial_has_any(line, refusals, ARRAY_LEN(refusals)))

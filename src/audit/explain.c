@@ -13,7 +13,6 @@
 #include "judge/parse_reply.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,25 +33,39 @@ struct story {
 
 /* --- words of a record --- */
 
-/* These return a member of a record: a text ("" if there is none), the same as a view, a number (or
- * 0). */
-static const char *explain_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
-
-static struct str explain_view(const json_t *object, const char *key) {
-  const json_t *value = json_object_get(object, key);
-  return (struct str){explain_word(object, key),
-                      json_is_string(value) ? json_string_length(value) : 0};
-}
-
-static json_int_t explain_number(const json_t *object, const char *key) {
-  return json_integer_value(json_object_get(object, key));
+static bool explain_is(const json_t *object, const char *key, const char *word) {
+  return strcmp(json_word_at(object, key), word) == 0;
 }
 
 static bool explain_is_type(const json_t *record, const char *type) {
-  return strcmp(explain_word(record, "type"), type) == 0;
+  return explain_is(record, "type", type);
+}
+
+/* Appends a member that is a text, or a number, if there is one. */
+static void explain_put_word(struct buf *line, const char *before, const json_t *object,
+                             const char *key, const char *behind) {
+  const char *word = json_word_at(object, key);
+  if (word[0] != '\0')
+    buf_printf(line, "%s%s%s", before, word, behind);
+}
+
+static void explain_put_number(struct buf *line, const char *before, const json_t *object,
+                               const char *key, const char *behind) {
+  if (json_object_get(object, key) != NULL)
+    buf_printf(line, "%s%" JSON_INTEGER_FORMAT "%s", before, json_int_at(object, key), behind);
+}
+
+static void explain_put_word_line(struct story *s, int depth, const char *before,
+                                  const json_t *object, const char *key) {
+  const char *word = json_word_at(object, key);
+  if (word[0] != '\0')
+    writer_line(&s->writer, depth, "%s%s", before, word);
+}
+
+/* Writes the line and frees it. */
+static void put_line(struct story *s, int depth, struct buf *line) {
+  writer_line(&s->writer, depth, "%s", buf_c(line));
+  buf_deinit(line);
 }
 
 /* Gathers the attempts of one call from the turn's records. */
@@ -69,7 +82,7 @@ static void explain_call_of(const struct story *s, json_int_t call, struct call_
   json_t *record;
   *out = (struct call_view){0};
   json_array_foreach(s->records, i, record) {
-    if (explain_number(record, "call") != call)
+    if (json_int_at(record, "call") != call)
       continue;
     if (explain_is_type(record, "call_start")) {
       if (out->start == NULL)
@@ -78,7 +91,7 @@ static void explain_call_of(const struct story *s, json_int_t call, struct call_
       out->end = NULL;
       out->attempts++;
     } else if (explain_is_type(record, "call_end")) {
-      json_int_t ms = explain_number(record, "duration_ms");
+      json_int_t ms = json_int_at(record, "duration_ms");
       out->end = record;
       if (ms > 0 && ms < INT64_MAX - out->duration_ms) /* the log may come from anybody */
         out->duration_ms += ms;
@@ -109,8 +122,8 @@ static void count_runs(const struct verified_reader *book, const struct run_word
     if (book->places[i].kind != VERIFIED_TURN_START)
       continue;
     json_t *record = verified_get(book, book->places[i].seq, &err);
-    struct str movement = explain_view(record, "movement");
-    json_int_t item = json_integer_value(json_object_get(record, "item"));
+    struct str movement = json_view_at(record, "movement");
+    json_int_t item = json_int_at(record, "item");
     if (movement.n > 0)
       json_object_setn_new(names, movement.p, movement.n, json_true());
     if (record != NULL && str_eq(movement, word->name) && (word->item == 0 || word->item == item)) {
@@ -188,10 +201,10 @@ static bool is_below(struct str path, const char *folder) {
 
 static void tell_one(struct denial_story *t, struct str path, enum denial_kind kind) {
   struct buf line = {0};
-  if (kind == DENIAL_NETWORK && explain_word(t->sandbox, "network")[0] == '\0')
+  if (kind == DENIAL_NETWORK && json_word_at(t->sandbox, "network")[0] == '\0')
     return; /* its sandbox allows it */
   /* Only these hide files; others refuse access to files that are visible. */
-  const char *mechanism = explain_word(t->sandbox, "mechanism");
+  const char *mechanism = json_word_at(t->sandbox, "mechanism");
   bool hides = strcmp(mechanism, "bwrap") == 0 || strcmp(mechanism, "podman") == 0 ||
                strcmp(mechanism, "docker") == 0;
   if (kind == DENIAL_HIDDEN && (!hides || is_below(path, t->cwd)))
@@ -219,23 +232,12 @@ static void tell_one(struct denial_story *t, struct str path, enum denial_kind k
                  STR_ARG(path), kind == DENIAL_ACCESS ? "; write: to write it" : "");
     if (json_object_size(t->seen) == 1)
       writer_line(&t->s->writer, 2, "denied, as it says, perhaps by its sandbox (%s by %s):",
-                  explain_word(t->sandbox, "level"), explain_word(t->sandbox, "mechanism"));
+                  json_word_at(t->sandbox, "level"), json_word_at(t->sandbox, "mechanism"));
     writer_line(&t->s->writer, 3, "%s", buf_c(&line));
   } else if (!seen) {
     t->more++;
   }
   buf_deinit(&line);
-}
-
-/* Reports a host that our own proxy refused: this is no guess. */
-static void tell_host(struct denial_story *t, const char *where) {
-  if (json_object_get(t->seen, where) != NULL)
-    return;
-  json_object_set_new(t->seen, where, json_true());
-  if (json_object_size(t->seen) == 1)
-    writer_line(&t->s->writer, 2, "denied by its sandbox (network: api):");
-  writer_line(&t->s->writer, 3, "%s: sandbox: {hosts: [%s]} in config.yaml allows it", where,
-              where);
 }
 
 static void tell_text(struct denial_story *t, struct str text) {
@@ -249,26 +251,34 @@ static void tell_text(struct denial_story *t, struct str text) {
 static void explain_denied(struct story *s, json_int_t call, const struct call_view *c) {
   struct denial_story t = {.s = s,
                            .sandbox = json_object_get(c->last, "sandbox"),
-                           .cwd = explain_word(json_object_get(s->start, "config"), "cwd")};
+                           .cwd = json_word_at(json_object_get(s->start, "config"), "cwd")};
   size_t i;
   json_t *record;
-  if (explain_word(t.sandbox, "mechanism")[0] == '\0')
+  if (json_word_at(t.sandbox, "mechanism")[0] == '\0')
     return; /* nothing restricted it */
   t.seen = json_object();
   json_array_foreach(s->records, i, record) {
-    const char *host = explain_word(json_object_get(record, "data"), "denied");
-    if (explain_number(record, "call") == call && host[0] != '\0')
-      tell_host(&t, host);
+    const char *host = json_word_at(json_object_get(record, "data"), "denied");
+    if (json_int_at(record, "call") == call && host[0] != '\0') {
+      /* Our own proxy refused this host: this is no guess. */
+      if (json_object_get(t.seen, host) == NULL) {
+        json_object_set_new(t.seen, host, json_true());
+        if (json_object_size(t.seen) == 1)
+          writer_line(&t.s->writer, 2, "denied by its sandbox (network: api):");
+        writer_line(&t.s->writer, 3, "%s: sandbox: {hosts: [%s]} in config.yaml allows it", host,
+                    host);
+      }
+    }
   }
   json_object_clear(t.seen);
   json_array_foreach(s->records, i, record) {
     const json_t *data = json_object_get(record, "data");
-    if (explain_number(record, "call") == call && explain_word(data, "output")[0] != '\0')
-      tell_text(&t, explain_view(data, "output"));
+    if (json_int_at(record, "call") == call && json_word_at(data, "output")[0] != '\0')
+      tell_text(&t, json_view_at(data, "output"));
   }
-  tell_text(&t, explain_view(c->end, "stderr"));
-  if (strcmp(explain_word(c->last, "provider"), "command") == 0)
-    tell_text(&t, explain_view(c->end, "text"));
+  tell_text(&t, json_view_at(c->end, "stderr"));
+  if (explain_is(c->last, "provider", "command"))
+    tell_text(&t, json_view_at(c->end, "text"));
   if (t.more > 0)
     writer_line(&s->writer, 3, "and %zu more", t.more);
   json_decref(t.seen);
@@ -282,37 +292,20 @@ static void explain_denied(struct story *s, json_int_t call, const struct call_v
 
 enum { SNIPPET_BYTES = 80 };
 
-struct check_ctx {
-  const struct schema *schema;
-  const char *key;
+struct outcome_words {
+  const char *outcome, *words; /* ends with a NULL */
 };
 
-static bool check_valid(void *ctx, const json_t *value) {
-  const struct check_ctx *check = ctx;
-  return schema_valid(check->schema, value);
-}
-
-/* Checks as judge/parse_reply.c does, so that the same candidate is the nearest. */
-static int check_nearness(void *ctx, const json_t *value) {
-  const struct check_ctx *check = ctx;
-  return (json_object_get(value, check->key) != NULL) + (json_object_get(value, "reason") != NULL);
-}
-
-static bool reread_check_key(void *ctx, const char *key, size_t n) {
-  const struct check_ctx *c = ctx;
-  struct str name = {key, n};
-  return str_eq_c(name, c->key) || str_eq_c(name, "reason");
-}
-
-static bool check_echo(void *ctx, const json_t *value) {
-  (void)ctx;
-  return json_is_object(json_object_get(value, "properties"));
+static const char *words_of(const struct outcome_words *table, const char *outcome,
+                            const char *otherwise) {
+  for (size_t i = 0; table[i].outcome != NULL; i++)
+    if (strcmp(table[i].outcome, outcome) == 0)
+      return table[i].words;
+  return otherwise;
 }
 
 static const char *reread_outcome_words(const char *outcome) {
-  static const struct {
-    const char *outcome, *words;
-  } table[] = {
+  static const struct outcome_words table[] = {
       {"chosen", "accepted"},
       {"nearest", "refused by the schema, the nearest to it: its errors count"},
       {"not_valid", "refused by the schema"},
@@ -325,32 +318,8 @@ static const char *reread_outcome_words(const char *outcome) {
       {"before_broken", "passes, but a broken piece with the same keys follows: a draft"},
       {"before_refused", "passes, but a refused piece with the same keys follows: a draft"},
       {"reasoning", "inside a reasoning section, so it is not an answer"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(table); i++)
-    if (strcmp(table[i].outcome, outcome) == 0)
-      return table[i].words;
-  return outcome;
-}
-
-static void put_snippet(struct buf *out, struct str text, const struct extract_note *note) {
-  size_t n = note->length ? note->length : text.n - note->offset;
-  bool cut = n > SNIPPET_BYTES;
-  if (cut)
-    n = utf8_floor(text.p + note->offset, SNIPPET_BYTES);
-  buf_append(out, text.p + note->offset, n);
-  if (cut)
-    buf_puts(out, "...");
-}
-
-/* Says why the schema rejects a candidate that is JSON by itself. */
-static void put_refusal(struct buf *out, const struct schema *schema, struct str text,
-                        const struct extract_note *note) {
-  struct schema_errors errors = {0};
-  json_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
-  if (value != NULL && schema_check(schema, value, &errors) == SCHEMA_INVALID && errors.count > 0)
-    buf_printf(out, " (%s: %s)", errors.items[0].path, errors.items[0].message);
-  schema_errors_deinit(&errors);
-  json_decref(value);
+      {NULL, NULL}};
+  return words_of(table, outcome, outcome);
 }
 
 /* Lists the searches that failed before the value was found, or all of them if it was not. */
@@ -371,8 +340,9 @@ static void put_vain(struct text_writer *writer, const struct extract_result *fo
 
 static void put_candidates(struct text_writer *writer, const struct schema *schema, const char *key,
                            struct str text) {
-  struct check_ctx ctx = {schema, key};
-  struct extract_check check = {&ctx, check_valid, check_nearness, check_echo, reread_check_key};
+  /* The check is that of the judging code, so that the same candidate is the nearest. */
+  struct parsed_reply_check reader = {schema, key};
+  struct extract_check check = parsed_reply_extract_check(&reader);
   struct extract_opts opts = {
       .want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true, .whole = true};
   struct extract_result found;
@@ -386,12 +356,25 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
     struct buf line = {0};
     buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
                note->offset, reread_outcome_words(note->outcome));
-    if (strcmp(note->outcome, "not_valid") == 0)
-      put_refusal(&line, schema, text, note);
-    else if (note->error_offset > 0)
+    if (strcmp(note->outcome, "not_valid") == 0) {
+      /* The candidate is JSON by itself; the schema's first error says why it rejects it. */
+      struct schema_errors errors = {0};
+      json_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
+      if (value != NULL && schema_check(schema, value, &errors) == SCHEMA_INVALID &&
+          errors.count > 0)
+        buf_printf(&line, " (%s: %s)", errors.items[0].path, errors.items[0].message);
+      schema_errors_deinit(&errors);
+      json_decref(value);
+    } else if (note->error_offset > 0)
       buf_printf(&line, " (at byte %zu)", note->error_offset);
     buf_puts(&line, ": ");
-    put_snippet(&line, text, note);
+    size_t n = note->length ? note->length : text.n - note->offset;
+    bool cut = n > SNIPPET_BYTES;
+    if (cut)
+      n = utf8_floor(text.p + note->offset, SNIPPET_BYTES);
+    buf_append(&line, text.p + note->offset, n);
+    if (cut)
+      buf_puts(&line, "...");
     if (strcmp(note->outcome, "chosen") == 0)
       writer_mark_piece(writer, text, note->offset, note->length, TEXT_WRITER_PIECE);
     else
@@ -535,7 +518,7 @@ static void explain_answer_of(struct story *s, const json_t *end, struct buf *ou
     return;
   writer_line(&s->writer, 2, "%s: this is the rendering in the log", err.text);
   buf_clear(out);
-  buf_str(out, explain_view(end, "text"));
+  buf_str(out, json_view_at(end, "text"));
 }
 
 /* Writes how much there was of a text, and where it is. */
@@ -559,33 +542,33 @@ static void put_requests(struct story *s, const json_t *requests) {
   const json_t *r;
   json_array_foreach((json_t *)requests, i, r) {
     static const char *const texts[] = {"appended", "reasoning", "text", "error"};
-    writer_line(&s->writer, 2, "request %zu asked to %s", i + 1, explain_word(r, "asked"));
+    writer_line(&s->writer, 2, "request %zu asked to %s", i + 1, json_word_at(r, "asked"));
     for (size_t k = 0; k < ARRAY_LEN(texts); k++)
-      if (explain_view(r, texts[k]).n > 0) {
+      if (json_view_at(r, texts[k]).n > 0) {
         writer_line(&s->writer, 3, "%s:", texts[k]);
-        writer_text(&s->writer, explain_view(r, texts[k]));
+        writer_text(&s->writer, json_view_at(r, texts[k]));
       }
   }
 }
 
 static void put_answer(struct story *s, const char *title, const json_t *end, struct str text) {
   const json_t *structured = json_object_get(end, "structured");
-  put_size_line(s, title, (json_int_t)text.n, explain_word(end, "text_blob"),
-                explain_number(end, "dropped_bytes"));
+  put_size_line(s, title, (json_int_t)text.n, json_word_at(end, "text_blob"),
+                json_int_at(end, "dropped_bytes"));
   writer_text(&s->writer, text);
   put_requests(s, json_object_get(end, "requests"));
   if (structured != NULL) {
     char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
-    const char *enforced = explain_word(end, "enforced");
+    const char *enforced = json_word_at(end, "enforced");
     writer_line(&s->writer, 2, "as a value (%s): %s", enforced[0] ? enforced : "not enforced",
                 dump ? dump : "");
     free(dump);
   }
   if (json_object_get(end, "stderr") != NULL) {
-    struct str shown = explain_view(end, "stderr");
+    struct str shown = json_view_at(end, "stderr");
     bool blob = json_object_get(end, "stderr_blob") != NULL;
-    put_size_line(s, "stderr", blob ? explain_number(end, "stderr_bytes") : (json_int_t)shown.n,
-                  explain_word(end, "stderr_blob"), explain_number(end, "stderr_dropped_bytes"));
+    put_size_line(s, "stderr", blob ? json_int_at(end, "stderr_bytes") : (json_int_t)shown.n,
+                  json_word_at(end, "stderr_blob"), json_int_at(end, "stderr_dropped_bytes"));
     writer_text(&s->writer, shown);
   }
 }
@@ -596,7 +579,7 @@ static void put_no_answer(struct story *s) {
   size_t i;
   json_t *record;
   json_array_foreach(s->records, i, record) {
-    if (strncmp(explain_word(record, "type"), LIT("session_")) == 0)
+    if (strncmp(json_word_at(record, "type"), LIT("session_")) == 0)
       last = record;
   }
   const char *why = " yet";
@@ -607,78 +590,55 @@ static void put_no_answer(struct story *s) {
   writer_line(&s->writer, 2, "no answer%s", why);
 }
 
-/* Says whether the attempt continues a conversation of the provider. */
-static void put_session(struct story *s, const json_t *start) {
-  const json_t *session = json_object_get(start, "session");
-  if (json_is_true(json_object_get(session, "resumed")))
-    writer_line(&s->writer, 2, "attempt %" JSON_INTEGER_FORMAT " goes on with %sconversation %s",
-                explain_number(start, "attempt"),
-                json_is_true(json_object_get(session, "forked")) ? "a copy of " : "",
-                explain_word(session, "id"));
-  else if (session != NULL)
-    writer_line(&s->writer, 2, "attempt %" JSON_INTEGER_FORMAT " begins a new conversation: %s",
-                explain_number(start, "attempt"), explain_word(session, "reason"));
-}
-
 static void put_admission(struct story *s, const json_t *record) {
   struct buf line = {0};
-  buf_printf(&line, "%s: %s", explain_word(record, "provider"), explain_word(record, "answer"));
-  if (explain_word(record, "reason")[0])
-    buf_printf(&line, " (%s)", explain_word(record, "reason"));
-  if (explain_word(record, "message")[0])
-    buf_printf(&line, ": %s", explain_word(record, "message"));
-  if (explain_word(record, "until")[0])
-    buf_printf(&line, " until %s", explain_word(record, "until"));
-  if (explain_word(record, "fallback")[0])
-    buf_printf(&line, ": %s", explain_word(record, "fallback"));
-  writer_line(&s->writer, 2, "%s", line.p);
-  buf_deinit(&line);
-}
-
-/* Finds a tool's name: the end of its use often gives only its id. */
-static const char *tool_name_of(const struct story *s, const json_t *data) {
-  const char *id = explain_word(data, "id"), *name = explain_word(data, "name");
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
-    const json_t *other = json_object_get(record, "data");
-    if (name[0] == '\0' && id[0] != '\0' && strcmp(explain_word(other, "id"), id) == 0)
-      name = explain_word(other, "name");
-  }
-  return name;
+  buf_printf(&line, "%s: %s", json_word_at(record, "provider"), json_word_at(record, "answer"));
+  explain_put_word(&line, " (", record, "reason", ")");
+  explain_put_word(&line, ": ", record, "message", "");
+  explain_put_word(&line, " until ", record, "until", "");
+  explain_put_word(&line, ": ", record, "fallback", "");
+  put_line(s, 2, &line);
 }
 
 /* Writes "tool Bash: make test", or "tool Bash ended, exit 2" with the first and last lines
  * below. */
 static void put_tool(struct story *s, const json_t *data) {
   struct buf line = {0};
-  const char *argument = explain_word(data, "argument");
-  bool ends = strcmp(explain_word(data, "state"), "end") == 0;
-  buf_printf(&line, "tool %s%s", tool_name_of(s, data), ends ? " ended" : "");
+  const char *argument = json_word_at(data, "argument");
+  bool ends = explain_is(data, "state", "end");
+  /* The end of a tool's use often gives only its id, not its name. */
+  const char *id = json_word_at(data, "id"), *name = json_word_at(data, "name");
+  size_t i;
+  json_t *record;
+  json_array_foreach(s->records, i, record) {
+    const json_t *other = json_object_get(record, "data");
+    if (name[0] == '\0' && id[0] != '\0' && strcmp(json_word_at(other, "id"), id) == 0)
+      name = json_word_at(other, "name");
+  }
+  buf_printf(&line, "tool %s%s", name, ends ? " ended" : "");
   if (json_is_true(json_object_get(data, "failed")))
     buf_puts(&line, ", failed");
-  if (json_object_get(data, "exit") != NULL)
-    buf_printf(&line, ", exit %" JSON_INTEGER_FORMAT, explain_number(data, "exit"));
+  explain_put_number(&line, ", exit ", data, "exit", "");
   if (argument[0] != '\0')
     buf_printf(&line, ": %s", argument);
   writer_line(&s->writer, 2, "%s", buf_c(&line));
-  if (explain_word(data, "output")[0] != '\0')
-    writer_text(&s->writer, str_from(explain_word(data, "output")));
+  if (json_word_at(data, "output")[0] != '\0')
+    writer_text(&s->writer, str_from(json_word_at(data, "output")));
   buf_deinit(&line);
 }
 
 static void put_event(struct story *s, const json_t *record) {
-  const char *text = explain_word(json_object_get(record, "data"), "text");
-  if (strcmp(explain_word(record, "event"), "tool") == 0) {
+  const char *text = json_word_at(json_object_get(record, "data"), "text");
+  if (explain_is(record, "event", "tool")) {
     put_tool(s, json_object_get(record, "data"));
     return;
   }
-  if (strcmp(explain_word(record, "event"), "note") == 0 && text[0] != '\0') {
+  if (explain_is(record, "event", "note") && text[0] != '\0') {
     writer_line(&s->writer, 2, "note: %s", text);
     return;
   }
   char *data = json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
-  writer_line(&s->writer, 2, "%s %s", explain_word(record, "event"), data ? data : "");
+  writer_line(&s->writer, 2, "%s %s", json_word_at(record, "event"), data ? data : "");
   free(data);
 }
 
@@ -688,35 +648,41 @@ static void put_failures(struct story *s, json_int_t call) {
   json_array_foreach(s->records, i, record) {
     const json_t *error = json_object_get(record, "error");
     struct buf line = {0};
-    if (explain_number(record, "call") != call)
+    if (json_int_at(record, "call") != call)
       continue;
-    if (explain_is_type(record, "call_start") && explain_number(record, "repeats") > 0)
+    if (explain_is_type(record, "call_start") && json_int_at(record, "repeats") > 0)
       writer_line(&s->writer, 2,
                   "attempt %" JSON_INTEGER_FORMAT " repeats attempt %" JSON_INTEGER_FORMAT
                   ": it is not known whether that one was answered",
-                  explain_number(record, "attempt"), explain_number(record, "repeats"));
-    if (explain_is_type(record, "call_start"))
-      put_session(s, record);
-    else if (explain_is_type(record, "admission"))
+                  json_int_at(record, "attempt"), json_int_at(record, "repeats"));
+    if (explain_is_type(record, "call_start")) {
+      /* The attempt may continue a conversation of the provider. */
+      const json_t *session = json_object_get(record, "session");
+      if (json_is_true(json_object_get(session, "resumed")))
+        writer_line(&s->writer, 2,
+                    "attempt %" JSON_INTEGER_FORMAT " goes on with %sconversation %s",
+                    json_int_at(record, "attempt"),
+                    json_is_true(json_object_get(session, "forked")) ? "a copy of " : "",
+                    json_word_at(session, "id"));
+      else if (session != NULL)
+        writer_line(&s->writer, 2, "attempt %" JSON_INTEGER_FORMAT " begins a new conversation: %s",
+                    json_int_at(record, "attempt"), json_word_at(session, "reason"));
+    } else if (explain_is_type(record, "admission"))
       put_admission(s, record);
     else if (explain_is_type(record, "call_event"))
       put_event(s, record);
     if (error == NULL)
       continue;
     buf_printf(&line, "attempt %" JSON_INTEGER_FORMAT " failed: %s: %s",
-               explain_number(record, "attempt"), explain_word(error, "class"),
-               explain_word(error, "message"));
-    if (json_object_get(record, "retry_in_ms") != NULL)
-      buf_printf(&line, "; again in %" JSON_INTEGER_FORMAT " ms",
-                 explain_number(record, "retry_in_ms"));
+               json_int_at(record, "attempt"), json_word_at(error, "class"),
+               json_word_at(error, "message"));
+    explain_put_number(&line, "; again in ", record, "retry_in_ms", " ms");
     const json_t *outage = json_object_get(record, "outage");
     if (outage != NULL)
-      buf_printf(&line, " (away since %s, waited for until %s)", explain_word(outage, "since"),
-                 explain_word(outage, "until"));
-    if (explain_word(record, "fallback")[0])
-      buf_printf(&line, "; %s takes over", explain_word(record, "fallback"));
-    writer_line(&s->writer, 2, "%s", line.p);
-    buf_deinit(&line);
+      buf_printf(&line, " (away since %s, waited for until %s)", json_word_at(outage, "since"),
+                 json_word_at(outage, "until"));
+    explain_put_word(&line, "; ", record, "fallback", " takes over");
+    put_line(s, 2, &line);
   }
 }
 
@@ -724,9 +690,8 @@ static void put_usage(struct buf *out, const json_t *usage) {
   static const char *const keys[] = {"input", "output", "cached", "reasoning"};
   for (size_t i = 0; i < ARRAY_LEN(keys); i++)
     if (json_object_get(usage, keys[i]) != NULL)
-      buf_printf(out, ", %" JSON_INTEGER_FORMAT " tokens %s", explain_number(usage, keys[i]),
-                 keys[i]);
-  const char *told = explain_word(usage, "told");
+      buf_printf(out, ", %" JSON_INTEGER_FORMAT " tokens %s", json_int_at(usage, keys[i]), keys[i]);
+  const char *told = json_word_at(usage, "told");
   if (told[0] != '\0')
     buf_printf(out, ", tokens told: %s", told);
   const json_t *cost = json_object_get(usage, "cost_usd");
@@ -739,10 +704,9 @@ static void put_usage(struct buf *out, const json_t *usage) {
 /* Writes "call 7  script  model  2 attempts, 12 ms, 100 tokens input". */
 static void put_call_head(struct story *s, json_int_t call, const struct call_view *c) {
   struct buf line = {0};
-  buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, explain_word(c->last, "provider"));
-  if (explain_word(c->last, "model")[0])
-    buf_printf(&line, "  %s", explain_word(c->last, "model"));
-  if (strcmp(explain_word(c->start, "purpose"), "reask") == 0)
+  buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, json_word_at(c->last, "provider"));
+  explain_put_word(&line, "  ", c->last, "model", "");
+  if (explain_is(c->start, "purpose", "reask"))
     buf_puts(&line, "  asked to correct the earlier reply");
   buf_printf(&line, "  %ld attempt%s, %" JSON_INTEGER_FORMAT " ms", c->attempts,
              c->attempts == 1 ? "" : "s", c->duration_ms);
@@ -754,11 +718,9 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
     free(text);
   }
   put_usage(&line, json_object_get(c->end, "usage"));
-  if (explain_word(c->end, "provider_session")[0])
-    buf_printf(&line, ", conversation %s", explain_word(c->end, "provider_session"));
+  explain_put_word(&line, ", conversation ", c->end, "provider_session", "");
   writer_line(&s->writer, 1, "%s", line.p);
-  if (explain_word(c->end, "note")[0])
-    writer_line(&s->writer, 2, "note: %s", explain_word(c->end, "note"));
+  explain_put_word_line(s, 2, "note: ", c->end, "note");
   buf_deinit(&line);
 }
 
@@ -769,10 +731,10 @@ static void learn_report(struct story *s) {
   s->has_report = true;
   json_array_foreach(s->records, i, record) {
     struct call_view c;
-    if (!explain_is_type(record, "call_start") || explain_word(record, "stage")[0] != '\0' ||
-        strcmp(explain_word(record, "purpose"), "check") == 0)
+    if (!explain_is_type(record, "call_start") || json_word_at(record, "stage")[0] != '\0' ||
+        explain_is(record, "purpose", "check"))
       continue;
-    explain_call_of(s, explain_number(record, "call"), &c);
+    explain_call_of(s, json_int_at(record, "call"), &c);
     if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
       buf_clear(&s->report);
       explain_answer_of(s, c.end, &s->report);
@@ -833,10 +795,10 @@ static void explain_judge_call(struct story *s, json_int_t call, enum judge_stag
 /* Writes a call's title: what it is, and its program if it runs one. */
 static void put_own_head(struct story *s, const json_t *start, json_int_t call,
                          const struct call_view *c) {
-  bool command = strcmp(explain_word(start, "provider"), "command") == 0;
-  bool checks = strcmp(explain_word(start, "purpose"), "check") == 0;
+  bool command = explain_is(start, "provider", "command");
+  bool checks = explain_is(start, "purpose", "check");
   const struct structured_config *so = s->movement ? s->movement->structured : NULL;
-  json_int_t index = explain_number(start, "invariant");
+  json_int_t index = json_int_at(start, "invariant");
   bool known = checks && so && index >= 1 && (size_t)index <= invariants_count(so->invariants);
   const struct invariant *invariant =
       known ? invariants_get(so->invariants, (size_t)index - 1) : NULL;
@@ -846,7 +808,7 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
   if (checks)
     writer_title(&s->writer, "invariant %" JSON_INTEGER_FORMAT "  %s", index,
                  invariant ? invariant->text : "");
-  else if (strcmp(explain_word(start, "purpose"), "reask") == 0)
+  else if (explain_is(start, "purpose", "reask"))
     writer_title(&s->writer, "correction");
   else
     writer_title(&s->writer, "%s", command ? "command" : "agent");
@@ -868,15 +830,15 @@ static void put_changed(struct story *s, const json_t *end) {
                 "others worked in the tree at the same time; some of this may be theirs:");
   json_array_foreach(json_object_get(end, "files"), i, file) {
     if (json_object_get(file, "added") == NULL)
-      writer_line(&s->writer, 2, "changed %s", explain_word(file, "path"));
+      writer_line(&s->writer, 2, "changed %s", json_word_at(file, "path"));
     else
       writer_line(&s->writer, 2, "changed %s +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
-                  explain_word(file, "path"), explain_number(file, "added"),
-                  explain_number(file, "removed"));
+                  json_word_at(file, "path"), json_int_at(file, "added"),
+                  json_int_at(file, "removed"));
   }
   if (json_object_get(end, "files_more") != NULL)
     writer_line(&s->writer, 2, "changed %" JSON_INTEGER_FORMAT " more files",
-                explain_number(end, "files_more"));
+                json_int_at(end, "files_more"));
 }
 
 /* Explains a call of the movement's own: its work, a correction of its value, the check of an
@@ -884,7 +846,7 @@ static void put_changed(struct story *s, const json_t *end) {
 static void explain_own_call(struct story *s, const json_t *start) {
   struct call_view c;
   struct buf text = {0};
-  json_int_t call = explain_number(start, "call");
+  json_int_t call = json_int_at(start, "call");
   explain_call_of(s, call, &c);
   size_t parts = json_array_size(json_object_get(c.start, "prompt"));
   put_own_head(s, start, call, &c);
@@ -899,8 +861,7 @@ static void explain_own_call(struct story *s, const json_t *start) {
   }
   if (json_object_get(c.end, "exit") != NULL) {
     struct buf how = {0};
-    turn_lines_exit((int)json_integer_value(json_object_get(c.end, "exit")),
-                    (int)json_integer_value(json_object_get(c.end, "signal")), &how);
+    turn_lines_exit((int)json_int_at(c.end, "exit"), (int)json_int_at(c.end, "signal"), &how);
     writer_line(&s->writer, 2, "%s", buf_c(&how));
     buf_deinit(&how);
   }
@@ -917,15 +878,13 @@ static void explain_own_call(struct story *s, const json_t *start) {
 /* --- stages --- */
 
 static const char *stage_outcome_words(const json_t *stage) {
-  bool no_match = strcmp(explain_word(stage, "outcome"), "no_match") == 0;
-  if (no_match && strcmp(explain_word(stage, "stage"), "phase1_tag") == 0)
+  bool no_match = explain_is(stage, "outcome", "no_match");
+  if (no_match && explain_is(stage, "stage", "phase1_tag"))
     return "No tag in the agent's own message counts";
-  if (no_match && strcmp(explain_word(stage, "stage"), "phase3_tag") == 0)
+  if (no_match && explain_is(stage, "stage", "phase3_tag"))
     return "The reply named no rule by a tag";
 
-  static const struct {
-    const char *outcome, *words;
-  } table[] = {
+  static const struct outcome_words table[] = {
       {"no_match", "Its answer was readable and named no rule"},
       {"unreadable", "Nothing in the reply could be read as an answer"},
       {"invalid", "The value in the reply does not fit its schema"},
@@ -934,18 +893,15 @@ static const char *stage_outcome_words(const json_t *stage) {
       {"error", "No answer came"},
       {"ambiguous", "Its evidence names two rules and decides nothing"},
       {"skipped", "It would have met the same error at the provider"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(table); i++)
-    if (strcmp(table[i].outcome, explain_word(stage, "outcome")) == 0)
-      return table[i].words;
-  return "It named a rule";
+      {NULL, NULL}};
+  return words_of(table, json_word_at(stage, "outcome"), "It named a rule");
 }
 
 /* Writes one sentence: why the next stage was tried, or why none was. */
 static void put_why(struct story *s, const json_t *stage, const json_t *next) {
   struct buf line = {0};
-  bool matched = strcmp(explain_word(stage, "outcome"), "matched") == 0;
-  bool failed = strcmp(explain_word(stage, "outcome"), "error") == 0;
+  bool matched = explain_is(stage, "outcome", "matched");
+  bool failed = explain_is(stage, "outcome", "error");
   if ((matched && next == NULL) || json_object_get(stage, "vote") != NULL)
     return;      /* a single vote leads nowhere */
   if (matched) { /* by a when() rule before the label it named */
@@ -953,45 +909,40 @@ static void put_why(struct story *s, const json_t *stage, const json_t *next) {
                 "A when() rule that stands before that label is true, so it decides.");
     return;
   }
-  if (strcmp(explain_word(stage, "stage"), "when") == 0)
+  if (explain_is(stage, "stage", "when"))
     buf_puts(&line, failed ? "An expression cannot be evaluated" : "No when() rule is true");
   else
     buf_puts(&line, stage_outcome_words(stage));
-  if (failed && explain_word(stage, "class")[0])
-    buf_printf(&line, " (%s)", explain_word(stage, "class"));
+  if (failed && json_word_at(stage, "class")[0])
+    buf_printf(&line, " (%s)", json_word_at(stage, "class"));
   if (next == NULL)
     buf_puts(&line, ", and no stage was left.");
-  else if (strcmp(explain_word(next, "outcome"), "skipped") == 0)
+  else if (explain_is(next, "outcome", "skipped"))
     buf_printf(&line, "; %s was skipped after the provider's %s error.",
-               explain_word(next, "stage"), explain_word(next, "class"));
-  else if (strcmp(explain_word(next, "stage"), "auto_select") == 0)
+               json_word_at(next, "stage"), json_word_at(next, "class"));
+  else if (explain_is(next, "stage", "auto_select"))
     buf_puts(&line, ", so the only label left was selected.");
   else
-    buf_printf(&line, ", so %s was tried.", explain_word(next, "stage"));
-  writer_line(&s->writer, 1, "%s", line.p);
-  buf_deinit(&line);
+    buf_printf(&line, ", so %s was tried.", json_word_at(next, "stage"));
+  put_line(s, 1, &line);
 }
 
 static void put_stage_head(struct story *s, int index, const json_t *stage) {
   struct buf line = {0};
   size_t calls = json_array_size(json_object_get(stage, "calls"));
-  buf_printf(&line, "stage %d  %s  %s", index, explain_word(stage, "stage"),
-             explain_word(stage, "outcome"));
-  if (explain_word(stage, "class")[0])
-    buf_printf(&line, " (%s)", explain_word(stage, "class"));
-  if (json_object_get(stage, "vote") != NULL)
-    buf_printf(&line, "  vote %" JSON_INTEGER_FORMAT, explain_number(stage, "vote"));
-  if (json_object_get(stage, "rule") != NULL)
-    buf_printf(&line, "  rule %" JSON_INTEGER_FORMAT, explain_number(stage, "rule"));
-  if (explain_word(stage, "tag")[0])
-    buf_printf(&line, "  %s", explain_word(stage, "tag"));
+  buf_printf(&line, "stage %d  %s  %s", index, json_word_at(stage, "stage"),
+             json_word_at(stage, "outcome"));
+  explain_put_word(&line, " (", stage, "class", ")");
+  explain_put_number(&line, "  vote ", stage, "vote", "");
+  explain_put_number(&line, "  rule ", stage, "rule", "");
+  explain_put_word(&line, "  ", stage, "tag", "");
   if (json_is_true(json_object_get(stage, "ambiguous")))
     buf_puts(&line, "  ambiguous");
-  if (strcmp(explain_word(stage, "outcome"), "skipped") == 0)
+  if (explain_is(stage, "outcome", "skipped"))
     buf_puts(&line, "  not tried");
   else if (calls > 0)
     buf_printf(&line, "  %zu call%s, %" JSON_INTEGER_FORMAT " ms", calls, calls == 1 ? "" : "s",
-               explain_number(stage, "duration_ms"));
+               json_int_at(stage, "duration_ms"));
   else
     buf_puts(&line, "  no call");
   writer_title(&s->writer, "%s", line.p);
@@ -1003,12 +954,11 @@ static void explain_person(struct story *s, const json_t *by) {
   struct buf where = {0};
   if (!json_is_object(by))
     return;
-  if (explain_number(by, "window") > 0)
-    buf_printf(&where, ", in the window, browser %" JSON_INTEGER_FORMAT,
-               explain_number(by, "window"));
+  if (json_int_at(by, "window") > 0)
+    buf_printf(&where, ", in the window, browser %" JSON_INTEGER_FORMAT, json_int_at(by, "window"));
   writer_line(&s->writer, 1, "by: %s%s (uid %" JSON_INTEGER_FORMAT ")%s",
-              json_object_get(by, "user") ? "says " : "", explain_word(by, "name"),
-              explain_number(by, "uid"), where.n > 0 ? where.p : "");
+              json_object_get(by, "user") ? "says " : "", json_word_at(by, "name"),
+              json_int_at(by, "uid"), where.n > 0 ? where.p : "");
   buf_deinit(&where);
 }
 
@@ -1021,9 +971,7 @@ static void put_rule_named(struct story *s, json_int_t number, struct buf *line)
     buf_printf(line, "rule %" JSON_INTEGER_FORMAT, number);
   if (m == NULL || number < 1 || (size_t)number > m->rule_count)
     return;
-  buf_puts(line, " (");
-  buf_str(line, m->rules[number - 1].condition);
-  buf_puts(line, ")");
+  buf_printf(line, " (" STR_FMT ")", STR_ARG(m->rules[number - 1].condition));
 }
 
 /* Says what an ambiguous stage is torn between, and where each alternative is. */
@@ -1033,21 +981,17 @@ static void put_doubt(struct story *s, const json_t *stage) {
   json_array_foreach(json_object_get(stage, "candidates"), i, candidate) {
     struct buf line = {0};
     if (json_object_get(candidate, "rule") != NULL)
-      put_rule_named(s, explain_number(candidate, "rule"), &line);
+      put_rule_named(s, json_int_at(candidate, "rule"), &line);
     else
       buf_puts(&line, "a value without a rule");
-    if (json_object_get(candidate, "vote") != NULL)
-      buf_printf(&line, ", vote %" JSON_INTEGER_FORMAT, explain_number(candidate, "vote"));
-    if (explain_word(candidate, "provider")[0])
-      buf_printf(&line, " of %s", explain_word(candidate, "provider"));
-    if (explain_word(candidate, "stage")[0])
-      buf_printf(&line, ", by %s", explain_word(candidate, "stage"));
-    if (explain_word(candidate, "text")[0]) {
+    explain_put_number(&line, ", vote ", candidate, "vote", "");
+    explain_put_word(&line, " of ", candidate, "provider", "");
+    explain_put_word(&line, ", by ", candidate, "stage", "");
+    if (json_word_at(candidate, "text")[0]) {
       buf_puts(&line, ": ");
-      buf_str(&line, explain_view(candidate, "text"));
+      buf_str(&line, json_view_at(candidate, "text"));
     }
-    if (json_object_get(candidate, "line") != NULL)
-      buf_printf(&line, " on line %" JSON_INTEGER_FORMAT, explain_number(candidate, "line"));
+    explain_put_number(&line, " on line ", candidate, "line", "");
     writer_line(&s->writer, 1, "candidate %zu: " STR_FMT, i + 1, STR_ARG(buf_view(&line)));
     buf_deinit(&line);
   }
@@ -1058,7 +1002,7 @@ static void explain_stage(struct story *s, int index, const json_t *stage, const
   const json_t *errors = json_object_get(stage, "errors");
   size_t i;
   json_t *value;
-  (void)judge_stage_from_name(explain_view(stage, "stage"), &which);
+  (void)judge_stage_from_name(json_view_at(stage, "stage"), &which);
   put_stage_head(s, index, stage);
   json_array_foreach(json_object_get(stage, "calls"), i, value) {
     explain_judge_call(s, json_integer_value(value), which);
@@ -1067,17 +1011,15 @@ static void explain_stage(struct story *s, int index, const json_t *stage, const
     const struct chain_spec spec = explain_spec(s);
     reread_reply(&s->writer, &s->schemas, which, &spec, NULL, spec.agent_text);
   }
-  if (explain_word(stage, "extract_stage")[0])
-    writer_line(&s->writer, 1, "extract_stage: %s", explain_word(stage, "extract_stage"));
+  explain_put_word_line(s, 1, "extract_stage: ", stage, "extract_stage");
   json_array_foreach(errors, i, value) {
     bool last = i + 1 == json_array_size(errors);
-    bool failed = last && strcmp(explain_word(stage, "outcome"), "error") == 0;
+    bool failed = last && explain_is(stage, "outcome", "error");
     writer_line(&s->writer, 1, "%s: %s", which == STAGE_WHEN && !failed ? "evaluated" : "error",
                 json_string_value(value));
   }
   put_doubt(s, stage);
-  if (explain_word(stage, "reason")[0])
-    writer_line(&s->writer, 1, "reason: %s", explain_word(stage, "reason"));
+  explain_put_word_line(s, 1, "reason: ", stage, "reason");
   explain_person(s, json_object_get(stage, "by"));
   put_why(s, stage, next);
 }
@@ -1085,47 +1027,36 @@ static void explain_stage(struct story *s, int index, const json_t *stage, const
 /* --- values --- */
 
 static const char *check_words(const char *outcome) {
-  static const struct {
-    const char *outcome, *words;
-  } table[] = {
-      {"valid", "it passes"},
-      {"parse", "no value could be read in it"},
-      {"schema", "the schema refuses the value"},
-      {"invariant", "an invariant does not hold"},
-      {"refused", "the model refused to answer"},
-      {"length", "it was cut at its length limit"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(table); i++)
-    if (strcmp(table[i].outcome, outcome) == 0)
-      return table[i].words;
-  return "";
-}
-
-static void put_errors(struct story *s, const json_t *errors) {
-  size_t i;
-  json_t *error;
-  json_array_foreach(errors, i, error) {
-    writer_line(&s->writer, 1, "error: %s%s%s",
-                json_object_get(error, "offset") ? "" : explain_word(error, "path"),
-                json_object_get(error, "offset") ? "" : ": ", explain_word(error, "message"));
-  }
+  static const struct outcome_words table[] = {{"valid", "it passes"},
+                                               {"parse", "no value could be read in it"},
+                                               {"schema", "the schema refuses the value"},
+                                               {"invariant", "an invariant does not hold"},
+                                               {"refused", "the model refused to answer"},
+                                               {"length", "it was cut at its length limit"},
+                                               {NULL, NULL}};
+  return words_of(table, outcome, "");
 }
 
 static void explain_check(struct story *s, const json_t *check) {
   size_t i;
   json_t *name;
   writer_title(&s->writer, "check %" JSON_INTEGER_FORMAT "  %s  call %" JSON_INTEGER_FORMAT "  %s",
-               explain_number(check, "number"), explain_word(check, "outcome"),
-               explain_number(check, "call"), check_words(explain_word(check, "outcome")));
-  if (explain_word(check, "extract_stage")[0])
-    writer_line(&s->writer, 1, "extract_stage: %s", explain_word(check, "extract_stage"));
+               json_int_at(check, "number"), json_word_at(check, "outcome"),
+               json_int_at(check, "call"), check_words(json_word_at(check, "outcome")));
+  explain_put_word_line(s, 1, "extract_stage: ", check, "extract_stage");
   json_array_foreach(json_object_get(check, "repairs"), i, name) {
     writer_line(&s->writer, 1, "repaired: %s", json_string_value(name));
   }
-  put_errors(s, json_object_get(check, "errors"));
-  if (explain_number(check, "errors_dropped") > 0)
+  size_t k;
+  json_t *error;
+  json_array_foreach(json_object_get(check, "errors"), k, error) {
+    writer_line(&s->writer, 1, "error: %s%s%s",
+                json_object_get(error, "offset") ? "" : json_word_at(error, "path"),
+                json_object_get(error, "offset") ? "" : ": ", json_word_at(error, "message"));
+  }
+  if (json_int_at(check, "errors_dropped") > 0)
     writer_line(&s->writer, 1, "and %" JSON_INTEGER_FORMAT " more",
-                explain_number(check, "errors_dropped"));
+                json_int_at(check, "errors_dropped"));
 }
 
 static void explain_value(struct story *s, const json_t *record) {
@@ -1133,11 +1064,10 @@ static void explain_value(struct story *s, const json_t *record) {
   const char *kind;
   json_t *count;
   struct buf line = {0};
-  bool found = strcmp(explain_word(record, "outcome"), "value") == 0;
+  bool found = explain_is(record, "outcome", "value");
   buf_printf(&line, "%s%s  %" JSON_INTEGER_FORMAT " attempt%s",
-             found ? "value" : "no value: ", found ? "" : explain_word(record, "outcome"),
-             explain_number(record, "attempts"),
-             explain_number(record, "attempts") == 1 ? "" : "s");
+             found ? "value" : "no value: ", found ? "" : json_word_at(record, "outcome"),
+             json_int_at(record, "attempts"), json_int_at(record, "attempts") == 1 ? "" : "s");
   if (json_is_true(json_object_get(record, "first_pass")))
     buf_puts(&line, "  first pass");
   const char *before = "  failed: ";
@@ -1147,9 +1077,9 @@ static void explain_value(struct story *s, const json_t *record) {
   }
   writer_title(&s->writer, "%s", line.p);
   buf_deinit(&line);
-  if (explain_word(record, "message")[0])
-    writer_line(&s->writer, 1, "%s: %s", explain_word(record, "reason"),
-                explain_word(record, "message"));
+  if (json_word_at(record, "message")[0])
+    writer_line(&s->writer, 1, "%s: %s", json_word_at(record, "reason"),
+                json_word_at(record, "message"));
   if (value != NULL) {
     struct buf text = {0};
     json_write(value, &text);
@@ -1175,28 +1105,25 @@ struct told_children {
 static bool is_child_of(const struct story *s, uint64_t seq) {
   struct err err;
   json_t *start = verified_get(s->book, seq, &err);
-  bool is_child = start != NULL && explain_number(start, "parent_turn") == s->turn;
+  bool is_child = start != NULL && json_int_at(start, "parent_turn") == s->turn;
   json_decref(start);
   return is_child;
-}
-
-static struct told_child *child_of_turn(const struct told_children *c, long turn) {
-  size_t low = 0, high = c->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (c->items[middle].turn < turn)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < c->count && c->items[low].turn == turn ? &c->items[low] : NULL;
 }
 
 /* Finds the children. Turns are numbered as they begin, so the list is in order. */
 static void find_children(const struct story *s, struct told_children *c) {
   for (size_t i = 0; i < s->book->place_count; i++) {
     const struct verified_reader_place *place = &s->book->places[i];
-    struct told_child *child = child_of_turn(c, place->turn);
+    size_t low = 0, high = c->count;
+    while (low < high) {
+      size_t middle = low + (high - low) / 2;
+      if (c->items[middle].turn < place->turn)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    struct told_child *child =
+        low < c->count && c->items[low].turn == place->turn ? &c->items[low] : NULL;
     bool starts = place->kind == VERIFIED_TURN_START && place->turn > s->turn;
     if (starts && child == NULL && is_child_of(s, place->seq)) {
       if (c->count % 64 == 0)
@@ -1217,15 +1144,15 @@ static void put_child(struct story *s, const struct told_child *child) {
   json_t *judged = child->judged > 0 ? verified_get(s->book, child->judged, &err) : NULL;
   json_t *last = verified_get(s->book, child->last, &err);
   struct buf name = {0};
-  buf_puts(&name, explain_word(start, "movement"));
-  if (explain_number(start, "item") > 0)
-    buf_printf(&name, " %" JSON_INTEGER_FORMAT, explain_number(start, "item"));
-  if (explain_word(last, "outcome")[0] != '\0')
+  buf_puts(&name, json_word_at(start, "movement"));
+  if (json_int_at(start, "item") > 0)
+    buf_printf(&name, " %" JSON_INTEGER_FORMAT, json_int_at(start, "item"));
+  if (json_word_at(last, "outcome")[0] != '\0')
     writer_line(&s->writer, 1, "turn %ld  %s  %s: %s", child->turn, buf_c(&name),
-                explain_word(last, "outcome"), explain_word(last, "message"));
+                json_word_at(last, "outcome"), json_word_at(last, "message"));
   else if (judged != NULL)
     writer_line(&s->writer, 1, "turn %ld  %s  %s  (%s)", child->turn, buf_c(&name),
-                explain_word(judged, "condition"), explain_word(judged, "match_method"));
+                json_word_at(judged, "condition"), json_word_at(judged, "match_method"));
   else
     writer_line(&s->writer, 1, "turn %ld  %s  is at work", child->turn, buf_c(&name));
   buf_deinit(&name);
@@ -1297,7 +1224,7 @@ static void put_untried(struct story *s, const json_t *stages) {
     size_t k;
     json_t *stage;
     json_array_foreach(stages, k, stage) {
-      tried |= strcmp(explain_word(stage, "stage"), name) == 0;
+      tried |= strcmp(json_word_at(stage, "stage"), name) == 0;
     }
     if (!tried)
       buf_printf(&names, "%s%s", names.n ? ", " : "", name);
@@ -1312,21 +1239,21 @@ static void put_verdict(struct story *s, const json_t *judgment) {
   const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
   writer_title(&s->writer, "verdict");
   if (!json_is_integer(json_object_get(judgment, "rule"))) {
-    writer_line(&s->writer, 1, "no rule: %s: %s", explain_word(judgment, "failure"),
-                explain_word(judgment, "reason"));
+    writer_line(&s->writer, 1, "no rule: %s: %s", json_word_at(judgment, "failure"),
+                json_word_at(judgment, "reason"));
     return;
   }
   writer_line(&s->writer, 1, "rule %" JSON_INTEGER_FORMAT "  %s  > %s",
-              explain_number(judgment, "rule"), explain_word(judgment, "condition"),
-              explain_word(judgment, "next"));
-  if (last != NULL && explain_number(last, "rule") > 0 &&
-      explain_number(last, "rule") != explain_number(judgment, "rule"))
+              json_int_at(judgment, "rule"), json_word_at(judgment, "condition"),
+              json_word_at(judgment, "next"));
+  if (last != NULL && json_int_at(last, "rule") > 0 &&
+      json_int_at(last, "rule") != json_int_at(judgment, "rule"))
     writer_line(&s->writer, 1,
                 "%s named rule %" JSON_INTEGER_FORMAT
                 "; of the rules with that label this is the first whose guard holds",
-                explain_word(last, "stage"), explain_number(last, "rule"));
-  writer_line(&s->writer, 1, "tag %s  method %s  match_method %s%s", explain_word(judgment, "tag"),
-              explain_word(judgment, "method"), explain_word(judgment, "match_method"),
+                json_word_at(last, "stage"), json_int_at(last, "rule"));
+  writer_line(&s->writer, 1, "tag %s  method %s  match_method %s%s", json_word_at(judgment, "tag"),
+              json_word_at(judgment, "method"), json_word_at(judgment, "match_method"),
               json_is_true(json_object_get(judgment, "ambiguous")) ? "  ambiguous" : "");
   put_untried(s, stages);
 }
@@ -1334,14 +1261,14 @@ static void put_verdict(struct story *s, const json_t *judgment) {
 static void put_head(struct story *s, const json_t *judgment, const json_t *start) {
   struct buf line = {0};
   buf_printf(&line, "turn %ld  %s  run %" JSON_INTEGER_FORMAT, s->turn,
-             explain_word(start, "movement"), explain_number(start, "movement_iteration"));
+             json_word_at(start, "movement"), json_int_at(start, "movement_iteration"));
   if (judgment == NULL)
     buf_puts(&line, "  not judged yet");
   else if (json_is_integer(json_object_get(judgment, "rule")))
-    buf_printf(&line, "  > %s  %s", explain_word(judgment, "next"),
-               explain_word(judgment, "match_method"));
+    buf_printf(&line, "  > %s  %s", json_word_at(judgment, "next"),
+               json_word_at(judgment, "match_method"));
   else
-    buf_printf(&line, "  %s", explain_word(judgment, "failure"));
+    buf_printf(&line, "  %s", json_word_at(judgment, "failure"));
   writer_title(&s->writer, "%s", line.p);
   buf_deinit(&line);
 }
@@ -1359,21 +1286,11 @@ static const json_t *stage_after(const struct story *s, size_t i) {
   return NULL;
 }
 
-/* Returns true for stops after which no earlier judging counts. */
-static bool judges_anew(const char *reason) {
-  static const char *const reasons[] = {"judge_unavailable", "judge_split", "rule_no_match",
-                                        "failed"};
-  bool found = false;
-  for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-    found |= strcmp(reasons[i], reason) == 0;
-  return found;
-}
-
 static void put_resume(struct story *s, const json_t *record) {
   const json_t *changed = json_object_get(record, "changed");
   struct buf text = {0};
-  writer_title(&s->writer, "resumed  %s  %s", explain_word(record, "reason"),
-               explain_word(record, "ts"));
+  writer_title(&s->writer, "resumed  %s  %s", json_word_at(record, "reason"),
+               json_word_at(record, "ts"));
   explain_person(s, json_object_get(record, "by"));
   if (changed != NULL) {
     json_write(changed, &text);
@@ -1398,9 +1315,9 @@ static void put_turn(struct story *s) {
   put_rules(s);
   explain_children(s);
   json_array_foreach(s->records, i, record) {
-    if (explain_is_type(record, "call_start") && explain_word(record, "stage")[0] == '\0' &&
-        explain_number(record, "call") > last_own) {
-      last_own = explain_number(record, "call");
+    if (explain_is_type(record, "call_start") && json_word_at(record, "stage")[0] == '\0' &&
+        json_int_at(record, "call") > last_own) {
+      last_own = json_int_at(record, "call");
       explain_own_call(s, record);
     } else if (explain_is_type(record, "check")) {
       explain_check(s, record);
@@ -1409,21 +1326,26 @@ static void put_turn(struct story *s) {
     } else if (explain_is_type(record, "stage")) {
       explain_stage(s, ++index, record, stage_after(s, i));
     } else if (explain_is_type(record, "session_stop")) {
-      if (judges_anew(explain_word(record, "reason")))
+      /* After these stops no earlier judging counts. */
+      static const char *const reasons[] = {"judge_unavailable", "judge_split", "rule_no_match",
+                                            "failed"};
+      bool found = false;
+      for (size_t k = 0; k < ARRAY_LEN(reasons); k++)
+        found |= strcmp(reasons[k], json_word_at(record, "reason")) == 0;
+      if (found)
         index = 0; /* the stages of its judgment are counted anew, too */
-      writer_title(&s->writer, "stopped  %s  %s", explain_word(record, "reason"),
-                   explain_word(record, "ts"));
-      if (explain_word(record, "class")[0] || explain_word(record, "message")[0])
-        writer_line(&s->writer, 1, "%s%s%s", explain_word(record, "class"),
-                    explain_word(record, "class")[0] ? ": " : "", explain_word(record, "message"));
+      writer_title(&s->writer, "stopped  %s  %s", json_word_at(record, "reason"),
+                   json_word_at(record, "ts"));
+      if (json_word_at(record, "class")[0] || json_word_at(record, "message")[0])
+        writer_line(&s->writer, 1, "%s%s%s", json_word_at(record, "class"),
+                    json_word_at(record, "class")[0] ? ": " : "", json_word_at(record, "message"));
       if (json_object_get(record, "question") != NULL)
         writer_line(&s->writer, 1, "question: %s",
-                    explain_word(json_object_get(record, "question"), "text"));
+                    json_word_at(json_object_get(record, "question"), "text"));
     } else if (explain_is_type(record, "session_end")) {
-      writer_title(&s->writer, "ended  %s  %s", explain_word(record, "outcome"),
-                   explain_word(record, "ts"));
-      if (explain_word(record, "message")[0])
-        writer_line(&s->writer, 1, "%s", explain_word(record, "message"));
+      writer_title(&s->writer, "ended  %s  %s", json_word_at(record, "outcome"),
+                   json_word_at(record, "ts"));
+      explain_put_word_line(s, 1, "", record, "message");
     } else if (explain_is_type(record, "session_resume")) {
       put_resume(s, record);
       if (json_object_get(record, "verdict") != NULL)
@@ -1471,7 +1393,7 @@ static void build(struct story *s) {
   json_t *doc = json_object_get(s->start, "workflow");
   s->workflow = doc ? workflow_build(doc, &err) : NULL;
   const json_t *first = json_array_get(s->records, 0);
-  long index = s->workflow ? workflow_find(s->workflow, explain_view(first, "movement")) : -1;
+  long index = s->workflow ? workflow_find(s->workflow, json_view_at(first, "movement")) : -1;
   s->movement = index >= 0 ? &s->workflow->movements[index] : NULL;
 }
 

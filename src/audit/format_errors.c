@@ -13,7 +13,6 @@
 #include "judge/parse_reply.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,10 +94,6 @@ static const char *format_error_word(struct format_error_log *log, const json_t 
   return json_string_value(json_object_get(log->words, word));
 }
 
-static long format_error_number(const json_t *record, const char *key) {
-  return (long)json_integer_value(json_object_get(record, key));
-}
-
 static struct format_error_call *format_error_call_of(struct format_error_log *log, long turn,
                                                       long call) {
   for (size_t i = log->call_count; i > 0; i--)
@@ -109,7 +104,7 @@ static struct format_error_call *format_error_call_of(struct format_error_log *l
 
 static void format_error_on_call_start(struct format_error_log *log, const json_t *record,
                                        uint64_t seq) {
-  long turn = format_error_number(record, "turn"), number = format_error_number(record, "call");
+  long turn = (long)json_int_at(record, "turn"), number = (long)json_int_at(record, "call");
   struct format_error_call *call = format_error_call_of(log, turn, number);
   if (call == NULL && log->call_count == LIMIT_AUDIT_OPEN_COUNT)
     return;
@@ -124,22 +119,10 @@ static void format_error_on_call_start(struct format_error_log *log, const json_
   call->model = format_error_word(log, json_at(record, "model"));
 }
 
-static void format_error_on_call_end(struct format_error_log *log, const json_t *record,
-                                     uint64_t seq) {
-  struct format_error_call *call = format_error_call_of(log, format_error_number(record, "turn"),
-                                                        format_error_number(record, "call"));
-  if (call == NULL)
-    return;
-  bool native = json_at(record, "structured") != NULL;
-  call->end_seq = seq;
-  call->answered = json_at(record, "error") == NULL;
-  call->shape = native ? "native" : format_errors_shape(json_view(json_at(record, "text")));
-}
-
 /* Adds a failing answer; takes the errors. Returns false if there is no room, or no answer. */
 static bool add_flaw(struct format_error_log *log, const json_t *record, long number,
                      const char *movement, const char *stage, json_t *errors) {
-  long turn = format_error_number(record, "turn");
+  long turn = (long)json_int_at(record, "turn");
   const struct format_error_call *call = format_error_call_of(log, turn, number);
   if (call == NULL || call->end_seq == 0 || log->flaw_count == LIMIT_AUDIT_FLAW_COUNT) {
     log->left_out++;
@@ -178,19 +161,6 @@ static const char *format_error_movement(const struct format_error_log *log, lon
   return json_string_value(json_object_get(log->words, key));
 }
 
-/* Drops the calls of a turn that was judged: they are no longer needed. */
-static void format_error_on_judgment(struct format_error_log *log, const json_t *record) {
-  char key[40];
-  long turn = format_error_number(record, "turn");
-  size_t kept = 0;
-  for (size_t i = 0; i < log->call_count; i++)
-    if (log->calls[i].turn != turn)
-      log->calls[kept++] = log->calls[i];
-  log->call_count = kept;
-  print_into(key, sizeof key, "\nturn %ld", turn);
-  (void)json_object_del(log->words, key);
-}
-
 static void format_error_on_check(struct format_error_log *log, const json_t *record) {
   json_t *errors = json_array(), *error;
   size_t i;
@@ -200,14 +170,14 @@ static void format_error_on_check(struct format_error_log *log, const json_t *re
     return;
   }
   json_array_foreach(json_at(record, "errors"), i, error) {
-    json_array_append_new(errors, one_error(json_view(json_at(error, "path")),
-                                            json_view(json_at(error, "keyword")),
-                                            json_view(json_at(error, "message"))));
+    json_array_append_new(errors,
+                          one_error(json_view_at(error, "path"), json_view_at(error, "keyword"),
+                                    json_view_at(error, "message")));
   }
   if (json_array_size(errors) == 0)
     json_array_append_new(errors, one_error(STR("$"), str_from(outcome), str_from(outcome)));
-  (void)add_flaw(log, record, format_error_number(record, "call"),
-                 format_error_movement(log, format_error_number(record, "turn")), NULL, errors);
+  (void)add_flaw(log, record, (long)json_int_at(record, "call"),
+                 format_error_movement(log, (long)json_int_at(record, "turn")), NULL, errors);
 }
 
 /* Parses an error of a stage, a text such as "$.step: expected integer, found string". */
@@ -223,7 +193,7 @@ static json_t *format_error_stage_error(struct str text, struct str reason) {
 static void add_corrected(struct format_error_log *log, const json_t *record,
                           enum stage_outcome outcome) {
   const json_t *calls = json_at(record, "calls");
-  long turn = format_error_number(record, "turn");
+  long turn = (long)json_int_at(record, "turn");
   bool mended = outcome == OUTCOME_MATCHED || outcome == OUTCOME_NO_MATCH, unanswered = false;
   size_t i, answers = 0, added = 0, first = log->flaw_count;
   json_t *call;
@@ -256,9 +226,9 @@ static void add_corrected(struct format_error_log *log, const json_t *record,
 
 static void format_error_on_stage(struct format_error_log *log, const json_t *record) {
   const json_t *calls = json_at(record, "calls"), *said = json_at(record, "errors");
-  struct str stage = json_view(json_at(record, "stage"));
+  struct str stage = json_view_at(record, "stage");
   enum stage_outcome outcome = OUTCOME_COUNT;
-  (void)stage_outcome_from_name(json_view(json_at(record, "outcome")), &outcome);
+  (void)stage_outcome_from_name(json_view_at(record, "outcome"), &outcome);
   bool failed = outcome == OUTCOME_UNREADABLE || outcome == OUTCOME_INVALID ||
                 outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN ||
                 outcome == OUTCOME_AMBIGUOUS;
@@ -278,39 +248,55 @@ static void format_error_on_stage(struct format_error_log *log, const json_t *re
   if (json_array_size(errors) == 0)
     json_array_append_new(errors, one_error(STR("$"), reason, reason));
   (void)add_flaw(log, record, (long)json_integer_value(json_array_get(calls, 0)),
-                 format_error_movement(log, format_error_number(record, "turn")),
+                 format_error_movement(log, (long)json_int_at(record, "turn")),
                  format_error_word(log, json_at(record, "stage")), errors);
 }
 
 static void format_error_record(struct format_error_log *log, const json_t *record) {
   const char *type = json_string_value(json_at(record, "type"));
-  uint64_t seq = (uint64_t)json_integer_value(json_at(record, "seq"));
+  uint64_t seq = (uint64_t)json_int_at(record, "seq");
   if (type == NULL)
     return;
   if (strcmp(type, "call_start") == 0)
     format_error_on_call_start(log, record, seq);
-  else if (strcmp(type, "call_end") == 0)
-    format_error_on_call_end(log, record, seq);
-  else if (strcmp(type, "turn_start") == 0) {
+  else if (strcmp(type, "call_end") == 0) {
+    struct format_error_call *call = format_error_call_of(log, (long)json_int_at(record, "turn"),
+                                                          (long)json_int_at(record, "call"));
+    if (call != NULL) {
+      bool native = json_at(record, "structured") != NULL;
+      call->end_seq = seq;
+      call->answered = json_at(record, "error") == NULL;
+      call->shape = native ? "native" : format_errors_shape(json_view_at(record, "text"));
+    }
+  } else if (strcmp(type, "turn_start") == 0) {
     char key[40];
     const json_t *movement = json_at(record, "movement");
-    print_into(key, sizeof key, "\nturn %ld", format_error_number(record, "turn"));
+    print_into(key, sizeof key, "\nturn %ld", (long)json_int_at(record, "turn"));
     if (format_error_word(log, movement) != NULL)
       json_object_set(log->words, key, json_object_get(log->words, json_string_value(movement)));
   } else if (strcmp(type, "check") == 0)
     format_error_on_check(log, record);
   else if (strcmp(type, "stage") == 0)
     format_error_on_stage(log, record);
-  else if (strcmp(type, "judgment") == 0)
-    format_error_on_judgment(log, record);
-  else if (strcmp(type, "session_start") == 0) {
-    struct str id = json_view(json_at(record, "session"));
+  else if (strcmp(type, "judgment") == 0) {
+    /* The calls of a turn that was judged are no longer needed. */
+    char key[40];
+    long turn = (long)json_int_at(record, "turn");
+    size_t kept = 0;
+    for (size_t i = 0; i < log->call_count; i++)
+      if (log->calls[i].turn != turn)
+        log->calls[kept++] = log->calls[i];
+    log->call_count = kept;
+    print_into(key, sizeof key, "\nturn %ld", turn);
+    (void)json_object_del(log->words, key);
+  } else if (strcmp(type, "session_start") == 0) {
+    struct str id = json_view_at(record, "session");
     if (id.n < sizeof log->session)
       print_into(log->session, sizeof log->session, STR_FMT, STR_ARG(id));
     log->workflow_doc = json_incref(json_at(record, "workflow"));
     log->workflow = json_string_value(json_at(log->workflow_doc, "name"));
   } else if (strcmp(type, "session_stop") == 0)
-    log->outcome = session_stop_status(json_view(json_at(record, "reason")));
+    log->outcome = session_stop_status(json_view_at(record, "reason"));
   else if (strcmp(type, "session_resume") == 0)
     log->outcome = NULL;
   else if (strcmp(type, "session_end") == 0)
@@ -327,9 +313,8 @@ static enum rows_log format_error_log_read(struct format_error_log *log,
     return ROWS_UNREADABLE;
   log->book.reader.max = LIMIT_AUDIT_LINE_BYTES;
   while ((record = verified_next(&log->book)) != NULL) {
-    bool begins =
-        log->book.records > 1 || str_eq_c(json_view(json_at(record, "type")), "session_start");
-    bool ours = begins && json_integer_value(json_at(record, "v")) == RECORD_VERSION;
+    bool begins = log->book.records > 1 || str_eq_c(json_view_at(record, "type"), "session_start");
+    bool ours = begins && json_int_at(record, "v") == RECORD_VERSION;
     if (ours)
       format_error_record(log, record);
     json_decref(record);
@@ -385,7 +370,7 @@ static size_t split_read(const struct format_error_log *log,
   if (record == NULL)
     return 1;
   if (!resolve_text(&recall, record, "text", &text, &err))
-    buf_str(&text, json_view(json_at(record, "text")));
+    buf_str(&text, json_view_at(record, "text"));
   parsed_reply_init(&reading, ai ? log->schemas->evaluation : log->schemas->judgment,
                     ai ? "matched_index" : "step", json_at(record, "structured"), buf_view(&text),
                     STR(""));
@@ -424,12 +409,6 @@ static struct str split_reason(const struct format_error *format_error, const js
   return str_from(rows_reason(str_from(format_error->stage), outcome, false, first));
 }
 
-/* Returns the class of the answer that the stage's outcome is about. */
-static struct str split_own(const struct format_error *first, const json_t *texts, size_t at) {
-  return str_from(rows_reason(str_from(first->stage), first->joint_outcome, false,
-                              json_view(json_array_get(texts, at))));
-}
-
 /* Gives the errors of a format error with `joint` to it and to the answers after it that failed. */
 static void format_error_split(const struct format_error_log *log, struct format_error *first) {
   json_t *texts = first->joint;
@@ -443,8 +422,13 @@ static void format_error_split(const struct format_error_log *log, struct format
     if (!last && at < all)
       n = split_count(log, format_error, texts, at);
     n = n < all - at ? n : all - at;
-    struct str reason =
-        decides ? split_own(first, texts, at) : split_reason(format_error, texts, at, n);
+    /* The answer that decided has the class of the stage's outcome. */
+    struct str reason;
+    if (decides)
+      reason = str_from(rows_reason(str_from(first->stage), first->joint_outcome, false,
+                                    json_view(json_array_get(texts, at))));
+    else
+      reason = split_reason(format_error, texts, at, n);
     format_error->errors = json_array();
     for (size_t i = at; i < at + n; i++)
       json_array_append_new(format_error->errors,
@@ -477,7 +461,7 @@ static void format_error_put_answer(const struct format_error_log *log, json_t *
   struct err err;
   json_t *record = seq > 0 ? verified_get(&log->book, seq, &err) : NULL;
   if (record != NULL && !resolve_text(&recall, record, "text", &text, &err))
-    buf_str(&text, json_view(json_at(record, "text")));
+    buf_str(&text, json_view_at(record, "text"));
   json_object_set_new(out, key, json_text(buf_view(&text)));
   json_t *native = json_at(record, "structured");
   if (strcmp(key, "text") == 0) {
@@ -495,7 +479,7 @@ static json_t *rules_of(const struct format_error_log *log, const char *movement
   json_t *item, *child;
   struct str whole = str_from(movement ? movement : "");
   json_array_foreach(json_at(log->workflow_doc, "movements"), i, item) {
-    struct str name = json_view(json_at(item, "name"));
+    struct str name = json_view_at(item, "name");
     if (name.n > 0 && str_eq(name, whole))
       return json_at(item, "rules");
     if (name.n == 0 || name.n >= whole.n || whole.p[name.n] != '.' ||
@@ -503,7 +487,7 @@ static json_t *rules_of(const struct format_error_log *log, const char *movement
       continue;
     const struct str of_child = {whole.p + name.n + 1, whole.n - name.n - 1};
     json_array_foreach(json_at(item, "parallel"), k, child) {
-      if (str_eq(json_view(json_at(child, "name")), of_child))
+      if (str_eq(json_view_at(child, "name"), of_child))
         return json_at(child, "rules");
     }
   }
@@ -592,10 +576,10 @@ static void count_error(struct format_errors *f, const struct format_error *form
                         const json_t *error) {
   struct buf path = {0};
   f->errors++;
-  format_errors_path(json_view(json_at(error, "path")), &path);
+  format_errors_path(json_view_at(error, "path"), &path);
   struct format_error_group *g =
-      format_error_group_of(f, format_error, buf_view(&path), json_view(json_at(error, "keyword")),
-                            json_view(json_at(error, "message")));
+      format_error_group_of(f, format_error, buf_view(&path), json_view_at(error, "keyword"),
+                            json_view_at(error, "message"));
   buf_deinit(&path);
   if (g == NULL) {
     f->left_out++;

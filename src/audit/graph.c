@@ -58,19 +58,13 @@ void graph_free(struct graph *g) {
 
 /* --- the path of a session --- */
 
-static void count_taken(struct graph_edge *edge, const char *method) {
-  json_int_t n = json_integer_value(json_object_get(edge->methods, method));
-  if (json_object_set_new(edge->methods, method, json_integer(n + 1)) != 0)
-    BUG("a method cannot be counted");
-}
-
 void graph_feed(struct graph *g, const json_t *record) {
   const char *type = json_string_value(json_object_get(record, "type"));
   bool starts = type != NULL && strcmp(type, "turn_start") == 0;
   bool judges = type != NULL && strcmp(type, "judgment") == 0;
   if (!starts && !judges)
     return;
-  long at = workflow_find(g->workflow, json_view(json_object_get(record, "movement")));
+  long at = workflow_find(g->workflow, json_view_at(record, "movement"));
   g->has_session = true;
   if (at < 0) {
     g->strangers += starts;
@@ -79,7 +73,7 @@ void graph_feed(struct graph *g, const json_t *record) {
   struct graph_node *node = &g->nodes[at];
   node->runs += starts;
   node->open = starts;
-  json_int_t rule = json_integer_value(json_object_get(record, "rule"));
+  json_int_t rule = json_int_at(record, "rule");
   if (starts || rule == 0)
     return;
   if (rule < 0 || (size_t)rule > g->workflow->movements[at].rule_count) {
@@ -87,8 +81,13 @@ void graph_feed(struct graph *g, const json_t *record) {
     return;
   }
   const char *method = json_string_value(json_object_get(record, "match_method"));
-  node->edges[rule - 1].taken++;
-  count_taken(&node->edges[rule - 1], method ? method : "unknown");
+  struct graph_edge *edge = &node->edges[rule - 1];
+  edge->taken++;
+  if (method == NULL)
+    method = "unknown";
+  json_int_t n = json_integer_value(json_object_get(edge->methods, method));
+  if (json_object_set_new(edge->methods, method, json_integer(n + 1)) != 0)
+    BUG("a method cannot be counted");
 }
 
 long graph_strangers(const struct graph *g) {
@@ -322,15 +321,6 @@ static void put_quoted(struct str text, struct buf *out) {
   buf_deinit(&safe);
 }
 
-static void put_id(int next, struct buf *out) {
-  if (next == NEXT_COMPLETE)
-    buf_puts(out, "complete");
-  else if (next == NEXT_ABORT)
-    buf_puts(out, "abort");
-  else
-    buf_printf(out, "m%d", next);
-}
-
 static void put_edge(const struct graph *g, const struct graph_edge *edge, struct buf *out) {
   const struct movement *m = &g->workflow->movements[edge->movement];
   buf_printf(out, "  m%zu %s|\"%zu ", edge->movement, edge->taken > 0 ? "==>" : "-->",
@@ -341,7 +331,12 @@ static void put_edge(const struct graph *g, const struct graph_edge *edge, struc
     put_taken(edge, out);
   }
   buf_puts(out, "\"| ");
-  put_id(m->rule_next[edge->rule], out);
+  if (m->rule_next[edge->rule] == NEXT_COMPLETE)
+    buf_puts(out, "complete");
+  else if (m->rule_next[edge->rule] == NEXT_ABORT)
+    buf_puts(out, "abort");
+  else
+    buf_printf(out, "m%d", m->rule_next[edge->rule]);
   buf_putc(out, '\n');
 }
 

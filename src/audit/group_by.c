@@ -52,10 +52,6 @@ bool group_by_stage(const struct group_by_table *t) {
 
 /* --- keys --- */
 
-static uint32_t day_of(int64_t time_ms) {
-  return time_ms > 0 ? (uint32_t)(time_ms / day_ms % UINT32_MAX) : 0;
-}
-
 static uint32_t key_of(enum group_by_key key, const struct group_by_unit *u) {
   const struct row *row = u->row;
   const struct row_stage *stage = u->stage;
@@ -83,7 +79,7 @@ static uint32_t key_of(enum group_by_key key, const struct group_by_unit *u) {
   case GROUP_BY_RULE:
     return row->rule;
   case GROUP_BY_DAY:
-    return day_of(row->time_ms);
+    return row->time_ms > 0 ? (uint32_t)(row->time_ms / day_ms % UINT32_MAX) : 0;
   case GROUP_BY_STAGE:
     return stage->stage;
   case GROUP_BY_REASON:
@@ -124,17 +120,13 @@ static struct group_by_row *group_of(struct group_by_table *t, const struct grou
 
 /* --- counting --- */
 
-static int64_t tokens_of(const struct row_use *use) {
-  return use->input + use->output;
-}
-
 static void count_use(struct group_by_table *t, struct group_by_row *g,
                       const struct group_by_unit *u) {
   size_t before = g->ms.bytes + g->tokens.bytes + g->cost.bytes;
   row_use_add(&g->use, &u->use);
   row_use_add(&g->unsure_use, &u->unsure_use);
   percentiles_add(&g->ms, u->use.ms);
-  percentiles_add(&g->tokens, tokens_of(&u->use));
+  percentiles_add(&g->tokens, u->use.input + u->use.output);
   if (u->use.unpriced == 0)
     percentiles_add(&g->cost, u->use.cost_nano);
   *t->memory += g->ms.bytes + g->tokens.bytes + g->cost.bytes - before;
@@ -153,10 +145,6 @@ static void count_reading(struct group_by_row *g, const struct row_stage *stage)
     g->reading_mended[more < GROUP_BY_MENDED_COUNT ? more : GROUP_BY_MENDED_COUNT - 1]++;
 }
 
-static bool stage_fell(const struct row_stage *stage) {
-  return !stage->vote && stage->outcome != OUTCOME_MATCHED;
-}
-
 /* Sums what would not have been asked if the first stage that reads words had decided at once. */
 static struct row_use doubt_of(const struct row *row, const struct row_stage *stage) {
   size_t first = 0;
@@ -170,7 +158,8 @@ static struct row_use doubt_of(const struct row *row, const struct row_stage *st
 bool group_by_is_unsure(const struct row *row) {
   bool unsure = false;
   for (size_t i = 0; i < row->stage_count; i++)
-    unsure |= stage_fell(&row->stages[i]) && !row->stages[i].machine;
+    unsure |= !row->stages[i].vote && row->stages[i].outcome != OUTCOME_MATCHED &&
+              !row->stages[i].machine;
   return unsure;
 }
 
@@ -269,16 +258,13 @@ void group_by_units(const struct group_by_table *t, const struct row *row, void 
     each(ctx, &u);
 }
 
-static bool is_of_value(enum group_by_key key) {
-  return key == GROUP_BY_MOVEMENT || key == GROUP_BY_WORKFLOW || key == GROUP_BY_WORKER ||
-         key == GROUP_BY_WORKER_MODEL || key == GROUP_BY_SCHEMA || key == GROUP_BY_OUTCOME ||
-         key == GROUP_BY_DAY;
-}
-
 static void group_by_value(struct group_by_table *t, const struct row *row) {
   const struct group_by_unit u = {.row = row};
   for (size_t i = 0; i < t->key_count; i++)
-    if (!is_of_value(t->keys[i]))
+    if (!(t->keys[i] == GROUP_BY_MOVEMENT || t->keys[i] == GROUP_BY_WORKFLOW ||
+          t->keys[i] == GROUP_BY_WORKER || t->keys[i] == GROUP_BY_WORKER_MODEL ||
+          t->keys[i] == GROUP_BY_SCHEMA || t->keys[i] == GROUP_BY_OUTCOME ||
+          t->keys[i] == GROUP_BY_DAY))
       return;
   struct group_by_row *g = t->askings ? NULL : group_of(t, &u);
   if (g == NULL)

@@ -9,31 +9,15 @@
 
 enum { STEPS = 64, FIRST_EXACT = 8, ROWS = PERCENTILES_POWERS + 1 };
 
-/* Row 0 holds 0 to 63; row r > 0 holds 64 buckets of 2^(r-1) each, from 2^(r+5) on. */
-static size_t row_of(uint64_t value) {
-  return value < STEPS ? 0 : (size_t)(58 - __builtin_clzll(value));
-}
-
-static size_t step_of(uint64_t value, size_t row) {
-  return row == 0 ? (size_t)value : (size_t)((value >> (row - 1)) - STEPS);
-}
-
-/* Returns the middle of a bucket. */
-static uint64_t percentiles_value(size_t row, size_t step) {
-  if (row == 0)
-    return step;
-  uint64_t width = 1ull << (row - 1);
-  return (STEPS + step) * width + width / 2;
-}
-
 static void count_one(struct percentiles *m, uint64_t value) {
-  size_t row = row_of(value);
+  /* Row 0 holds 0 to 63; row r > 0 holds 64 buckets of 2^(r-1) each, from 2^(r+5) on. */
+  size_t row = value < STEPS ? 0 : (size_t)(58 - __builtin_clzll(value));
   if (m->buckets[row] == NULL) {
     m->buckets[row] = xmalloc(STEPS * sizeof **m->buckets);
     memset(m->buckets[row], 0, STEPS * sizeof **m->buckets);
     m->bytes += STEPS * sizeof **m->buckets;
   }
-  m->buckets[row][step_of(value, row)]++;
+  m->buckets[row][row == 0 ? (size_t)value : (size_t)((value >> (row - 1)) - STEPS)]++;
 }
 
 void percentiles_add(struct percentiles *m, int64_t value) {
@@ -86,8 +70,13 @@ uint64_t percentiles_at(const struct percentiles *m, int percent) {
   for (size_t row = 0; row < ROWS; row++)
     for (size_t step = 0; m->buckets[row] != NULL && step < STEPS; step++) {
       uint64_t here = m->buckets[row][step];
-      if (here >= rank)
-        return percentiles_value(row, step);
+      if (here >= rank) {
+        /* The value is the middle of its bucket. */
+        if (row == 0)
+          return step;
+        uint64_t width = 1ull << (row - 1);
+        return (STEPS + step) * width + width / 2;
+      }
       rank -= here;
     }
   return 0;

@@ -4,7 +4,7 @@
 #include "audit/verified_reader.h"
 #include "base/log.h"
 #include "core/apply.h"
-#include "core/judging.h"
+#include "core/decide.h"
 #include "core/retained.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -36,10 +36,8 @@ static json_t *rejudge_rules(const struct movement *m, const json_t *env) {
   for (size_t i = 0; i < m->rule_count; i++) {
     const struct rule *r = &m->rules[i];
     json_t *rule = json_pack("{so ss}", "condition", rejudge_condition(r, env), "next", "COMPLETE");
-    if (r->appendix.n > 0)
-      json_object_set_new(rule, "appendix", json_text(r->appendix));
-    if (r->interactive_only)
-      json_object_set_new(rule, "interactive_only", json_true());
+    json_put_text(rule, "appendix", r->appendix);
+    json_put_true(rule, "interactive_only", r->interactive_only);
     json_array_append_new(rules, rule);
   }
   return rules;
@@ -63,10 +61,8 @@ static void recorded_judge(const struct core *core, const struct turn *turn, jso
   const struct judge_config *judge = &core->workflow->movements[turn->movement].judge;
   struct str provider, model;
   core_judge_backend(core->workflow, core->config, turn->movement, &provider, &model);
-  if (provider.n > 0)
-    json_object_set_new(out, "provider", json_text(provider));
-  if (model.n > 0)
-    json_object_set_new(out, "model", json_text(model));
+  json_put_text(out, "provider", provider);
+  json_put_text(out, "model", model);
   rejudge_put(out, "options", judge->options);
   rejudge_put(out, "effort", judge->effort);
   if (judge->panel == NULL)
@@ -128,10 +124,8 @@ static struct workflow *rejudge_workflow(const struct core *core, const struct t
   json_t *movement =
       json_pack("{so so so so}", "name", json_text(name), "command", given_command(m), "rules",
                 rejudge_rules(m, env), "judge", rejudge_judge(core, turn, as));
-  if (m->edit)
-    json_object_set_new(movement, "edit", json_true());
-  if (m->description.n > 0)
-    json_object_set_new(movement, "description", json_text(m->description));
+  json_put_true(movement, "edit", m->edit);
+  json_put_text(movement, "description", m->description);
   json_t *doc = json_pack("{so so so ss s[o]}", "name", json_text(wf->name), "language",
                           json_text(language), "initial_movement", json_text(name), "max_movements",
                           "infinite", "movements", movement);
@@ -253,7 +247,7 @@ static int rejudge_compare(const void *a, const void *b) {
  * judgment. */
 static bool take_judged(struct rejudge_reading *r, const json_t *record, const char *before,
                         struct rejudge_case **out, struct err *err) {
-  long number = (long)json_integer_value(json_at(record, "turn"));
+  long number = (long)json_int_at(record, "turn");
   const long *wanted = bsearch(&number, r->turns, r->n, sizeof *r->turns, rejudge_compare);
   if (wanted == NULL)
     return true;
@@ -291,7 +285,7 @@ bool rejudge_next(struct rejudge_reading *r, struct rejudge_case **out, struct e
   *out = NULL;
   memcpy(before, r->book.hash, sizeof before);
   while (ok && *out == NULL && r->found < r->n && (record = verified_next(&r->book)) != NULL) {
-    if (str_eq_c(json_view(json_at(record, "type")), "judgment"))
+    if (str_eq_c(json_view_at(record, "type"), "judgment"))
       ok = take_judged(r, record, before, out, err);
     ok = ok && core_apply_json(&r->core, record, NULL, &source, err);
     memcpy(before, r->book.hash, sizeof before);

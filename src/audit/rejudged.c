@@ -84,15 +84,6 @@ static int rejudged_order(const void *a, const void *b) {
   return c != 0 ? c : compare_numbers(x->repeat, y->repeat);
 }
 
-/* Keeps one verdict for each time a turn was to be judged. */
-static void keep_first_each(struct rejudged *r) {
-  size_t kept = 0;
-  for (size_t i = 0; i < r->count; i++)
-    if (kept == 0 || rejudged_order(&r->list[kept - 1], &r->list[i]) != 0)
-      r->list[kept++] = r->list[i];
-  r->count = kept;
-}
-
 bool rejudged_read(struct rejudged *r, const struct store *store, struct err *err) {
   struct store_id *ids = NULL;
   struct rows rows = {.names = r->names, .sink = {on_rejudged, on_rejudged_end}};
@@ -114,7 +105,12 @@ bool rejudged_read(struct rejudged *r, const struct store *store, struct err *er
   rows_deinit(&rows);
   if (r->count > 1)
     qsort(r->list, r->count, sizeof *r->list, rejudged_order);
-  keep_first_each(r);
+  /* One verdict is kept for each time a turn was to be judged. */
+  size_t kept = 0;
+  for (size_t i = 0; i < r->count; i++)
+    if (kept == 0 || rejudged_order(&r->list[kept - 1], &r->list[i]) != 0)
+      r->list[kept++] = r->list[i];
+  r->count = kept;
   return true;
 }
 

@@ -4,7 +4,7 @@
 #include "audit/verified_reader.h"
 #include "base/log.h"
 #include "core/apply.h"
-#include "core/judging.h"
+#include "core/decide.h"
 #include "format/json_object.h"
 
 #include <assert.h>
@@ -106,11 +106,11 @@ static bool same_word(const char *a, const char *b) {
 static void replay_judgment(struct replay *r, const struct core *core, const json_t *record,
                             replay_fn on_turn, void *ctx) {
   char why[LIMIT_ERROR_TEXT_BYTES] = "";
-  long number = (long)json_integer_value(json_at(record, "turn"));
+  long number = (long)json_int_at(record, "turn");
   struct replay_turn told = {.turn = number,
                              .session = core->session,
                              .movement = json_string_value(json_at(record, "movement")),
-                             .rule = (long)json_integer_value(json_at(record, "rule")),
+                             .rule = (long)json_int_at(record, "rule"),
                              .method = json_string_value(json_at(record, "method")),
                              .why = why};
   const struct turn *turn = core->turns;

@@ -375,19 +375,6 @@ static void rows_close_turn(struct rows *rows, struct row *row) {
   rows_emit(rows, row);
 }
 
-/* Does so for the turns that were never judged. */
-static void rows_close_rest(struct rows *rows) {
-  while (rows->call_count > 0) {
-    const struct rows_turn *turn = turn_find(rows, rows->calls[0].turn);
-    struct row row = {.kind = ROW_REST,
-                      .turn = rows->calls[0].turn,
-                      .movement = turn != NULL ? turn->movement : DICTIONARY_NONE,
-                      .time_ms = rows->session.time_ms,
-                      .stage_first = rows->stage_count};
-    rows_close_turn(rows, &row);
-  }
-}
-
 static enum rows_taken rows_value(struct rows *rows, struct pull *at,
                                   const struct rows_head *head) {
   struct row row = {.kind = ROW_VALUE, .time_ms = rows_time_of(head->ts)};
@@ -512,18 +499,15 @@ static void finish_stage(struct rows *rows, const struct stage_said *said,
   }
 }
 
-static bool says_missing(struct str error) {
-  return IS(error, "no JSON in the reply") ||
-         strcmp(rows_reason(STR(""), OUTCOME_UNREADABLE, false, error), "no_json") != 0;
-}
-
 /* Returns the text that says why nothing was read: of several answers that of the last one. */
 static struct str missing_text(struct pull *at) {
   struct str text = {"", 0}, raw;
   if (!pull_open(at, '['))
     return text;
   while (pull_item(at))
-    if (pull_text(at, &raw) && (text.n == 0 || says_missing(raw)))
+    if (pull_text(at, &raw) &&
+        (text.n == 0 || IS(raw, "no JSON in the reply") ||
+         strcmp(rows_reason(STR(""), OUTCOME_UNREADABLE, false, raw), "no_json") != 0))
       text = raw;
   return text;
 }
@@ -586,30 +570,6 @@ static bool take_stages(struct rows *rows, struct pull *at, struct row *row) {
   return true;
 }
 
-/* Finds the judge of a log that does not name it: the model that the deciding stage asked, or else
- * the last one asked. */
-static void find_judge(const struct rows *rows, struct row *row) {
-  for (size_t i = row->stage_count; i > 0 && row->provider == DICTIONARY_NONE; i--) {
-    const struct row_stage *stage = &rows->stages[row->stage_first + i - 1];
-    bool decided = stage->stage == row->method;
-    if (row->method == DICTIONARY_NONE ? stage->asked : decided) {
-      row->provider = stage->provider;
-      row->model = stage->model;
-    }
-  }
-}
-
-/* True if models were asked and no stage could use an answer: that is no verdict. */
-static bool is_undecided(const struct rows *rows, const struct row *row) {
-  bool asked = false, readable = false;
-  for (size_t i = 0; i < row->stage_count; i++) {
-    const struct row_stage *stage = &rows->stages[row->stage_first + i];
-    asked |= stage->asked;
-    readable |= stage->readable && stage->vote == 0;
-  }
-  return row->rule == 0 && asked && !readable;
-}
-
 /* Reads the turn's number in a pass of its own, before the stages, whatever their order. */
 static long rows_turn_of(struct pull at) {
   struct str key;
@@ -655,27 +615,29 @@ static enum rows_taken rows_judgment(struct rows *rows, struct pull *at,
       return ROWS_BEYOND;
   }
   row.rule = (uint32_t)(rule > UINT32_MAX ? UINT32_MAX : rule);
-  row.undecided = is_undecided(rows, &row);
-  find_judge(rows, &row);
+  /* If models were asked and no stage could use an answer, there is no verdict. */
+  bool asked = false, readable = false;
+  for (size_t i = 0; i < row.stage_count; i++) {
+    const struct row_stage *stage = &rows->stages[row.stage_first + i];
+    asked |= stage->asked;
+    readable |= stage->readable && stage->vote == 0;
+  }
+  row.undecided = row.rule == 0 && asked && !readable;
+  /* A log may not name the judge: it is the model that the deciding stage asked, or else
+   * the last one asked. */
+  for (size_t i = row.stage_count; i > 0 && row.provider == DICTIONARY_NONE; i--) {
+    const struct row_stage *stage = &rows->stages[row.stage_first + i - 1];
+    bool decided = stage->stage == row.method;
+    if (row.method == DICTIONARY_NONE ? stage->asked : decided) {
+      row.provider = stage->provider;
+      row.model = stage->model;
+    }
+  }
   rows_close_turn(rows, &row);
   return ROWS_TAKEN;
 }
 
 /* --- the session --- */
-
-static uint32_t workflow_name(struct rows *rows, struct pull *at) {
-  uint32_t name = DICTIONARY_NONE;
-  struct str key;
-  if (!pull_open(at, '{'))
-    return name;
-  while (pull_key(at, &key)) {
-    if (IS(key, "name"))
-      name = rows_name(rows, at);
-    else
-      pull_skip(at);
-  }
-  return name;
-}
 
 static void take_again(struct rows *rows, struct pull *at) {
   struct row_again *again = &rows->session.again;
@@ -700,16 +662,15 @@ static void take_again(struct rows *rows, struct pull *at) {
     print_into(again->session, sizeof again->session, STR_FMT, STR_ARG(id));
 }
 
-static void rows_config(struct rows *rows, struct pull *at) {
-  struct str key;
-  if (!pull_open(at, '{'))
-    return;
-  while (pull_key(at, &key)) {
-    if (IS(key, "rejudges"))
-      take_again(rows, at);
-    else
-      pull_skip(at);
+/* Passes over an object and returns one of its members to be read; nothing if it has none. */
+static struct pull rows_member_of(struct pull *at, const char *name) {
+  struct str key, raw = {"", 0};
+  for (bool in = pull_open(at, '{'); in && pull_key(at, &key);) {
+    struct str value = pull_raw(at);
+    if (str_eq_c(key, name))
+      raw = value;
   }
+  return pull_of(raw);
 }
 
 static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
@@ -719,29 +680,18 @@ static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
   while (pull_key(at, &key)) {
     if (IS(key, "session"))
       (void)pull_text(at, &id);
-    else if (IS(key, "workflow"))
-      rows->session.workflow = workflow_name(rows, at);
-    else if (IS(key, "config"))
-      rows_config(rows, at);
-    else
+    else if (IS(key, "workflow")) {
+      struct pull name = rows_member_of(at, "name");
+      rows->session.workflow = rows_name(rows, &name);
+    } else if (IS(key, "config")) {
+      struct pull again = rows_member_of(at, "rejudges");
+      take_again(rows, &again);
+    } else
       pull_skip(at);
   }
   if (id.n < sizeof rows->session.id)
     print_into(rows->session.id, sizeof rows->session.id, STR_FMT, STR_ARG(id));
   return ROWS_TAKEN;
-}
-
-static struct str error_class(struct pull *at) {
-  struct str key, class = {"", 0};
-  if (!pull_open(at, '{'))
-    return class;
-  while (pull_key(at, &key)) {
-    if (IS(key, "class"))
-      (void)pull_text(at, &class);
-    else
-      pull_skip(at);
-  }
-  return class;
 }
 
 /* Takes a session_stop or session_end: the status, and its reason with the class of an error. */
@@ -756,9 +706,10 @@ static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
       (void)pull_text(at, &word);
     else if (IS(key, "class"))
       (void)pull_text(at, &class);
-    else if (IS(key, "error"))
-      class = error_class(at);
-    else
+    else if (IS(key, "error")) {
+      struct pull of_error = rows_member_of(at, "class");
+      (void)pull_text(&of_error, &class);
+    } else
       pull_skip(at);
   }
   buf_printf(&cause, STR_FMT "%s" STR_FMT, STR_ARG(word), class.n > 0 ? ":" : "", STR_ARG(class));
@@ -877,7 +828,16 @@ static enum rows_log rows_pass(struct rows *rows, const struct store_ref *ref, u
     else
       state = rows_at_end(rows, &r, more);
   }
-  rows_close_rest(rows);
+  /* Turns that were never judged are closed too. */
+  while (rows->call_count > 0) {
+    const struct rows_turn *turn = turn_find(rows, rows->calls[0].turn);
+    struct row row = {.kind = ROW_REST,
+                      .turn = rows->calls[0].turn,
+                      .movement = turn != NULL ? turn->movement : DICTIONARY_NONE,
+                      .time_ms = rows->session.time_ms,
+                      .stage_first = rows->stage_count};
+    rows_close_turn(rows, &row);
+  }
   if (!rows->proven && rows->session.outcome == DICTIONARY_NONE)
     rows->session.outcome =
         dictionary_add(rows->names, reader_is_owned(&r) ? STR("running") : STR("open"));

@@ -41,14 +41,6 @@ static void list_prune(struct sample *d, struct sample_list *list) {
   }
 }
 
-static void list_add(struct sample *d, struct sample_list *list, const struct sample_turn *turn) {
-  if (list->count >= 2 * d->want)
-    list_prune(d, list);
-  list->items = xgrow(list->items, &list->room, list->count + 1, sizeof *list->items);
-  list->items[list->count++] = *turn;
-  d->kept++;
-}
-
 static void sample_on_row(void *ctx, const struct row *row) {
   struct sample *d = ctx;
   const char *session = d->rows.session.id;
@@ -71,7 +63,12 @@ static void sample_on_row(void *ctx, const struct row *row) {
                              .stratum = (uint32_t)at,
                              .order = sample_order_of(d, session, row->turn)};
   memcpy(turn.session, session, sizeof turn.session);
-  list_add(d, &d->lists[at], &turn);
+  if (d->lists[at].count >= 2 * d->want)
+    list_prune(d, &d->lists[at]);
+  d->lists[at].items = xgrow(d->lists[at].items, &d->lists[at].room, d->lists[at].count + 1,
+                             sizeof *d->lists[at].items);
+  d->lists[at].items[d->lists[at].count++] = turn;
+  d->kept++;
 }
 
 /* Reads the keys of strata with an aggregate, as for --by. */

@@ -82,17 +82,12 @@ static void put_gutter_line(struct text_writer *writer, char gutter, struct str 
   buf_putc(writer->out, '\n');
 }
 
-static size_t count_lines(struct str text) {
-  size_t n = 0;
-  for (struct str rest = text; rest.p != NULL; n++)
-    (void)str_next_line(&rest);
-  return n;
-}
-
 static void put_gutter(struct text_writer *writer, char gutter, struct str text) {
   while (text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
-  size_t lines = count_lines(text), i = 0;
+  size_t lines = 0, i = 0;
+  for (struct str rest = text; rest.p != NULL; lines++)
+    (void)str_next_line(&rest);
   bool cut = !writer->full && lines > HEAD_LINES + TAIL_LINES + 1;
   for (struct str rest = text; rest.p != NULL; i++) {
     struct str line = str_next_line(&rest);

@@ -8,14 +8,8 @@
 #include "core/state.h"
 #include "format/json_object.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *turn_lines_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
 
 static void line_clear(struct turn_line *line) {
   buf_deinit(&line->movement);
@@ -65,20 +59,6 @@ void turn_lines_exit(int status, int signal, struct buf *out) {
     buf_printf(out, ", killed by signal %d", signal);
 }
 
-/* Writes "src/a.c +1 -1 and 2 more". */
-static void put_files(struct buf *out, const struct record *record) {
-  const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
-  if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
-    return;
-  size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
-  buf_puts(out, turn_lines_word(file, "path"));
-  if (json_object_get(file, "added") != NULL)
-    buf_printf(out, " +%d -%d", (int)json_integer_value(json_object_get(file, "added")),
-               (int)json_integer_value(json_object_get(file, "removed")));
-  if (more > 0)
-    buf_printf(out, " and %zu more", more);
-}
-
 /* Describes in a few words what a call did: a command's status and last line, and the files it
  * changed. If it failed and printed nothing, stderr says why. */
 static void describe_call(struct turn_line *line, const struct record *record) {
@@ -92,7 +72,7 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     turn_lines_exit(status, (int)record_number(record, MEMBER_SIGNAL), &line->what);
     if (tests != NULL) {
       /* ", no pass: 12 passed, 1 failed": says so if an exit of 0 was not a pass. */
-      const char *problem = turn_lines_word(tests, "problem");
+      const char *problem = json_word_at(tests, "problem");
       buf_puts(&line->what, status == 0 && checks_is_no_pass(tests) ? ", no pass: " : ", ");
       if (problem[0] != '\0')
         buf_puts(&line->what, problem);
@@ -105,7 +85,17 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     if (json_array_size(record_tree(record, MEMBER_FILES)) > 0)
       buf_puts(&line->what, "; ");
   }
-  put_files(&line->what, record);
+  /* "src/a.c +1 -1 and 2 more" */
+  const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
+  if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
+    return;
+  size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
+  buf_puts(&line->what, json_word_at(file, "path"));
+  if (json_object_get(file, "added") != NULL)
+    buf_printf(&line->what, " +%d -%d", (int)json_int_at(file, "added"),
+               (int)json_int_at(file, "removed"));
+  if (more > 0)
+    buf_printf(&line->what, " and %zu more", more);
 }
 
 static void add_reason(struct buf *why, const char *reason) {
@@ -124,11 +114,10 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
   json_t *stage;
   json_array_foreach(stages, i, stage) {
     const json_t *errors = json_object_get(stage, "errors");
-    const char *class = turn_lines_word(stage, "class"),
-               *outcome = turn_lines_word(stage, "outcome");
+    const char *class = json_word_at(stage, "class"), *outcome = json_word_at(stage, "outcome");
     /* the last expression could not be evaluated; those before it were false */
     bool expression =
-        strcmp(turn_lines_word(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
+        strcmp(json_word_at(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
     size_t first = expression && json_array_size(errors) > 0 ? json_array_size(errors) - 1 : 0;
     const char *error = json_string_value(json_array_get(errors, first));
     bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
@@ -139,7 +128,7 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
       buf_deinit(&text);
     } else if (strcmp(outcome, "skipped") == 0) {
       struct buf text = {0};
-      buf_printf(&text, "%s skipped", turn_lines_word(stage, "stage"));
+      buf_printf(&text, "%s skipped", json_word_at(stage, "stage"));
       add_reason(why, text.p);
       buf_deinit(&text);
     } else if (error != NULL) {
@@ -147,13 +136,13 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
     }
     if (!decided)
       continue;
-    const char *found = turn_lines_word(stage, "extract_stage");
+    const char *found = json_word_at(stage, "extract_stage");
     if (strcmp(found, "code_block") == 0)
       add_reason(why, "found in a code block");
     else if (strcmp(found, "brace") == 0)
       add_reason(why, "found in prose");
     if (strstr(method, "_tag") != NULL)
-      add_reason(why, turn_lines_word(stage, "tag"));
+      add_reason(why, json_word_at(stage, "tag"));
     else if (strcmp(method, "ai_judge") == 0) {
       char rule[32];
       print_into(rule, sizeof rule, "rule %d", (int)record_number(record, MEMBER_RULE));
@@ -276,12 +265,12 @@ static void took_over(struct turn_line *line, const struct record *record, const
 
 /* Returns the columns for the names of a movement and its children, which are indented. */
 static int name_columns(const json_t *movement) {
-  const char *name = turn_lines_word(movement, "name");
+  const char *name = json_word_at(movement, "name");
   const json_t *child;
   size_t i;
   int own = (int)utf8_count(name, strlen(name)), most = own;
   json_array_foreach(json_object_get(movement, "parallel"), i, child) {
-    const char *of_child = turn_lines_word(child, "name");
+    const char *of_child = json_word_at(child, "name");
     int columns = own + 3 + (int)utf8_count(of_child, strlen(of_child));
     if (json_object_get(movement, "for_each") != NULL)
       columns += 4; /* a space and the item's number */
@@ -294,7 +283,7 @@ static void on_session_start(struct turn_lines *s, const struct record *record) 
   print_into(s->session, sizeof s->session, "%.39s", record_text_c(record, MEMBER_SESSION));
   print_into(s->started, sizeof s->started, "%.31s", record->ts.p);
   print_into(s->status, sizeof s->status, "running");
-  buf_puts(&s->workflow, turn_lines_word(record_tree(record, MEMBER_WORKFLOW), "name"));
+  buf_puts(&s->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
   size_t i;
   const json_t *movement;
   json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
@@ -322,8 +311,8 @@ static void on_turn_start(struct turn_lines *s, const struct record *record) {
 }
 
 static int64_t turn_lines_tokens(const json_t *usage) {
-  json_int_t in = json_integer_value(json_object_get(usage, "input"));
-  json_int_t out = json_integer_value(json_object_get(usage, "output"));
+  json_int_t in = json_int_at(usage, "input");
+  json_int_t out = json_int_at(usage, "output");
   const json_int_t most = (json_int_t)1 << 40;
   return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
 }
@@ -335,17 +324,17 @@ static void turn_lines_on_event(struct turn_line *line, const struct record *rec
   struct str event = record_text(record, MEMBER_EVENT);
   if (str_eq_c(event, "usage") && turn_lines_tokens(data) > 0)
     line->told_tokens = turn_lines_tokens(data);
-  if (turn_lines_word(data, "tried")[0] != '\0')
-    add_reason(&line->why, turn_lines_word(data, "text"));
-  line->tried |= turn_lines_word(data, "tried")[0] != '\0';
-  const char *name = turn_lines_word(data, "name");
+  if (json_word_at(data, "tried")[0] != '\0')
+    add_reason(&line->why, json_word_at(data, "text"));
+  line->tried |= json_word_at(data, "tried")[0] != '\0';
+  const char *name = json_word_at(data, "name");
   if (!str_eq_c(event, "tool") || name[0] == '\0')
     return;
   const char *argument = "";
   for (size_t i = 0; i < ARRAY_LEN(arguments) && argument[0] == '\0'; i++)
-    argument = turn_lines_word(data, arguments[i]);
+    argument = json_word_at(data, arguments[i]);
   /* The end of a tool's use does not repeat what it worked on. */
-  if (argument[0] == '\0' && strcmp(turn_lines_word(data, "state"), "end") == 0 &&
+  if (argument[0] == '\0' && strcmp(json_word_at(data, "state"), "end") == 0 &&
       str_starts(buf_view(&line->tool), name))
     return;
   buf_clear(&line->tool);
@@ -365,21 +354,21 @@ bool turn_lines_outage(const struct record *record, struct buf *out) {
   char next[RECORD_TIME_BYTES];
   int64_t now_ms, wait_ms = record_number(record, MEMBER_RETRY_IN_MS);
   enum { HOURS_AT = 11 }; /* in a time of day: hh:mm:ss follow */
-  const char *since = turn_lines_word(outage, "since"), *until = turn_lines_word(outage, "until");
+  const char *since = json_word_at(outage, "since"), *until = json_word_at(outage, "until");
   if (!record_time_parse(record->ts.p, &now_ms) || strlen(since) < HOURS_AT ||
       strlen(until) < HOURS_AT || wait_ms < 0 || wait_ms > LIMIT_OUTAGE_MAX_MS)
     return false;
   record_time(now_ms + wait_ms, next);
   buf_printf(out, "%s: %s since %.8sZ, next try %.8sZ, until %.8sZ",
-             turn_lines_word(outage, "provider"),
-             turn_lines_word(record_tree(record, MEMBER_ERROR), "class"), since + HOURS_AT,
+             json_word_at(outage, "provider"),
+             json_word_at(record_tree(record, MEMBER_ERROR), "class"), since + HOURS_AT,
              next + HOURS_AT, until + HOURS_AT);
   return true;
 }
 
 static void turn_lines_on_call_end(struct turn_lines *s, struct turn_line *line,
                                    const struct record *record) {
-  const char *class = turn_lines_word(record_tree(record, MEMBER_ERROR), "class");
+  const char *class = json_word_at(record_tree(record, MEMBER_ERROR), "class");
   const json_t *usage = record_tree(record, MEMBER_USAGE);
   int64_t ms = record_number(record, MEMBER_DURATION_MS);
   if (ms < 0 || ms >= (int64_t)1 << 40)
@@ -412,7 +401,7 @@ static void on_admission(struct turn_line *line, const struct record *record) {
 }
 
 static void turn_lines_on_question(struct turn_line *line, const struct record *record) {
-  struct str text = json_view(json_object_get(record_tree(record, MEMBER_QUESTION), "text"));
+  struct str text = json_view_at(record_tree(record, MEMBER_QUESTION), "text");
   buf_clear(&line->now);
   buf_puts(&line->now, "asks: ");
   buf_str(&line->now, str_next_line(&text));
@@ -421,7 +410,7 @@ static void turn_lines_on_question(struct turn_line *line, const struct record *
 /* Says who answered what, instead of what a call did. */
 static void turn_lines_on_answer(struct turn_line *line, const struct record *record) {
   const json_t *by = record_tree(record, MEMBER_BY);
-  const char *name = turn_lines_word(by, "name");
+  const char *name = json_word_at(by, "name");
   struct str text = record_text(record, MEMBER_TEXT), word = record_text(record, MEMBER_ANSWER);
   bool decides = str_eq_c(word, "approve") || str_eq_c(word, "reject");
   buf_clear(&line->now);
@@ -439,27 +428,23 @@ static void turn_lines_keep_spent(struct turn_lines *s, const struct record *rec
   s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
 }
 
-/* Appends nothing for a call's budget, which begins anew with the next call, or for a day's, which
- * ends by itself. */
-static void put_budget(const json_t *budget, struct buf *out) {
-  struct str of = json_view(json_object_get(budget, "of"));
-  if (!str_eq_c(of, "session") && !str_eq_c(of, "movement"))
-    return;
-  struct str movement = json_view(json_object_get(budget, "movement"));
-  buf_puts(out, " --add-budget ");
-  if (movement.n > 0)
-    buf_printf(out, STR_FMT ".", STR_ARG(movement));
-  buf_str(out, json_view(json_object_get(budget, "unit")));
-  buf_puts(out, "=N");
-}
-
 /* Appends the options that must or can be given with `segue resume` after a stop with this status:
  * " --max-movements N", " --add-budget tokens=N", or nothing. budget: the record of a budget that
  * was used up, or NULL. */
 static void resume_flags(struct str status, const json_t *budget, struct buf *out) {
-  if (budget != NULL)
-    put_budget(budget, out);
-  else if (str_eq_c(status, "max_movements"))
+  if (budget != NULL) {
+    /* No option raises a call's budget, which begins anew with the next call, or a day's, which
+     * ends by itself. */
+    struct str of = json_view_at(budget, "of");
+    if (str_eq_c(of, "session") || str_eq_c(of, "movement")) {
+      struct str movement = json_view_at(budget, "movement");
+      buf_puts(out, " --add-budget ");
+      if (movement.n > 0)
+        buf_printf(out, STR_FMT ".", STR_ARG(movement));
+      buf_str(out, json_view_at(budget, "unit"));
+      buf_puts(out, "=N");
+    }
+  } else if (str_eq_c(status, "max_movements"))
     buf_puts(out, " --max-movements N");
   else if (str_eq_c(status, "rule_no_match") || str_eq_c(status, "failed"))
     buf_puts(out, " (or with your verdict: --rule N)");
@@ -471,20 +456,6 @@ const char *turn_lines_resume_flags(const struct turn_lines *s) {
 
 json_t *turn_lines_spent(const struct turn_lines *s) {
   return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
-}
-
-/* Opens a turn that was judged without a rule again: it waits for another judgment. */
-static void reopen_last(struct turn_lines *s) {
-  if (s->done.turn == 0 || s->done.judged)
-    return;
-  struct turn_line *line = xmalloc(sizeof *line);
-  *line = s->done;
-  s->done = (struct turn_line){0};
-  buf_clear(&line->leads_to);
-  buf_clear(&line->method);
-  buf_clear(&line->why);
-  line->next = s->open;
-  s->open = line;
 }
 
 /* line: the turn in which it happened, or NULL. */
@@ -513,7 +484,17 @@ static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
 static void on_session_resume(struct turn_lines *s) {
   print_into(s->status, sizeof s->status, "running");
   s->resumable = s->answered = false;
-  reopen_last(s);
+  /* A turn that was judged without a rule opens again: it waits for another judgment. */
+  if (s->done.turn != 0 && !s->done.judged) {
+    struct turn_line *line = xmalloc(sizeof *line);
+    *line = s->done;
+    s->done = (struct turn_line){0};
+    buf_clear(&line->leads_to);
+    buf_clear(&line->method);
+    buf_clear(&line->why);
+    line->next = s->open;
+    s->open = line;
+  }
   buf_clear(&s->message);
   buf_clear(&s->resume_flags);
   buf_clear(&s->stop_class);

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "store/record_line.h"
 
 #include <stdlib.h>
@@ -30,8 +31,8 @@ static enum verified_reader_kind verified_kind_of(const char *type) {
 
 static void keep_place(struct verified_reader *b, const json_t *record, struct str line) {
   const char *type = json_string_value(json_object_get(record, "type"));
-  uint64_t seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
-  json_int_t turn = json_integer_value(json_object_get(record, "turn"));
+  uint64_t seq = (uint64_t)json_int_at(record, "seq");
+  json_int_t turn = json_int_at(record, "turn");
   if (!b->keeps_places || seq > UINT32_MAX)
     return;
   if (b->place_count == b->place_room) {
@@ -96,7 +97,7 @@ json_t *verified_next(struct verified_reader *b) {
       (void)damaged(b, b->line);
     return NULL;
   }
-  if ((uint64_t)json_integer_value(json_object_get(record, "seq")) != b->records + 1) {
+  if ((uint64_t)json_int_at(record, "seq") != b->records + 1) {
     err_set(&b->damage, ERR_CORRUPT, "it is not the next record");
     (void)damaged(b, b->line);
     json_decref(record);
@@ -118,7 +119,7 @@ json_t *verified_next_unproven(struct verified_reader *b) {
       return NULL;
     json_t *record = line.n > 0 ? record_line_read(line, NULL) : NULL;
     uint64_t last = b->place_count > 0 ? b->places[b->place_count - 1].seq : b->records;
-    json_int_t seq = json_integer_value(json_object_get(record, "seq"));
+    json_int_t seq = json_int_at(record, "seq");
     if (record != NULL && seq > 0 && (uint64_t)seq > last) {
       keep_place(b, record, line);
       return record;

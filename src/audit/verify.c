@@ -9,6 +9,7 @@
 #include "core/record.h"
 #include "core/state.h"
 #include "core/workflow.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "schema/schema.h"
@@ -16,10 +17,8 @@
 #include "store/record_line.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* --- links --- */
 
@@ -31,12 +30,8 @@
 
 enum { LINKS_KNOWN_COUNT = 256 }; /* places already checked: prompts share most of theirs */
 
-struct links { /* of one log */
-  char known[LINKS_KNOWN_COUNT][TEXTS_PLACE_BYTES];
-};
-
 struct look {
-  struct links *links;
+  char (*known)[TEXTS_PLACE_BYTES]; /* LINKS_KNOWN_COUNT of them, of one log */
   const struct verified_reader *book;
   const struct core *core;
   const struct record *record;
@@ -59,7 +54,7 @@ static bool check_place(void *ctx, size_t part, const char *place) {
   /* FNV-1a */
   for (const char *p = place; *p; p++)
     hash = (hash ^ (unsigned char)*p) * 16777619u;
-  char *known = l->links->known[hash % LINKS_KNOWN_COUNT];
+  char *known = l->known[hash % LINKS_KNOWN_COUNT];
   struct err why = {0};
   if (strcmp(known, place) == 0)
     return true;
@@ -119,8 +114,7 @@ static bool check_call_start(const struct look *l) {
 }
 
 static bool check_check(const struct look *l) {
-  return is_call(l, "call", json_integer_value(json_object_get(l->record->body, "call"))) &&
-         are_calls(l, "runs");
+  return is_call(l, "call", json_int_at(l->record->body, "call")) && are_calls(l, "runs");
 }
 
 static bool check_stage(const struct look *l) {
@@ -237,21 +231,6 @@ static bool check_end(const struct look *l) {
   return true;
 }
 
-/* Checks a record that passed the schema, before it is applied: `core` is the fold of those before
- * it. The book must keep `places`. False: err says which member is wrong. */
-static bool links_check(struct links *links, const struct verified_reader *book,
-                        const struct core *core, const struct record *record, struct err *err) {
-  static bool (*const checks[RECORD_TYPE_COUNT + 1])(const struct look *l) = {
-      [RECORD_TURN_START] = check_turn_start, [RECORD_CALL_START] = check_call_start,
-      [RECORD_CHECK] = check_check,           [RECORD_STRUCTURED] = check_structured,
-      [RECORD_REPORT] = check_structured,     [RECORD_STAGE] = check_stage,
-      [RECORD_JUDGMENT] = check_judgment,     [RECORD_TURN_END] = check_turn_end,
-      [RECORD_SESSION_STOP] = check_stop,     [RECORD_SESSION_END] = check_end,
-  };
-  const struct look look = {links, book, core, record, err};
-  return checks[record->type] == NULL || checks[record->type](&look);
-}
-
 /* --- logs --- */
 
 /* An owner may be writing, so a torn end is looked at again before it counts. */
@@ -300,7 +279,7 @@ const char *verify_state_name(enum verify_state state) {
 
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {
   struct schema_errors errors = {0};
-  if (json_integer_value(json_object_get(record, "v")) > RECORD_VERSION)
+  if (json_int_at(record, "v") > RECORD_VERSION)
     return err_set(err, ERR_CORRUPT, "its version is newer than this program reads");
   enum schema_status status = schema_check(v->schema, record, &errors);
   if (status != SCHEMA_OK) {
@@ -321,7 +300,7 @@ enum phase { NEW, RUNNING, STOPPED, ENDED };
 struct verify_pass {
   struct verified_reader book;
   struct core core;
-  struct links links;
+  char known[LINKS_KNOWN_COUNT][TEXTS_PLACE_BYTES];
   enum phase phase;
   struct report_files reports;
   char blob_name[SHA256_HEX]; /* last blob read; "": none */
@@ -447,7 +426,17 @@ static bool check_record(const struct verifier *v, struct verify_pass *r,
     if (!check_workflow(r, err) || !store_ref_suits(&r->book.ref, out->session, err))
       return false;
   }
-  return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, err);
+  /* The record passed the schema and is checked before it is applied: `core` is the fold of those
+   * before it. The book must keep `places`. False: err says which member is wrong. */
+  static bool (*const checks[RECORD_TYPE_COUNT + 1])(const struct look *l) = {
+      [RECORD_TURN_START] = check_turn_start, [RECORD_CALL_START] = check_call_start,
+      [RECORD_CHECK] = check_check,           [RECORD_STRUCTURED] = check_structured,
+      [RECORD_REPORT] = check_structured,     [RECORD_STAGE] = check_stage,
+      [RECORD_JUDGMENT] = check_judgment,     [RECORD_TURN_END] = check_turn_end,
+      [RECORD_SESSION_STOP] = check_stop,     [RECORD_SESSION_END] = check_end,
+  };
+  const struct look look = {r->known, &r->book, &r->core, record, err};
+  return (checks[record->type] == NULL || checks[record->type](&look)) && check_fold(r, err);
 }
 
 /* Checks every known head of the session: its record must be there and be the same. */

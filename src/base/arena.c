@@ -4,6 +4,8 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,19 @@ char *arena_strdup(struct arena *a, const char *s) {
 
 struct str arena_str(struct arena *a, struct str s) {
   return (struct str){arena_strndup(a, s.p ? s.p : "", s.n), s.n};
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...) {
+  va_list args, again;
+  va_start(args, fmt);
+  va_copy(again, args);
+  int n = vsnprintf(NULL, 0, fmt, again);
+  va_end(again);
+  assert(n >= 0);
+  char *text = arena_alloc(a, (size_t)n + 1);
+  (void)vsnprintf(text, (size_t)n + 1, fmt, args);
+  va_end(args);
+  return text;
 }
 
 void arena_list_add(struct arena *a, struct arena_list *list, struct str text) {

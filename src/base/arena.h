@@ -20,6 +20,7 @@ void *arena_array(struct arena *a, size_t count, size_t each); /* overflow-check
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 struct str arena_str(struct arena *a, struct str s); /* a NUL-terminated copy */
+char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void arena_deinit(struct arena *a);
 
 /* A list of texts in an arena. `items` ends with NULL; NULL itself while nothing was added. */

@@ -79,6 +79,31 @@ void buf_clear(struct buf *b) {
     b->p[0] = '\0';
 }
 
+void buf_set(struct buf *b, struct str s) {
+  buf_clear(b);
+  buf_str(b, s);
+}
+
+void buf_mended(struct buf *b, struct str s) {
+  while (s.n > 0) {
+    size_t n = utf8_decode(s.p, s.n, NULL);
+    buf_append(b, n > 0 ? s.p : "\xEF\xBF\xBD", n > 0 ? n : 3);
+    n = n > 0 ? n : 1;
+    s = (struct str){s.p + n, s.n - n};
+  }
+}
+
+void buf_base64(struct buf *b, struct str s) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < s.n; i += 3) {
+    unsigned group = 0;
+    for (size_t k = 0; k < 3; k++)
+      group = group << 8 | (i + k < s.n ? (unsigned char)s.p[i + k] : 0u);
+    for (size_t k = 0; k < 4; k++)
+      buf_putc(b, i + k > s.n ? '=' : digits[group >> (18 - 6 * k) & 63]);
+  }
+}
+
 void buf_deinit(struct buf *b) {
   free(b->p);
   *b = (struct buf){0};

@@ -28,7 +28,11 @@ void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The size of a text in words: "1 byte", "1.2 KiB", "3.0 MiB". */
 void buf_put_size(struct buf *b, size_t bytes);
 static inline void buf_reserve(struct buf *b, size_t extra);
-void buf_clear(struct buf *b); /* keeps the memory */
+void buf_clear(struct buf *b);             /* keeps the memory */
+void buf_set(struct buf *b, struct str s); /* clears it and appends */
+/* Appends a text with U+FFFD in place of each byte that is not UTF-8. */
+void buf_mended(struct buf *b, struct str s);
+void buf_base64(struct buf *b, struct str s); /* RFC 4648, with padding */
 void buf_deinit(struct buf *b);
 const char *buf_c(const struct buf *b); /* never NULL, NUL-terminated */
 struct str buf_view(const struct buf *b);

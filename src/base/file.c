@@ -45,3 +45,21 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err) {
   close(fd);
   return ok;
 }
+
+bool file_write_new(const char *path, struct str content, struct err *err) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  size_t done = 0;
+  if (fd < 0)
+    return err_set_errno(err, errno, "cannot write %s", path);
+  while (done < content.n) {
+    ssize_t n = write(fd, content.p + done, content.n - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break;
+    done += (size_t)n;
+  }
+  int number = errno;
+  close(fd);
+  return done == content.n || err_set_errno(err, number, "cannot write %s", path);
+}

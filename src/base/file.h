@@ -1,4 +1,4 @@
-/* file.h - reads a whole small file into memory, checking its size first. */
+/* file.h - reads a whole small file into memory, checking its size first, and writes one. */
 #ifndef SEGUE_BASE_FILE_H
 #define SEGUE_BASE_FILE_H
 
@@ -11,5 +11,7 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err) M
 /* The same from an open descriptor (a pipe, stdin) to its end. */
 bool file_read_fd(int fd, const char *name, size_t max, struct buf *out,
                   struct err *err) MUST_CHECK;
+/* Writes a file that must not be there yet, for this user alone. */
+bool file_write_new(const char *path, struct str content, struct err *err) MUST_CHECK;
 
 #endif

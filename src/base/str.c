@@ -198,6 +198,36 @@ const char *str_nearest(struct str word, const char *const *names) {
   return best ? best : alike;
 }
 
+struct str_hint str_hint(struct str word, const char *const *names) {
+  struct str_hint hint = {""};
+  const char *near = str_nearest(word, names);
+  if (near != NULL)
+    print_into(hint.text, sizeof hint.text, ": did you mean \"%s\"?", near);
+  return hint;
+}
+
+size_t str_span(struct str s, const char *also) {
+  size_t n = 0;
+  while (n < s.n && s.p[n] != '\0' &&
+         (strchr(also, s.p[n]) != NULL || (s.p[n] >= '0' && s.p[n] <= '9') ||
+          ((s.p[n] | 0x20) >= 'a' && (s.p[n] | 0x20) <= 'z')))
+    n++;
+  return n;
+}
+
+size_t str_count(const char *const *list) {
+  size_t n = 0;
+  while (list != NULL && list[n] != NULL)
+    n++;
+  return n;
+}
+
+bool str_is_one(struct str word, const char *const *names) {
+  while (*names != NULL && !str_eq_c(word, *names))
+    names++;
+  return *names != NULL;
+}
+
 void print_into(char *out, size_t size, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);

@@ -55,5 +55,14 @@ bool str_near(struct str word, struct str name, size_t *distance);
 /* For "did you mean": the name in a NULL-ended list that is fewest edits away, within a bound, or
  * else the first that begins like the word; or NULL. */
 const char *str_nearest(struct str word, const char *const *names);
+/* The end of a message about an unknown word: ": did you mean "NAME"?", or nothing. */
+struct str_hint {
+  char text[80];
+};
+struct str_hint str_hint(struct str word, const char *const *names);
+/* How many bytes in front are ASCII letters, digits or one of `also`. */
+size_t str_span(struct str s, const char *also);
+size_t str_count(const char *const *list);                  /* of a NULL-ended list, or NULL */
+bool str_is_one(struct str word, const char *const *names); /* of a NULL-ended list */
 
 #endif

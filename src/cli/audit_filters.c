@@ -3,8 +3,7 @@
 
 #include "cli/resolve_id.h"
 
-static bool read_filters(struct aggregate *c, const struct cli_args *args, bool again,
-                         struct err *err) {
+bool audit_filters(struct aggregate *c, const struct cli_args *args, bool again, struct err *err) {
   const char *since = cli_value(args, "since");
   const char *least = cli_value(args, "min-stages");
   long n = 0;
@@ -22,12 +21,4 @@ static bool read_filters(struct aggregate *c, const struct cli_args *args, bool 
   c->min_stages = n;
   c->ambiguous = cli_flag(args, "ambiguous");
   return resolve_id_since(since, &c->since_ms, err);
-}
-
-bool audit_filters(struct aggregate *c, const struct cli_args *args, struct err *err) {
-  return read_filters(c, args, false, err);
-}
-
-bool audit_filters_again(struct aggregate *c, const struct cli_args *args, struct err *err) {
-  return read_filters(c, args, true, err);
 }

@@ -37,8 +37,8 @@
     "ambiguous", 0, NULL, "with a stage whose evidence named two rules", false                     \
   }
 
-bool audit_filters(struct aggregate *c, const struct cli_args *args, struct err *err) MUST_CHECK;
-bool audit_filters_again(struct aggregate *c, const struct cli_args *args,
-                         struct err *err) MUST_CHECK;
+/* again: the command has the second table. */
+bool audit_filters(struct aggregate *c, const struct cli_args *args, bool again,
+                   struct err *err) MUST_CHECK;
 
 #endif

@@ -5,6 +5,8 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
+#include "format/json_write.h"
 #include "host/config.h"
 #include "store/store.h"
 
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_option help_option = {"help", 'h', NULL, "show this help", false};
@@ -296,6 +299,39 @@ bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
 
 static bool errors_as_json; /* for the one command that this process runs */
 
+bool cli_number(const struct cli_args *args, const char *option, long least, long most, long *out,
+                struct err *err) {
+  const char *text = cli_value(args, option);
+  if (text == NULL)
+    return true;
+  return (str_to_long(str_from(text), out) && *out >= least && *out <= most) ||
+         err_set(err, ERR_USAGE, "--%s %.40s: write a number from %ld to %ld", option, text, least,
+                 most);
+}
+
+bool cli_is_folder(const char *path) {
+  struct stat st;
+  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+void cli_put_encoded(struct buf *out, const char *text, const char *also) {
+  for (; *text != '\0'; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (strchr("-._~", c) || strchr(also, c) || (c >= '0' && c <= '9') ||
+        ((c | 32) >= 'a' && (c | 32) <= 'z'))
+      buf_putc(out, (char)c);
+    else
+      buf_printf(out, "%%%02X", c);
+  }
+}
+
+json_t *cli_member(json_t *object, const char *name) {
+  json_t *member = json_object_get(object, name);
+  if (member == NULL && json_object_set_new(object, name, member = json_object()) != 0)
+    return NULL;
+  return member;
+}
+
 void cli_errors_as_json(bool on) {
   errors_as_json = on;
 }
@@ -331,6 +367,17 @@ int cli_fail(const char *command, const struct err *err) {
   bool by_user = err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
                  err->code == ERR_LIMIT || err->code == ERR_INVALID;
   return by_user ? STATUS_USAGE : STATUS_FAILED;
+}
+
+int cli_refuse(const char *command, const char *fmt, ...) {
+  struct err err;
+  char text[sizeof err.text];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  err_set(&err, ERR_USAGE, "%s", text);
+  return cli_fail(command, &err);
 }
 
 /* Returns how many bytes of a line come before the column, which counts characters from 1. */
@@ -414,25 +461,11 @@ bool cli_colours(int fd) {
 }
 
 const char *cli_paint(bool colours, enum colour colour) {
-  if (!colours)
-    return "";
-  switch (colour) {
-  case COLOUR_NONE:
-    return "\033[0m";
-  case COLOUR_BOLD:
-    return "\033[1m";
-  case COLOUR_DIM:
-    return "\033[2m";
-  case COLOUR_RED:
-    return "\033[31m";
-  case COLOUR_GREEN:
-    return "\033[32m";
-  case COLOUR_YELLOW:
-    return "\033[33m";
-  case COLOUR_CYAN:
-    return "\033[36m";
-  }
-  return "";
+  static const char *const escapes[] = {
+      [COLOUR_NONE] = "\033[0m", [COLOUR_BOLD] = "\033[1m",   [COLOUR_DIM] = "\033[2m",
+      [COLOUR_RED] = "\033[31m", [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m",
+      [COLOUR_CYAN] = "\033[36m"};
+  return colours ? escapes[colour] : "";
 }
 
 int cli_columns(int fd) {
@@ -481,4 +514,31 @@ int cli_fit(struct buf *out, struct str text, int columns) {
   }
   buf_deinit(&safe);
   return used;
+}
+
+int cli_cell(struct buf *out, struct str text, int width, int columns) {
+  int used = cli_fit(out, text, columns);
+  for (; used < width; used++)
+    buf_putc(out, ' ');
+  return used;
+}
+
+const char *cli_word(const json_t *object, const char *key) {
+  return json_view_at(object, key).p;
+}
+
+json_t *cli_list(const char *words) {
+  json_t *list = json_array();
+  for (const char *at = words; at != NULL; at = *at == ',' ? at + 1 : NULL) {
+    size_t n = strcspn(at, ",");
+    json_array_append_new(list, json_text(str_trim((struct str){at, n})));
+    at += n;
+  }
+  return list;
+}
+
+bool cli_read(const char *path, size_t max, struct buf *out, struct err *err) {
+  if (strcmp(path, "-") == 0)
+    return file_read_fd(STDIN_FILENO, "standard input", max, out, err);
+  return file_read(path, max, out, err);
 }

@@ -75,6 +75,17 @@ const char *cli_values(const struct cli_args *args, const char *name, size_t i);
 /* Returns the texts of `segue help exit` and the like; NULL: there is no such topic. */
 const char *help_topic(const char *name);
 
+/* Reads the whole number of an option, if it is given. False: it is none, or out of the range. */
+bool cli_number(const struct cli_args *args, const char *option, long least, long most, long *out,
+                struct err *err) MUST_CHECK;
+bool cli_is_folder(const char *path); /* NULL is none */
+
+/* Appends a text as a part of an address: what is neither plain nor in `also` as %XX. */
+void cli_put_encoded(struct buf *out, const char *text, const char *also);
+
+/* Returns the object that is a member of another; one that is missing is added. Borrowed. */
+json_t *cli_member(json_t *object, const char *name);
+
 /* Prints text from outside on one line, made safe for a terminal (buf_safe). */
 void cli_put_safe(FILE *out, const char *text);
 /* Does so between words of the program's own and the end of the line. */
@@ -89,6 +100,8 @@ void cli_tell_json(const struct err *err);     /* does so when it is on */
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
+/* Does so for a wrong use, which the format describes. */
+int cli_refuse(const char *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Prints file:line:column: text, the line itself, and a caret. */
 void cli_print_file_error(const struct err *err, const char *severity);
 /* Reads the line that an error in a file points at, and the byte of its column into *at; false if
@@ -123,8 +136,18 @@ void cli_wrap(struct buf *out, struct str text, size_t used, size_t indent, size
  * space is an example or a table, and is kept as it is. */
 void cli_wrap_help(struct buf *out, const char *text, size_t columns);
 
-/* Appends text cut to `columns` display columns (ends in an ellipsis when cut), made safe. */
+/* Appends text cut to `columns` display columns (ends in an ellipsis when cut), made safe. Returns
+ * the columns used. */
 int cli_fit(struct buf *out, struct str text, int columns);
+/* Does the same for a cell of a table, which spaces make at least `width` columns wide. */
+int cli_cell(struct buf *out, struct str text, int width, int columns);
+
+/* Returns the text of a member, "" if it is none. */
+const char *cli_word(const json_t *object, const char *key);
+/* Makes a list of texts of words that stand between commas; white space around them is left out. */
+json_t *cli_list(const char *words);
+/* Reads a whole file, or standard input if path is "-". */
+bool cli_read(const char *path, size_t max, struct buf *out, struct err *err) MUST_CHECK;
 
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,

@@ -9,9 +9,6 @@
 #include "host/resume_options.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 /* Holds everything that is gathered before the session begins. */
 struct forking {
@@ -21,11 +18,6 @@ struct forking {
   const char **env;
   json_t *body;
 };
-
-static bool is_dir(const char *path) {
-  struct stat st;
-  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 static bool fork_prepare(struct forking *k, const struct fork_wish *w, const struct config *user,
                          const struct provider_registry *registry, struct err *err) {
@@ -52,7 +44,7 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
       !replies_find(&k->replies, k->fork.config, err))
     return false;
   cwd = json_string_value(json_object_get(k->fork.config, "cwd"));
-  return is_dir(cwd) ||
+  return cli_is_folder(cwd) ||
          err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
 }
 

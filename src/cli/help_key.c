@@ -5,7 +5,6 @@
 #include "workflow/foreign_keys.h"
 
 #include <ctype.h>
-#include <string.h>
 
 enum { SETS_MAX = 32, NAMES_MAX = 512 };
 

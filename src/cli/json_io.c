@@ -1,7 +1,6 @@
 /* Reads and writes JSON as commands do. */
 #include "cli/json_io.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
@@ -11,9 +10,7 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static size_t after_space(struct str text, size_t i) {
   while (i < text.n &&
@@ -37,26 +34,16 @@ static json_t *json_io_refuse(const char *name, struct str text, size_t offset, 
   return NULL;
 }
 
-static const char *reason(enum jscan_code code) {
-  switch (code) {
-  case JSCAN_OK:
-  case JSCAN_SYNTAX:
-    return "this is not JSON: something else is expected here";
-  case JSCAN_TRUNCATED:
-    return "this is not JSON: it ends inside a value";
-  case JSCAN_CONTROL:
-    return "this is not JSON: a control character in a string must be written as an escape";
-  case JSCAN_ESCAPE:
-    return "this is not JSON: unknown or incomplete escape in a string";
-  case JSCAN_UTF8:
-    return "this is not JSON: a string is not UTF-8";
-  case JSCAN_DEPTH:
-    return "the value is nested too deeply";
-  case JSCAN_NUMBER_RANGE:
-    return "the number is too large for a double-precision value";
-  }
-  return "this is not JSON";
-}
+static const char *const reasons[] = {
+    [JSCAN_SYNTAX] = "this is not JSON: something else is expected here",
+    [JSCAN_TRUNCATED] = "this is not JSON: it ends inside a value",
+    [JSCAN_CONTROL] =
+        "this is not JSON: a control character in a string must be written as an escape",
+    [JSCAN_ESCAPE] = "this is not JSON: unknown or incomplete escape in a string",
+    [JSCAN_UTF8] = "this is not JSON: a string is not UTF-8",
+    [JSCAN_DEPTH] = "the value is nested too deeply",
+    [JSCAN_NUMBER_RANGE] = "the number is too large for a double-precision value",
+};
 
 json_t *json_io_parse(const char *name, struct str text, struct err *err) {
   assert(name != NULL);
@@ -72,10 +59,10 @@ json_t *json_io_parse(const char *name, struct str text, struct err *err) {
   if (code == JSCAN_DEPTH) {
     json_error_t why;
     json_t *deep = json_loadb(text.p + from, text.n - from, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-    return deep ? deep : json_io_refuse(name, text, r.offset, reason(code), err);
+    return deep ? deep : json_io_refuse(name, text, r.offset, reasons[code], err);
   }
   if (code != JSCAN_OK)
-    return json_io_refuse(name, text, r.offset, reason(code), err);
+    return json_io_refuse(name, text, r.offset, reasons[code], err);
   size_t end = after_space(text, r.end);
   if (end < text.n) {
     json_decref(r.value);
@@ -98,12 +85,7 @@ json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) 
   assert(path != NULL);
   struct buf text = {0};
   json_t *value = NULL;
-  bool ok;
-  if (strcmp(path, "-") == 0)
-    ok = file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, &text, err);
-  else
-    ok = file_read(path, JSON_IO_BYTES, &text, err);
-  if (ok)
+  if (cli_read(path, JSON_IO_BYTES, &text, err))
     value = json_io_text(path, buf_view(&text), kind, err);
   buf_deinit(&text);
   return value;

@@ -105,6 +105,23 @@ void ndjson_in_close(struct ndjson_in *in) {
   *in = (struct ndjson_in){.fd = -1};
 }
 
+json_t *ndjson_in_object(const struct ndjson_in *in, struct str line, const char *form,
+                         const char **code, struct err *err) {
+  struct err why = {0};
+  *code = in->too_long ? "line_limit" : "bad_line";
+  json_t *object = in->too_long ? NULL : json_io_parse("line", line, &why);
+  if (json_is_object(object))
+    return object;
+  if (in->too_long)
+    err_set(err, ERR_LIMIT, "the line is longer than %u MiB", NDJSON_LINE_BYTES >> 20);
+  else if (object == NULL)
+    err_set(err, ERR_INVALID, "column %d: %s", why.column, why.text);
+  else
+    err_set(err, ERR_INVALID, "the line is not an object %s", form);
+  json_decref(object);
+  return NULL;
+}
+
 int ndjson_in_answer(const char *command, const char *path, void *ctx,
                      void (*answer)(void *ctx, const struct ndjson_in *in, struct str line,
                                     json_t *out)) {

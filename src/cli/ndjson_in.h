@@ -35,6 +35,10 @@ bool ndjson_in_next(struct ndjson_in *in, struct str *line);
 bool ndjson_in_idle(const struct ndjson_in *in);
 void ndjson_in_close(struct ndjson_in *in);
 
+/* Reads the object that a line is; `form` shows it. NULL: err says why not, and *code in a word. */
+json_t *ndjson_in_object(const struct ndjson_in *in, struct str line, const char *form,
+                         const char **code, struct err *err);
+
 /* Answers each line of a file with one line on standard output; `answer` fills the empty object
  * `out`. Returns the exit status; failures are printed for the command. */
 int ndjson_in_answer(const char *command, const char *path, void *ctx,

@@ -112,11 +112,9 @@ int removal_take_old(struct session_removal *r, const struct store *store, const
   struct err err = {0};
   int worst = STATUS_COMPLETE;
   r->old_only = true;
-  if (!resolve_id_since(age, &r->since_ms, &err)) {
-    err_set(&err, ERR_USAGE, "--older-than %.60s: write how long ago (90m, 12h, 3d, 2w), or a date",
-            age);
-    return cli_fail(command, &err);
-  }
+  if (!resolve_id_since(age, &r->since_ms, &err))
+    return cli_refuse(command,
+                      "--older-than %.60s: write how long ago (90m, 12h, 3d, 2w), or a date", age);
   if (store_exists(store) && !store_list(store, &ids, &count, &err))
     return cli_fail(command, &err);
   for (size_t i = 0; i < count; i++) {

@@ -34,27 +34,29 @@ static bool resolve_id_ask_daemon(const char *socket, const char *word, struct s
   return ok;
 }
 
-/* Finds the session that was started last, in whatever store. */
-static bool resolve_id_noted(struct store_ref *ref) {
-  char name[PATHS_BYTES];
-  return paths_read_last(name) && store_ref_named(name, ref) && store_is_there(ref);
+bool resolve_id_store(const char *logs, struct store *store, struct err *err) {
+  char where[PATHS_BYTES];
+  if (!paths_logs(logs, where, err))
+    return false;
+  store_at(store, where);
+  return true;
 }
 
 bool resolve_id_session(const char *word, const char *logs, const char *socket,
                         struct store_ref *ref, struct err *err) {
   assert(word != NULL);
   assert(ref != NULL);
-  char where[PATHS_BYTES];
+  char name[PATHS_BYTES];
   struct store store;
   struct err ignored;
   if (socket != NULL)
     return resolve_id_ask_daemon(socket, word, ref, err);
+  /* The session that was started last may be in any store. */
   if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
-      resolve_id_noted(ref))
+      paths_read_last(name) && store_ref_named(name, ref) && store_is_there(ref))
     return true;
-  if (!paths_logs(logs, where, err))
+  if (!resolve_id_store(logs, &store, err))
     return false;
-  store_at(&store, where);
   return store_find(&store, word, ref, err) || (logs == NULL && err->code == ERR_NOT_FOUND &&
                                                 resolve_id_ask_daemon(NULL, word, ref, &ignored));
 }
@@ -78,16 +80,14 @@ bool resolve_id_take(const char *word, const char *logs, const struct resolve_id
 
 bool resolve_id_take_all(char *const *words, size_t count, const char *logs,
                          const struct resolve_id_each *each, struct err *err) {
-  char where[PATHS_BYTES];
   struct store store;
   for (size_t i = 0; i < count; i++)
     if (!resolve_id_take(words[i], logs, each, err))
       return false;
   if (count > 0)
     return true;
-  if (!paths_logs(logs, where, err))
+  if (!resolve_id_store(logs, &store, err))
     return false;
-  store_at(&store, where);
   return (logs == NULL && !store_exists(&store)) || each->store(each->ctx, &store, err);
 }
 

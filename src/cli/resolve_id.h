@@ -11,6 +11,10 @@
 bool resolve_id_session(const char *word, const char *logs, const char *socket,
                         struct store_ref *ref, struct err *err) MUST_CHECK;
 
+/* Takes the folder of logs, or the store, that `logs` names (--logs or NULL). It need not be
+ * there. */
+bool resolve_id_store(const char *logs, struct store *store, struct err *err) MUST_CHECK;
+
 /* Returns whether the word is a folder, or the address of a shared store; otherwise it means one
  * log. */
 bool resolve_id_is_store(const char *word);

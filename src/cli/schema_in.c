@@ -83,7 +83,8 @@ static json_t *load(void *arg, const char *uri) {
   return doc;
 }
 
-bool registry_in_add(struct registry_in *r, const char *text, struct err *err) {
+/* Adds "PREFIX=DIR", borrowed. */
+static bool registry_in_add(struct registry_in *r, const char *text, struct err *err) {
   assert(r->dir_count <= REGISTRY_IN_DIRS);
   const char *equals = strchr(text, '=');
   if (equals == NULL || equals == text || equals[1] == '\0')
@@ -106,8 +107,25 @@ bool registry_in_add(struct registry_in *r, const char *text, struct err *err) {
   return true;
 }
 
-const struct schema_registry *registry_in_schemas(struct registry_in *r) {
-  return r->schemas;
+bool registry_in_options(struct registry_in *r, const struct cli_args *args,
+                         struct schema_opts *opts, struct err *err) {
+  static const struct {
+    const char *name, *uri;
+  } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
+                {"2019-09", "https://json-schema.org/draft/2019-09/schema"},
+                {"07", "http://json-schema.org/draft-07/schema#"},
+                {"7", "http://json-schema.org/draft-07/schema#"}};
+  const char *draft = cli_value(args, "draft"), *folder;
+  for (size_t i = 0; draft != NULL && i < ARRAY_LEN(drafts); i++)
+    if (strcmp(draft, drafts[i].name) == 0)
+      opts->default_draft = drafts[i].uri;
+  if (draft != NULL && opts->default_draft == NULL)
+    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
+  for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
+    if (!registry_in_add(r, folder, err))
+      return false;
+  opts->registry = r->schemas;
+  return true;
 }
 
 void registry_in_deinit(struct registry_in *r) {
@@ -182,16 +200,12 @@ void schema_cache_deinit(struct schema_cache *cache) {
 
 json_t *schema_errors_json(const struct schema_errors *errs) {
   json_t *list = json_array();
-  if (list == NULL)
-    die("out of memory");
   for (size_t i = 0; i < errs->count; i++) {
     const struct schema_error *e = &errs->items[i];
-    json_t *item = json_object();
-    json_object_set_new(item, "path", json_io_string(e->path));
-    json_object_set_new(item, "pointer", json_io_string(e->pointer));
-    json_object_set_new(item, "keyword", json_io_string(e->keyword));
-    json_object_set_new(item, "message", json_io_string(e->message));
-    json_array_append_new(list, item);
+    json_array_append_new(list, json_pack("{so so so so}", "path", json_io_string(e->path),
+                                          "pointer", json_io_string(e->pointer), "keyword",
+                                          json_io_string(e->keyword), "message",
+                                          json_io_string(e->message)));
   }
   return list;
 }
@@ -219,20 +233,14 @@ void schema_errors_print(FILE *to, const char *file, const struct schema_errors 
   buf_deinit(&place);
 }
 
-bool schema_draft_uri(const char *name, const char **uri) {
-  assert(name != NULL);
-  static const struct {
-    const char *name, *uri;
-  } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
-                {"2019-09", "https://json-schema.org/draft/2019-09/schema"},
-                {"07", "http://json-schema.org/draft-07/schema#"},
-                {"7", "http://json-schema.org/draft-07/schema#"}};
-  for (size_t i = 0; i < ARRAY_LEN(drafts); i++)
-    if (strcmp(name, drafts[i].name) == 0) {
-      *uri = drafts[i].uri;
-      return true;
-    }
-  return false;
+void schema_trouble_print(const char *command, const char *file, const struct schema_errors *errs,
+                          enum schema_status status, const struct registry_in *registry) {
+  bool complex = status == SCHEMA_TOO_COMPLEX;
+  fprintf(stderr, "segue %s: %s\n", command,
+          complex ? "the schema is too complex" : "this is not a valid schema");
+  schema_errors_print(stderr, file, errs);
+  if (registry->err.code != ERR_NONE)
+    (void)cli_fail(command, &registry->err);
 }
 
 static const struct resource *schema_in_find_in(const char *folder, const char *word) {

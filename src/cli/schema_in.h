@@ -1,7 +1,7 @@
 /* schema_in.h - schemas for commands: folders that stand for URIs, and schemas kept once compiled.
  *
- * registry_in: registry_in_deinit on a zeroed struct is fine; registry_in_add any number of times;
- * then give registry_in_schemas() to schema_compile. A document is read when a reference asks for
+ * registry_in: registry_in_deinit on a zeroed struct is fine; registry_in_options says to
+ * schema_compile what a command's flags name. A document is read when a reference asks for
  * it: URI = prefix + path below the folder, of the longest prefix that fits. Nothing outside of the
  * folder is ever opened, by "..", by an absolute path or through a link.
  *
@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/resource.h"
 #include "base/str.h"
+#include "cli/cli.h"
 #include "schema/schema.h"
 
 #include <jansson.h>
@@ -46,9 +47,18 @@ struct registry_in {
   struct err err; /* the last document found that could not be read; code 0: none */
 };
 
-/* Adds "PREFIX=DIR", borrowed. */
-bool registry_in_add(struct registry_in *r, const char *text, struct err *err) MUST_CHECK;
-const struct schema_registry *registry_in_schemas(struct registry_in *r);
+/* These are rows of a command's table of options. */
+#define REGISTRY_IN_OPTIONS                                                                        \
+  {"registry", 'r', "PREFIX=DIR", "resolve URIs that begin with this to documents below DIR",      \
+   true},                                                                                          \
+  {                                                                                                \
+    "draft", 'd', "DRAFT",                                                                         \
+        "the draft of schemas without $schema: 2020-12 (default), 2019-09 or 07", false            \
+  }
+
+/* Takes those options: the folders, borrowed, and what they mean for compiling a schema. */
+bool registry_in_options(struct registry_in *r, const struct cli_args *args,
+                         struct schema_opts *opts, struct err *err) MUST_CHECK;
 void registry_in_deinit(struct registry_in *r);
 
 struct schema_cache {
@@ -75,14 +85,14 @@ json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
  * NULL: there is none of that name, or a file has that name. */
 const struct resource *schema_in_own(const char *word);
 
-/* Gives the URI for the word of --draft: "2020-12", "2019-09" or "07"; false: it is none of
- * them. */
-bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
-
 /* Prints "FILE PLACE: message", a line each, made safe for a terminal. `place` follows the file's
  * name: ":3:7", ": $.a", or nothing. */
 void schema_line_print(FILE *to, const char *file, const char *place, const char *message);
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs);
+/* Prints on stderr that the schema in `file` cannot be used, with its errors and that of the
+ * registry. */
+void schema_trouble_print(const char *command, const char *file, const struct schema_errors *errs,
+                          enum schema_status status, const struct registry_in *registry);
 
 /* Returns [{"path","pointer","keyword","message"}], never NULL. */
 json_t *schema_errors_json(const struct schema_errors *errs);

@@ -23,11 +23,6 @@ bool session_post(const char *socket, const char *word, const char *action, cons
   return client_ask(socket, "POST", path, body, reply, err) && !client_problem(reply, err);
 }
 
-const char *session_post_id(const struct client_reply *reply) {
-  const char *id = json_string_value(json_object_get(reply->value, "id"));
-  return id ? id : "";
-}
-
 int session_post_told(const struct cli_args *args, const char *action, json_t *body) {
   const char *scenario = cli_value(args, "scenario");
   struct client_reply reply = {0};
@@ -43,7 +38,7 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else if (!cli_flag(args, "quiet")) {
-    cli_put_line(stdout, "", session_post_id(&reply));
+    cli_put_line(stdout, "", cli_word(reply.value, "id"));
   }
   client_reply_deinit(&reply);
   return status;
@@ -83,12 +78,8 @@ bool body_providers(const struct cli_args *args, json_t *body, struct err *err) 
       json_object_set_new(body, "provider", json_string(word));
       continue;
     }
-    json_t *providers = json_object_get(body, "providers");
-    if (providers == NULL) {
-      providers = json_object();
-      json_object_set_new(body, "providers", providers);
-    }
-    json_object_setn_new(providers, word, (size_t)(equals - word), json_string(equals + 1));
+    json_object_setn_new(cli_member(body, "providers"), word, (size_t)(equals - word),
+                         json_string(equals + 1));
   }
   return true;
 }
@@ -126,12 +117,8 @@ bool body_budget(const struct cli_args *args, json_t *body, struct err *err) {
     if (equals == NULL || equals == word)
       return err_set(err, ERR_USAGE, "--add-budget %.80s: write UNIT=N, such as tokens=100000",
                      word);
-    json_t *added = json_object_get(body, "add_budget");
-    if (added == NULL) {
-      added = json_object();
-      json_object_set_new(body, "add_budget", added);
-    }
-    json_object_setn_new(added, word, (size_t)(equals - word), amount_of(equals + 1));
+    json_object_setn_new(cli_member(body, "add_budget"), word, (size_t)(equals - word),
+                         amount_of(equals + 1));
   }
   return true;
 }

@@ -14,8 +14,6 @@ bool session_post(const char *socket, const char *word, const char *action, cons
 /* Does the same with the word and the flags --socket, --scenario, --logs, --json and --quiet;
  * prints the answer or the error, and returns the exit status. */
 int session_post_told(const struct cli_args *args, const char *action, json_t *body);
-/* Returns the id in the answer, "" for none. */
-const char *session_post_id(const struct client_reply *reply);
 
 /* Adds a path, always absolute, because the daemon runs in another folder. */
 bool body_path(json_t *body, const char *key, const char *flag, const char *path,

@@ -355,10 +355,8 @@ void ui_close(struct ui *ui) {
 }
 
 static void session_ui_on_finished(void *ctx, struct session *s) {
-  struct ui *ui = ctx;
   (void)s;
-  terminal_ask_close(&ui->asks);
-  single_session_finished(&ui->solo);
+  ui_close(ctx);
 }
 
 static void session_ui_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
@@ -449,10 +447,7 @@ static int finish(struct ui *ui, int signals) {
   const char *path = session_log_name(ui->solo.session);
   live_clear(&ui->live);
   if (broken != NULL) {
-    struct buf text = {0};
-    buf_safe(&text, str_from(broken->text), false);
-    fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
-    buf_deinit(&text);
+    session_ui_on_trouble(ui, broken->text);
     if (ui->lines.session[0])
       print_resume(stderr, "the log ends at its last durable record; continue with", path, "");
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
@@ -487,4 +482,35 @@ int ui_wait(struct ui *ui) {
   int status = finish(ui, signals);
   ui_drop(ui);
   return status;
+}
+
+void ui_complain(const char *command, const json_t *result) {
+  assert(json_is_object(result));
+  const char *message = json_string_value(json_object_get(result, "message"));
+  const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
+  const json_t *errors = json_object_get(result, "errors"), *item;
+  struct buf text = {0}, safe = {0};
+  size_t i;
+  if (error != NULL)
+    buf_printf(&text, "segue %s: %s: %s\n", command,
+               json_string_value(json_object_get(error, "class")),
+               json_string_value(json_object_get(error, "message")));
+  else
+    buf_printf(&text, "segue %s: %s\n", command, message ? message : "no value");
+  if (json_array_size(errors) > 0)
+    buf_puts(&text, "errors of the last answer:\n");
+  json_array_foreach(errors, i, item) {
+    const char *path = json_string_value(json_object_get(item, "path"));
+    buf_printf(&text, "  %s: %s\n", path ? path : "$",
+               json_string_value(json_object_get(item, "message")));
+  }
+  if (json_is_string(raw) && json_string_length(raw) > 0) {
+    buf_puts(&text, "the last answer:\n");
+    buf_append(&text, json_string_value(raw), json_string_length(raw));
+    buf_putc(&text, '\n');
+  }
+  buf_safe(&safe, buf_view(&text), true);
+  fputs(buf_c(&safe), stderr);
+  buf_deinit(&text);
+  buf_deinit(&safe);
 }

@@ -60,4 +60,8 @@ void ui_close(struct ui *ui); /* nothing more will come: ui_wait returns at once
 /* Cleans up in place of ui_wait if there is no session. */
 void ui_drop(struct ui *ui);
 
+/* Prints on stderr why a question of segue ask has no value, with the errors and the last answer.
+ * result: that of ask_trace_result. */
+void ui_complain(const char *command, const json_t *result);
+
 #endif

@@ -7,11 +7,14 @@
 #include "cli/forge/forge.h"
 #include "cli/help_key.h"
 #include "cli/trees/session_trees.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
 #include "host/key_leak.h"
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/preflight.h"
 #include "host/workspace_set.h"
+#include "judge/stage.h"
 #include "provider/agent/agent.h"
 #include "store/worker.h"
 #include "workflow/load.h"
@@ -113,6 +116,27 @@ static bool bad_file(struct err *err) {
   return false;
 }
 
+bool setup_stages(const char *list, json_t **stages, struct err *err) {
+  size_t i;
+  const json_t *word;
+  if (list == NULL)
+    return true;
+  *stages = cli_list(list);
+  json_array_foreach(*stages, i, word) {
+    enum judge_stage stage;
+    struct str name = json_view(word);
+    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
+      return err_set(err, ERR_USAGE,
+                     "--stages: \"%.40s\" is not a stage: write structured_output, phase3_tag, "
+                     "phase1_tag, ai_judge",
+                     name.p);
+    for (size_t k = 0; k < i; k++)
+      if (json_same(json_array_get(*stages, k), word))
+        return err_set(err, ERR_USAGE, "--stages: %s is listed twice", name.p);
+  }
+  return true;
+}
+
 /* Reads -O key=value: numbers and null stay what they are, everything else becomes a text. */
 bool setup_options(const struct cli_args *args, json_t *config, struct err *err) {
   const char *pair;
@@ -122,17 +146,12 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
     const char *equals = strchr(pair, '=');
     if (equals == NULL || equals == pair || equals[1] == '\0')
       return err_set(err, ERR_USAGE, "-O %.80s: write KEY=VALUE, such as temperature=0.2", pair);
-    json_t *options = json_object_get(config, "options");
-    if (options == NULL) {
-      options = json_object();
-      json_object_set_new(config, "options", options);
-    }
     json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
     if (!json_is_number(value) && !json_is_null(value)) {
       json_decref(value);
       value = json_string(equals + 1);
     }
-    json_object_setn_new(options, pair, (size_t)(equals - pair), value);
+    json_object_setn_new(cli_member(config, "options"), pair, (size_t)(equals - pair), value);
   }
   return true;
 }
@@ -236,12 +255,8 @@ static bool read_providers(const struct cli_args *args, const struct provider_re
       json_object_set_new(config, "provider", json_string(word));
       continue;
     }
-    json_t *providers = json_object_get(config, "providers");
-    if (providers == NULL) {
-      providers = json_object();
-      json_object_set_new(config, "providers", providers);
-    }
-    json_object_setn_new(providers, word, (size_t)(equals - word), json_string(name));
+    json_object_setn_new(cli_member(config, "providers"), word, (size_t)(equals - word),
+                         json_string(name));
   }
   return true;
 }
@@ -263,11 +278,10 @@ static bool keep_path(const char *flag, const char *path, char *out, size_t size
 }
 
 static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
-  struct stat st;
   char *real = realpath(given, NULL);
   if (real == NULL && errno == ENAMETOOLONG)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
-  bool ok = real != NULL && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
+  bool ok = cli_is_folder(real);
   if (ok)
     ok = keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
   else
@@ -297,16 +311,12 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   const char *model = cli_value(args, "model");
   *setup = (struct setup){.config = json_object()};
   json_t *config = setup->config;
-  if (!config_load(&setup->user, &err))
-    return fail(args, &err, status);
-  setup->registry = backends_new(&setup->user, &err);
-  if (setup->registry == NULL)
-    return fail(args, &err, status);
-  if (!read_cwd(setup, cwd ? cwd : ".", &err))
+  if (!config_load(&setup->user, &err) ||
+      (setup->registry = backends_new(&setup->user, &err)) == NULL ||
+      !read_cwd(setup, cwd ? cwd : ".", &err) ||
+      !read_providers(args, setup->registry, config, &err))
     return fail(args, &err, status);
   setup_set_string(config, "cwd", setup->cwd);
-  if (!read_providers(args, setup->registry, config, &err))
-    return fail(args, &err, status);
   backends_warn(setup->registry);
   if (!cli_flag(args, "quiet"))
     overrides_warn();
@@ -356,8 +366,7 @@ static void print_list(const char *command, const struct err_list *list, const c
       cli_print_file_error(&list->items[i], severity);
     } else {
       fprintf(stderr, "segue %s: %s", command, strcmp(severity, "error") == 0 ? "" : "warning: ");
-      cli_put_safe(stderr, list->items[i].text);
-      fputc('\n', stderr);
+      cli_put_line(stderr, "", list->items[i].text);
       if (strcmp(severity, "error") == 0)
         cli_tell_json(&list->items[i]);
     }
@@ -548,7 +557,5 @@ bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) 
     return err_set(err, ERR_USAGE, "give --task or --task-file, not both");
   if (text)
     buf_puts(task, text);
-  if (file && strcmp(file, "-") == 0)
-    return file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, task, err);
-  return file == NULL || file_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
+  return file == NULL || cli_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
 }

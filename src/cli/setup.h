@@ -50,6 +50,9 @@ struct setup {
         "in a shared store: let workers with these labels take it (default: this machine)", false  \
   }
 
+/* Reads --stages: a list of ways to judge, each once. NULL sets nothing. */
+bool setup_stages(const char *list, json_t **stages, struct err *err) MUST_CHECK;
+
 /* Takes from the flags everything except the workflow. False: a message was printed, and *status is
  * the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);

@@ -31,19 +31,10 @@ enum {
   WIDTH_WHY_MIN = 24,
 };
 
-/* Puts a cell of at least `width` columns, cut to `max`. Returns the columns used. */
-static int turns_cell(struct buf *out, struct str text, int width, int max) {
-  int used = cli_fit(out, text, max);
-  for (; used < width; used++)
-    buf_putc(out, ' ');
-  return used;
-}
-
-static enum colour method_colour(const char *method) {
-  if (strcmp(method, "structured_output") == 0 || strcmp(method, "when") == 0 ||
-      strcmp(method, "auto_select") == 0 || strcmp(method, "human") == 0)
+static enum colour method_colour(struct str method) {
+  if (str_among(method, "structured_output when auto_select human"))
     return COLOUR_GREEN;
-  if (strcmp(method, "tag_fallback") == 0 || strcmp(method, "ai_judge") == 0)
+  if (str_among(method, "tag_fallback ai_judge"))
     return COLOUR_YELLOW;
   return COLOUR_RED;
 }
@@ -123,22 +114,22 @@ void turns_print(FILE *out, const struct turn_line *line, const struct turns_loo
   buf_puts(&b, cli_paint(look->colours, COLOUR_BOLD));
   int indent = line->is_child ? WIDTH_INDENT : 0;
   buf_printf(&b, "%*s", indent, "");
-  used += 1 + indent + turns_cell(&b, buf_view(&line->movement), name - indent, name_max - indent);
+  used += 1 + indent + cli_cell(&b, buf_view(&line->movement), name - indent, name_max - indent);
   buf_printf(&b, "%s ", plain);
   if (what >= 0) { /* else too narrow: where it led matters more */
-    used += turns_cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
+    used += cli_cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
     if (what > 4) {
       buf_putc(&b, ' ');
-      used += 1 + turns_cell(&b, buf_view(&line->what), what, wide ? WIDTH_WHAT_MAX : what);
+      used += 1 + cli_cell(&b, buf_view(&line->what), what, wide ? WIDTH_WHAT_MAX : what);
     }
     buf_putc(&b, ' ');
     used++;
   }
   buf_printf(&b, "> %s", cli_paint(look->colours, COLOUR_CYAN));
-  used += 2 + turns_cell(&b, buf_view(&line->leads_to), name, name_max);
-  buf_printf(&b, "%s %s", plain, cli_paint(look->colours, method_colour(buf_c(&line->method))));
+  used += 2 + cli_cell(&b, buf_view(&line->leads_to), name, name_max);
+  buf_printf(&b, "%s %s", plain, cli_paint(look->colours, method_colour(buf_view(&line->method))));
   bool beside = line->why.n > 0 && columns - used - 1 - WIDTH_METHOD - 2 - spent >= WIDTH_WHY_MIN;
-  used += 1 + turns_cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
+  used += 1 + cli_cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
   buf_puts(&b, plain);
   print_rest(&b, line, look, used, beside);
   fprintf(out, "%s\n", b.p);
@@ -240,7 +231,7 @@ static void turns_live(struct buf *out, const struct turn_line *line, unsigned t
   buf_printf(out, "%s%*ld%s %s%s%s ", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN, line->turn,
              cli_paint(look->colours, COLOUR_NONE), cli_paint(look->colours, COLOUR_CYAN),
              frames[tick % 4], cli_paint(look->colours, COLOUR_NONE));
-  (void)turns_cell(out, buf_view(&line->movement), name, name);
+  (void)cli_cell(out, buf_view(&line->movement), name, name);
   buf_putc(out, ' ');
   int rest = look->columns - used - (int)tail.n - 1;
   if (rest > 0)
@@ -283,7 +274,6 @@ void live_clear(struct live *live) {
   live_erase(live, &out);
   if (out.n > 0)
     live_flush(&out);
-  buf_deinit(&out);
 }
 
 static void live_put_words(const struct live *live, struct buf *out, struct str text) {

@@ -386,8 +386,7 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
   if (call->provider_session == NULL || call->forks ||
       turn->item > 0) /* a fork is not continued, nor is an item's conversation */
     return;
-  core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), false,
-                   &key);
+  core_session_key(core_movement(f->core, turn), str_from(call->provider), false, &key);
   json_object_set_new(f->core->sessions, buf_c(&key), json_string(call->provider_session));
   buf_deinit(&key);
 }
@@ -637,7 +636,7 @@ static bool apply_judgment(const struct fold *f) {
     return false;
   if (turn->phase != TURN_JUDGING)
     return fold_bad(f, "its turn is judged already");
-  const struct movement *m = &f->core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(f->core, turn);
   json_int_t rule = fold_number(f, MEMBER_RULE);
   enum judge_stage method;
   if (rule < 0 || (size_t)rule > m->rule_count)
@@ -752,10 +751,12 @@ static bool apply_turn_end(const struct fold *f) {
   if (turn == NULL)
     return false;
   if (turn->group > 0) {
-    worktree_child_over(core, turn);
+    struct worktree *own = core_worktree(core, turn->id);
+    if (own != NULL)
+      own->asked = WORKTREE_IDLE; /* nothing more is asked for it */
     return group_take(f, turn);
   }
-  const struct movement *m = &core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(core, turn);
   bool rejected = turn->rejected && m->approve != NULL;
   if (!rejected && (turn->phase != TURN_JUDGED || turn->rule == 0))
     return fold_bad(f, "its turn has no verdict");
@@ -809,19 +810,10 @@ static bool apply_session_stop(const struct fold *f) {
   return true;
 }
 
-/* Returns the last finished call that brought a value's text, NULL if there is none. */
-static struct call *last_answer(const struct turn *turn) {
-  struct call *last = NULL;
-  for (struct call *call = turn->calls; call; call = call->next)
-    if (call_generates(call) && call->state == CALL_DONE)
-      last = call;
-  return last;
-}
-
 /* Begins another round after a person's decision: from the last answer if there is one, with fresh
  * budgets. */
 static void begin_round(struct turn *turn) {
-  struct call *keep = last_answer(turn);
+  struct call *keep = turn_last_answer(turn);
   for (struct call *call = turn->calls, *next; call; call = next) {
     next = call->next;
     if (call != keep)
@@ -914,7 +906,7 @@ static bool take_verdict(const struct fold *f) {
   if (rule < 1 || (size_t)rule > f->core->workflow->movements[turn->movement].rule_count)
     return fold_bad(f, "its verdict names a rule that is not there");
   (void)reopen(turn);
-  struct call *answer = last_answer(turn);
+  struct call *answer = turn_last_answer(turn);
   if (answer != NULL && turn->text.n == 0)
     fold_take_answer(turn, answer);
   turn->phase = TURN_JUDGING;

@@ -8,7 +8,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BUDGET_NANO = 1000000000, SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
@@ -116,7 +115,7 @@ static int64_t movement_amount(const struct core *core, size_t index, enum budge
   const struct movement *m = &core->workflow->movements[index];
   if (unit == BUDGET_MOVEMENTS)
     return core->movement_counts[index];
-  struct spend own = spends_of_movement(&core->spends, m->name);
+  struct spend own = spends_of(&core->spends.movements, m->name);
   int64_t sum = budget_use(&own, unit);
   for (size_t i = 0; i < m->child_count; i++)
     sum += movement_amount(core, m->first_child + i, unit);
@@ -147,7 +146,7 @@ static int64_t told_in(const struct core *core, const struct budget_scope *scope
   if (unit > BUDGET_COST)
     return 0;
   for (const struct turn *t = core->turns; t; t = t->next) {
-    const struct movement *m = &core->workflow->movements[t->movement];
+    const struct movement *m = core_movement(core, t);
     if (scope->of == BUDGET_OF_MOVEMENT && t->movement != scope->index &&
         m->group != (long)scope->index)
       continue;
@@ -273,7 +272,7 @@ static void tell_movements(const struct core *core, enum budget_unit unit, struc
     int64_t most = 0;
     size_t best = wf->movement_count;
     for (size_t i = 0; i < wf->movement_count; i++) {
-      struct spend s = spends_of_movement(&core->spends, wf->movements[i].name);
+      struct spend s = spends_of(&core->spends.movements, wf->movements[i].name);
       int64_t amount = budget_use(&s, unit);
       bool later = amount < before || (amount == before && i > last);
       if (later && amount > most) {
@@ -389,7 +388,7 @@ static void note_soft(const struct core *core, const struct budget_scope *scope,
 static void note_unknown(const struct core *core, const struct budget_scope *scopes, size_t n,
                          const struct call *call, const json_t *usage, const struct spend *one,
                          json_t **notes) {
-  struct spend before = spends_of_provider(&core->spends, str_from(call->provider));
+  struct spend before = spends_of(&core->spends.providers, str_from(call->provider));
   bool limits[BUDGET_UNITS] = {false};
   bool no_tokens = usage == NULL || one->uncounted > 0;
   bool no_cost = no_tokens || one->unpriced > 0;

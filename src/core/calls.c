@@ -11,7 +11,7 @@
 #include "core/record.h"
 #include "core/sandbox_settings.h"
 #include "core/step.h"
-#include "extract/empty.h"
+#include "extract/whole_reply.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -93,11 +93,6 @@ void step_stop_budget(struct step *s, const struct turn *turn, const struct budg
   buf_deinit(&message);
 }
 
-void step_put_budget(struct record_draft *d, json_t *notes) {
-  if (notes != NULL)
-    record_put_tree(d, MEMBER_BUDGET, notes);
-}
-
 /* Returns the use of an attempt: from its end, or from what it reported before. New or NULL. */
 static json_t *step_call_usage(const struct core *core, const struct call *call,
                                const struct call_result *r) {
@@ -149,7 +144,7 @@ static void step_guard_call(struct step *s, const struct turn *turn, const struc
 
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
-  const struct movement *m = &core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(core, turn);
   /* A call that was cut off may have begun the conversation of its token. */
   const char *id = call->resumed ? call->provider_session : json_string_value(call->token);
   *out = (struct call_request){
@@ -226,7 +221,7 @@ static const char *known_session(const struct step *s, const struct movement *m,
  * share. */
 static void choose_session(const struct step *s, const struct turn *turn, const struct step_call *n,
                            struct call_request *request, const char **why_not) {
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(s->core, turn);
   const struct capability *c = capability_find(s->env->providers, n->provider);
   bool copies = turn->item > 0;
   if (n->purpose == PURPOSE_REPORT) { /* report_file.c finds the conversation */
@@ -341,7 +336,7 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   record_put_word(d, MEMBER_PURPOSE, call_purpose_name(r->purpose));
   if (r->stage != STAGE_COUNT)
     record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(s->core, turn);
   if (place->vote > 0)
     record_put_number(d, MEMBER_VOTE, place->vote);
   if (place->invariant > 0)
@@ -350,17 +345,15 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
   record_put_bytes(d, MEMBER_MODEL, r->model);
-  if (r->options)
-    record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
+  record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
   if (r->schema)
     calls_put_schema(d, s->core, r->schema);
   if (r->cwd != NULL)
     record_put_bytes(d, MEMBER_CWD, str_from(r->cwd));
   json_t *sandbox =
-      sandbox_of_call(s->core->config, &s->core->workflow->movements[turn->movement],
+      sandbox_of_call(s->core->config, core_movement(s->core, turn),
                       capability_find(s->env->providers, r->provider), r->argv != NULL);
-  if (sandbox != NULL)
-    record_put_tree(d, MEMBER_SANDBOX, sandbox);
+  record_put_tree(d, MEMBER_SANDBOX, sandbox);
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
@@ -372,7 +365,7 @@ static void drop_step_call(struct step_call *n) {
 
 static struct call_request first_request(const struct core *core, const struct turn *turn,
                                          const struct step_call *n) {
-  const struct movement *m = &core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(core, turn);
   return (struct call_request){
       .session = core->session,
       .turn = turn->id,
@@ -409,7 +402,7 @@ static json_t *start_notes(const struct step *s, const struct turn *turn, struct
 }
 
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
-  const struct movement *m = &s->core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(s->core, turn);
   if (step_over_budget(s, turn, NULL, n->provider)) {
     s->refused = true;
     drop_step_call(n);
@@ -430,8 +423,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   call_start_record(s, &d, turn, &request, &place);
   calls_put_session(&d, &request, why_not);
   json_t *token = prepare_token(s, &request);
-  if (token)
-    record_put_tree(&d, MEMBER_TOKEN, token);
+  record_put_tree(&d, MEMBER_TOKEN, token);
   char sha256[SHA256_HEX];
   if (n->stage != STAGE_COUNT) {
     sha256_hex(request.prompt.p, request.prompt.n, NULL, 0, sha256);
@@ -442,7 +434,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct spend begun = {.begun = 1};
   if (s->env->day_count != NULL)
     s->env->day_count(s->env->ctx, request.provider, &begun);
-  step_put_budget(&d, start_notes(s, turn, request.provider));
+  record_put_tree(&d, MEMBER_BUDGET, start_notes(s, turn, request.provider));
   step_emit(s, &d);
   prompt_log_deinit(&log);
   struct call *call = turn_call(turn, request.call);
@@ -495,8 +487,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   call_start_record(s, &d, turn, &request, &place);
   calls_put_session(&d, &request, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
-  if (token)
-    record_put_tree(&d, MEMBER_TOKEN, token);
+  record_put_tree(&d, MEMBER_TOKEN, token);
   if (repeats)
     record_put_number(&d, MEMBER_REPEATS, call->attempt);
   record_put_number(&d, MEMBER_PROMPT_OF, (int64_t)call->prompt_seq);
@@ -582,14 +573,6 @@ static int64_t retry_delay(const struct step *s, const struct call *call,
   return retry_pause(s, LIMIT_RETRY_BASE_MS, call->failures, LIMIT_RETRY_MAX_MS);
 }
 
-/* Returns true if a backend answered without saying anything, which is no answer. A command may be
- * silent: its exit status speaks. */
-static bool is_silent(const struct core *core, const struct turn *turn, const struct call *call,
-                      const struct call_result *r) {
-  return r->class == CLASS_NONE && r->structured == NULL && !step_is_command(core, turn, call) &&
-         extract_says_nothing(buf_view(&r->text.bytes));
-}
-
 static void put_error(struct record_draft *d, const struct call_result *r) {
   struct str message = str_from(r->message);
   json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
@@ -608,14 +591,12 @@ static void put_result_members(const struct step *s, const struct turn *turn,
                                const struct call_result *r) {
   const struct core *core = s->core;
   json_t *usage = step_call_usage(core, call, r);
-  if (r->structured)
-    record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
+  record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
   if (r->enforced)
     record_put_text(d, MEMBER_ENFORCED, str_from(r->enforced));
   if (r->has_exit)
     record_put_number(d, MEMBER_EXIT, r->exit);
-  if (r->tests)
-    record_put_tree(d, MEMBER_TESTS, json_incref(r->tests));
+  record_put_tree(d, MEMBER_TESTS, json_incref(r->tests));
   if (r->signal > 0)
     record_put_number(d, MEMBER_SIGNAL, r->signal);
   if (r->error_text.bytes.n > 0)
@@ -624,26 +605,23 @@ static void put_result_members(const struct step *s, const struct turn *turn,
     record_put_number(d, MEMBER_DROPPED_BYTES, (int64_t)r->dropped_bytes);
   if (r->error_dropped_bytes > 0)
     record_put_number(d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
-  if (r->files)
-    record_put_tree(d, MEMBER_FILES, json_incref(r->files));
+  record_put_tree(d, MEMBER_FILES, json_incref(r->files));
   if (r->files_more > 0)
     record_put_number(d, MEMBER_FILES_MORE, (int64_t)r->files_more);
   if (r->files_shared)
     record_put_bool(d, MEMBER_FILES_SHARED, true);
   record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
-  if (r->unfinished)
-    record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
-  if (r->requests)
-    record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
-  if (usage != NULL)
-    record_put_tree(d, MEMBER_USAGE, usage);
+  record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
+  record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
+  record_put_tree(d, MEMBER_USAGE, usage);
   record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
   record_put_bytes(d, MEMBER_NOTE, str_from(r->note));
   record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
   struct spend used = spend_of(usage, r->duration_ms);
   if (s->env->day_count != NULL)
     s->env->day_count(s->env->ctx, str_from(call->provider), &used);
-  step_put_budget(d, budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
+  record_put_tree(d, MEMBER_BUDGET,
+                  budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
 }
 
 void step_call_end(struct step *s) {
@@ -658,7 +636,11 @@ void step_call_end(struct step *s) {
   step_turn_record(s, &d, RECORD_CALL_END, turn);
   record_put_number(&d, MEMBER_CALL, call->id);
   record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
-  bool silent = is_silent(s->core, turn, call, &r);
+  /* A backend that answered without saying anything gave no answer. A command may be silent: its
+   * exit status speaks. */
+  bool silent = r.class == CLASS_NONE && r.structured == NULL &&
+                !step_is_command(s->core, turn, call) &&
+                extract_says_nothing(buf_view(&r.text.bytes));
   if (r.class == CLASS_BUDGET || r.class == CLASS_LOOPING)
     step_explain_end(s->core, turn, call, &r);
   if (silent)
@@ -732,8 +714,7 @@ void step_call_news(struct step *s) {
   record_put_number(&d, MEMBER_CALL, call->id);
   record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
   record_put_word(&d, MEMBER_EVENT, s->ev->news_kind);
-  if (news)
-    record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)news));
+  record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)news));
   step_emit(s, &d);
   if (strcmp(s->ev->news_kind, "usage") == 0) {
     struct budget_hit hit;

@@ -53,8 +53,7 @@ void checks_put(struct core *core, const struct turn *turn) {
   json_int_t since = json_integer_value(json_at(core->touched, "since"));
   if (old == NULL && (core->edits || core->carried || (since > 0 && since < turn->id)))
     json_put(first, "late", json_true());
-  if (first != NULL)
-    json_put(gate, "first", first);
+  json_put(gate, "first", first);
   json_object_setn_new(core->gates, name.p, name.n, gate);
 }
 

@@ -139,8 +139,7 @@ const char *const *step_argv(const struct movement *m, enum call_purpose purpose
 }
 
 bool step_is_command(const struct core *core, const struct turn *turn, const struct call *call) {
-  return step_argv(&core->workflow->movements[turn->movement], call->purpose, call->invariant) !=
-         NULL;
+  return step_argv(core_movement(core, turn), call->purpose, call->invariant) != NULL;
 }
 
 static bool is_reask(const struct call *call) {
@@ -233,7 +232,7 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   bool works = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT;
   if (step_is_command(core, turn, call) || call->vote > 0 || /* nobody votes twice */
       (call->purpose == PURPOSE_REPORT && call->resumed) ||  /* nobody else knows the work */
-      !has_lists(core->workflow, core->config, &core->workflow->movements[turn->movement]))
+      !has_lists(core->workflow, core->config, core_movement(core, turn)))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
   const json_t *list =
@@ -374,8 +373,7 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
     return NULL;
   json_t *out = json_object();
   json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
-  if (choice.mechanism != NULL)
-    json_object_set_new(out, "mechanism", json_string(choice.mechanism));
+  json_object_set_new(out, "mechanism", json_string(choice.mechanism));
   if (choice.image.n > 0)
     json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
   if (choice.network != NETWORK_OPEN)

@@ -17,6 +17,18 @@
 #include "core/state.h"
 #include "judge/chain.h"
 
+struct judging_turn {
+  struct chain_spec spec;
+  json_t *env; /* for when(...); NULL if no rule has one */
+  struct chain_reply replies[TURN_JUDGE_CALLS];
+  size_t count;
+};
+
+/* Returns false while a judge's call is not over; then there is nothing to free. */
+bool judging_of(struct judging_turn *j, const struct core *core, const struct turn *turn,
+                const struct chain_schemas *schemas);
+void judging_deinit(struct judging_turn *j);
+
 enum event_kind {
   EVENT_CALL_END,  /* call, result */
   EVENT_CALL_NEWS, /* call, news_kind, news: a report before its end */

@@ -17,16 +17,6 @@ enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* the most of anything that is counted th
 
 /* --- as a record --- */
 
-static json_t *fork_state_runs(const struct core *core) {
-  json_t *runs = json_object();
-  for (size_t i = 0; i < core->workflow->movement_count; i++) {
-    struct str name = core->workflow->movements[i].name;
-    if (core->movement_counts[i] > 0)
-      json_object_setn_new(runs, name.p, name.n, json_integer(core->movement_counts[i]));
-  }
-  return runs;
-}
-
 static json_t *fork_state_check(const struct core *core) {
   if (core->check.turn == 0)
     return NULL;
@@ -47,15 +37,20 @@ static json_t *fork_state_kept(const struct kept_text *list) {
 }
 
 static json_t *fork_state(const struct core *core) {
+  json_t *runs = json_object();
+  for (size_t i = 0; i < core->workflow->movement_count; i++) {
+    struct str name = core->workflow->movements[i].name;
+    if (core->movement_counts[i] > 0)
+      json_object_setn_new(runs, name.p, name.n, json_integer(core->movement_counts[i]));
+  }
   return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so* so* so*}", "turns",
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
-                   "runs", fork_state_runs(core), "values", core->structured, "conversations",
-                   core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
-                   core->refused, "check", fork_state_check(core), "checks",
-                   json_clone(core->gates), "touched", json_clone(core->touched), "reports",
-                   fork_state_kept(core->reports), "responses", fork_state_kept(core->responses),
-                   "loops", monitor_json(core), "branches", worktrees_carry(core), "inputs",
-                   json_clone(core->inputs));
+                   "runs", runs, "values", core->structured, "conversations", core->sessions,
+                   "tokens", core->token_counts, "totals", core->totals, "refused", core->refused,
+                   "check", fork_state_check(core), "checks", json_clone(core->gates), "touched",
+                   json_clone(core->touched), "reports", fork_state_kept(core->reports),
+                   "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
+                   "branches", worktrees_carry(core), "inputs", json_clone(core->inputs));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {

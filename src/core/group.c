@@ -8,19 +8,15 @@
 #include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "judge/all_any.h"
+#include "judge/rule.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-static const struct movement *group_movement(const struct core *core, const struct turn *turn) {
-  return &core->workflow->movements[turn->movement];
-}
-
 /* Returns a child's place among its group's parts, part_count if it has none. */
 static size_t part_index(const struct core *core, const struct turn *group,
                          const struct turn *child) {
-  const struct movement *m = group_movement(core, group);
+  const struct movement *m = core_movement(core, group);
   bool named = m->for_each == NULL ? child->item == 0 : child->item > 0;
   size_t at = m->for_each == NULL ? child->movement - m->first_child : (size_t)child->item - 1;
   return named && at < group->part_count ? at : group->part_count;
@@ -73,7 +69,7 @@ static void find_pending(struct turn *group) {
 }
 
 bool group_enter(const struct fold *f, struct turn *turn) {
-  const struct movement *m = group_movement(f->core, turn);
+  const struct movement *m = core_movement(f->core, turn);
   if (m->child_count > 0) {
     turn->part_count = m->child_count;
     if (m->for_each != NULL) {
@@ -114,7 +110,7 @@ static void add_joint(struct joined *joined, size_t end, uint64_t seq) {
 }
 
 static void join_answers(const struct core *core, struct turn *group) {
-  const struct movement *m = group_movement(core, group);
+  const struct movement *m = core_movement(core, group);
   buf_clear(&group->text);
   for (size_t i = 0; i < group->part_count; i++) {
     const struct group_part *part = &group->parts[i];
@@ -145,20 +141,20 @@ static bool take_label(const struct fold *f, const struct turn *turn, const stru
   part->skipped = str_eq_c(outcome, "cancelled");
   if (part->failed)
     part->label = STR(ALL_ANY_ERROR);
-  if (part->skipped && (!group_movement(f->core, group)->stops_on_error || group->part_failed == 0))
+  if (part->skipped && (!core_movement(f->core, group)->stops_on_error || group->part_failed == 0))
     return fold_bad(f, "none of its siblings failed");
   if (part->failed || part->skipped)
     return true;
   if (turn->phase != TURN_JUDGED || rule != turn->rule)
     return fold_bad(f, "its rule is not the one that was judged");
   if (rule > 0)
-    part->label = rule_vote(&group_movement(f->core, turn)->rules[rule - 1]);
+    part->label = rule_vote(&core_movement(f->core, turn)->rules[rule - 1]);
   return rule > 0 || str_eq_c(outcome, ALL_ANY_NONE) || fold_bad(f, "its outcome is unknown");
 }
 
 /* Skips the children that have not begun, if the group stops on the first error. */
 static void skip_pending(const struct core *core, struct turn *group) {
-  if (!group_movement(core, group)->stops_on_error)
+  if (!core_movement(core, group)->stops_on_error)
     return;
   for (; group->part_next < group->part_count; group->part_next++) {
     struct group_part *part = &group->parts[group->part_next];
@@ -218,7 +214,7 @@ bool group_take(const struct fold *f, struct turn *turn) {
 }
 
 void group_publish(struct core *core, const struct turn *turn) {
-  const struct movement *group = group_movement(core, turn);
+  const struct movement *group = core_movement(core, turn);
   if (group->for_each != NULL) {
     const struct movement *m = &core->workflow->movements[group->first_child];
     json_t *values = json_array(); /* in the order of its items */
@@ -276,7 +272,7 @@ static bool is_running(const struct turn *turn) {
 
 bool group_stops(const struct core *core, const struct turn *child) {
   const struct turn *group = child->group > 0 ? core_turn(core, child->group) : NULL;
-  return group != NULL && group->part_failed > 0 && group_movement(core, group)->stops_on_error;
+  return group != NULL && group->part_failed > 0 && core_movement(core, group)->stops_on_error;
 }
 
 static void begin_end(struct step *s, struct record_draft *d, const struct turn *turn) {
@@ -315,7 +311,7 @@ static void cancel_siblings(struct step *s, long group) {
 }
 
 bool group_advance(struct step *s, struct turn *turn) {
-  const struct movement *group = group_movement(s->core, turn);
+  const struct movement *group = core_movement(s->core, turn);
   if (turn->part_failed > 0 && group->stops_on_error)
     return group_end_one(s, false);
   if (turn->part_next == turn->part_count || (long)turn->part_open >= group->concurrency ||
@@ -364,7 +360,7 @@ void group_fail_child(struct step *s, struct turn *turn, enum error_class class,
 }
 
 bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why) {
-  const struct movement *m = group_movement(core, turn);
+  const struct movement *m = core_movement(core, turn);
   if (m->for_each == NULL || turn->items != NULL)
     return false;
   buf_printf(why, "for_each: %s is no list of at most %u items as things are",
@@ -390,7 +386,7 @@ static void vote(json_t *votes, struct str label, json_int_t n) {
 }
 
 void group_env(const struct core *core, const struct turn *turn, json_t *env) {
-  const struct movement *group = group_movement(core, turn);
+  const struct movement *group = core_movement(core, turn);
   json_t *parts = json_array(), *votes = json_object();
   vote(votes, STR(ALL_ANY_ERROR), 0);
   vote(votes, STR(ALL_ANY_NONE), 0);

@@ -82,7 +82,7 @@ void guard_sign_failure(int exit, struct str text, char sign[GUARD_SIGN]) {
 }
 
 void guards_see_end(struct core *core, const struct turn *turn) {
-  const struct movement *m = &core->workflow->movements[turn->movement];
+  const struct movement *m = core_movement(core, turn);
   char sign[GUARD_SIGN];
   if (m->guards.times[GUARD_FAILURE] == 0)
     return;

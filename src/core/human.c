@@ -1,21 +1,306 @@
 /* Asks a person, waits for the answer and folds both. */
 #include "core/human.h"
 
+#include "base/limits.h"
 #include "base/utf8.h"
-#include "core/ask.h"
 #include "core/group.h"
+#include "core/movement_limits.h"
+#include "core/record.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "structured/reply_check.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const struct movement *human_movement(const struct core *core, const struct turn *turn) {
-  return &core->workflow->movements[turn->movement];
+/* --- questions ---
+ *
+ * Builds from the document what a person is asked: `ask` and `approve` of a movement.
+ *
+ *   ask_build(arena, object, m, &why)      m->ask and m->approve; the caller resolves on_reject
+ *
+ * The keys are in core/keys.c. */
+
+long ask_choice(const json_t *choices, struct str text) {
+  size_t i;
+  const json_t *v;
+  json_array_foreach((json_t *)choices, i, v) {
+    if (str_eq(json_view(v), text))
+      return (long)i + 1;
+  }
+  return 0;
 }
+
+int ask_rule(const struct movement *m, struct str text) {
+  for (size_t i = 0; i < m->rule_count; i++)
+    if (m->rules[i].kind == RULE_LABEL && str_eq(m->rules[i].label, text))
+      return m->rules[i].number;
+  return 0;
+}
+
+bool ask_needs_no_judge(const struct movement *m) {
+  size_t i;
+  const json_t *v;
+  if (m->ask == NULL || m->ask->choices == NULL)
+    return false;
+  json_array_foreach((json_t *)m->ask->choices, i, v) {
+    if (ask_rule(m, json_view(v)) == 0)
+      return false;
+  }
+  return true;
+}
+
+json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
+                 struct err *err) {
+  const struct answer_spec spec = {.schema = schema,
+                                   .document = document,
+                                   .max_bytes = LIMIT_STRUCTURED_BYTES,
+                                   .max_depth = LIMIT_STRUCTURED_DEPTH};
+  struct answer answer;
+  json_t *word = json_text(text), *value = NULL;
+  answer_read(&answer, &spec, NULL, text.p, text.n);
+  bool found = answer.outcome == ANSWER_VALID;
+  if (!found) { /* the schema is for texts: take the words themselves */
+    struct answer plain;
+    answer_read(&plain, &spec, word, "", 0);
+    if (plain.outcome == ANSWER_VALID)
+      value = json_incref(plain.value);
+    answer_deinit(&plain);
+  } else {
+    value = json_incref(answer.value);
+  }
+  const json_t *first = json_array_get(answer.errors, 0);
+  if (value == NULL)
+    err_set(err, ERR_USAGE, "the answer does not fit the schema: %.80s: %.300s",
+            json_string_value(json_at(first, "path")),
+            json_string_value(json_at(first, "message")));
+  answer_deinit(&answer);
+  json_decref(word);
+  return value;
+}
+
+/* Checks the answer that is taken when the deadline passes: it must be a valid one. */
+static bool check_default(const struct ask_config *ask, struct err *why) {
+  json_t *value;
+  if (ask->otherwise.n == 0)
+    return ask->deadline_ms == 0 ||
+           err_set(why, ERR_INVALID, "is missing: it is the answer when the deadline passes");
+  if (ask->deadline_ms == 0)
+    return err_set(why, ERR_INVALID, "needs a deadline, after which it is taken");
+  if (ask->otherwise.n > LIMIT_ANSWER_BYTES)
+    return err_set(why, ERR_INVALID, "is over %u bytes", LIMIT_ANSWER_BYTES);
+  if (ask->choices != NULL && ask_choice(ask->choices, ask->otherwise) == 0)
+    return err_set(why, ERR_INVALID, "is none of the choices");
+  if (ask->schema == NULL)
+    return true;
+  value = ask_read(ask->schema, ask->document, ask->otherwise, why);
+  json_decref(value);
+  return value != NULL;
+}
+
+static bool build_ask(struct arena *arena, const json_t *object, struct movement *m,
+                      const char **key, struct err *why) {
+  struct schema_errors errors = {0};
+  struct ask_config *ask = arena_array(arena, 1, sizeof *ask);
+  m->ask = ask; /* from here on workflow_unref frees what it holds */
+  ask->question = json_view(json_at(object, "question"));
+  ask->choices = json_at(object, "choices");
+  ask->document = json_at(object, "schema");
+  ask->otherwise = json_view(json_at(object, "default"));
+  ask->deadline_ms = limits_deadline_ms(json_view(json_at(object, "deadline")));
+  *key = "ask.question";
+  if (str_trim(ask->question).n == 0)
+    return err_set(why, ERR_INVALID, "is empty: write what a person is asked");
+  *key = "ask.schema";
+  if (ask->document != NULL && ask->choices != NULL)
+    return err_set(why, ERR_INVALID, "cannot be combined with choices: keep one of them");
+  if (ask->document != NULL) {
+    ask->schema = schema_compile(ask->document, NULL, &errors, NULL);
+    if (ask->schema == NULL)
+      err_set(why, ERR_INVALID, "%.100s: %.280s", errors.count ? errors.items[0].path : "$",
+              errors.count ? errors.items[0].message : "cannot be used");
+    schema_errors_deinit(&errors);
+    if (ask->schema == NULL)
+      return false;
+  }
+  *key = "ask.default";
+  return check_default(ask, why);
+}
+
+bool ask_build(struct arena *arena, const json_t *object, struct movement *m, const char **key,
+               struct err *why) {
+  const json_t *asks = json_at(object, "ask"), *approve = json_at(object, "approve");
+  assert(m->ask == NULL);
+  assert(m->approve == NULL);
+  if (approve != NULL) {
+    m->approve = arena_array(arena, 1, sizeof *m->approve);
+    m->approve->question = json_view(json_at(approve, "question"));
+    m->approve->deadline_ms = limits_deadline_ms(json_view(json_at(approve, "deadline")));
+    m->approve->approves = str_eq_c(json_view(json_at(approve, "default")), "approve");
+    m->approve->on_reject = NEXT_ABORT;
+    *key = "approve.default";
+    if (json_at(approve, "default") != NULL && m->approve->deadline_ms == 0)
+      return err_set(why, ERR_INVALID, "needs a deadline, after which it is taken");
+  }
+  *key = "ask";
+  if (asks != NULL && (m->argv != NULL || m->approve != NULL || m->structured != NULL))
+    return err_set(why, ERR_INVALID, "a movement with ask does no work of its own");
+  return asks == NULL || build_ask(arena, asks, m, key, why);
+}
+
+/* --- answers --- */
+
+void core_answer_deinit(struct core_answer *answer) {
+  json_decref(answer->value);
+  answer->value = NULL;
+}
+
+/* Returns true if `name` is the movement's whole name or, for a child, its own. */
+static bool answer_is_named(const struct core *core, const struct turn *turn, const char *name) {
+  const struct movement *m = core_movement(core, turn);
+  return name == NULL || str_eq_c(m->name, name) || str_eq_c(m->own_name, name);
+}
+
+static const struct turn *find_asking(const struct core *core, const char *name, size_t *count) {
+  const struct turn *found = NULL;
+  *count = 0;
+  for (const struct turn *turn = core->turns; turn; turn = turn->next)
+    if (turn->question != NULL && answer_is_named(core, turn, name)) {
+      found = turn;
+      ++*count;
+    }
+  return found;
+}
+
+/* Returns the last answer to the question that is meant, NULL if there was none. */
+static const json_t *answer_before(const struct core *core, const struct core_answer *answer) {
+  size_t n = json_array_size(core->answers);
+  for (size_t i = n; i-- > 0;) {
+    const json_t *before = json_array_get(core->answers, i);
+    json_int_t seq = json_integer_value(json_at(before, "question"));
+    struct str name = json_view(json_at(before, "movement"));
+    const char *dot = memchr(name.p, '.', name.n);
+    bool named = answer->movement == NULL || str_eq_c(name, answer->movement) ||
+                 (dot != NULL && strcmp(dot + 1, answer->movement) == 0);
+    if (answer->question > 0 ? (uint64_t)seq == answer->question : named)
+      return before;
+  }
+  return NULL;
+}
+
+static bool say_answered(const json_t *before, struct err *err) {
+  const json_t *by = json_at(before, "by");
+  struct buf who = {0};
+  if (by != NULL)
+    buf_printf(&who, "by %s%s (uid %lld)", json_at(by, "user") != NULL ? "one who says " : "",
+               json_string_value(json_at(by, "name")),
+               (long long)json_integer_value(json_at(by, "uid")));
+  else
+    buf_puts(&who, "by its deadline, with the default");
+  struct str text = json_view(json_at(before, "text"));
+  if (text.n == 0)
+    text = json_view(json_at(before, "answer"));
+  err_set(err, ERR_INVALID, "%s was answered already, %s at %s: %.200s",
+          json_string_value(json_at(before, "movement")), buf_c(&who),
+          json_string_value(json_at(before, "at")), text.p);
+  buf_deinit(&who);
+  return false;
+}
+
+static bool take_choice(const json_t *choices, struct core_answer *answer, struct err *err) {
+  size_t n = json_array_size(choices);
+  if (answer->says == SAYS_CHOICE && choices == NULL)
+    return err_set(err, ERR_USAGE, "the question has no choices: answer with a text");
+  if (answer->says == SAYS_CHOICE && (answer->choice < 1 || (size_t)answer->choice > n))
+    return err_set(err, ERR_USAGE, "there is no choice %ld: use 1 to %zu", answer->choice, n);
+  if (answer->says == SAYS_CHOICE)
+    answer->text = json_view(json_array_get(choices, (size_t)answer->choice - 1));
+  answer->text = choices ? str_trim(answer->text) : answer->text;
+  if (choices == NULL || ask_choice(choices, answer->text) > 0)
+    return true;
+  struct buf words = {0};
+  for (size_t i = 0; i < n; i++)
+    buf_printf(&words, "%s%s", i > 0 ? ", " : "", json_string_value(json_array_get(choices, i)));
+  err_set(err, ERR_USAGE, "the answer must be one of its choices: %.300s", buf_c(&words));
+  buf_deinit(&words);
+  return false;
+}
+
+static bool answer_take_words(const struct core *core, const struct turn *turn,
+                              struct core_answer *answer, struct err *err) {
+  const struct movement *m = core_movement(core, turn);
+  bool is_value = str_eq_c(json_view(json_at(turn->question, "kind")), "value");
+  if (!take_choice(json_at(turn->question, "choices"), answer, err))
+    return false;
+  if (answer->text.n > LIMIT_ANSWER_BYTES)
+    return err_set(err, ERR_USAGE, "an answer has at most %u bytes: name a file in it",
+                   LIMIT_ANSWER_BYTES);
+  if (str_trim(answer->text).n == 0)
+    return err_set(err, ERR_USAGE, "the answer is empty");
+  const struct schema *schema = m->ask ? m->ask->schema : NULL;
+  const json_t *document = m->ask ? m->ask->document : NULL;
+  if (is_value) {
+    schema = m->structured->schema;
+    document = m->structured->document;
+  }
+  if (schema == NULL)
+    return true;
+  answer->value = ask_read(schema, document, answer->text, err);
+  return answer->value != NULL;
+}
+
+bool core_answer_settle(const struct core *core, struct core_answer *answer, int64_t now_ms,
+                        struct err *err) {
+  size_t count;
+  const struct turn *turn = find_asking(core, answer->movement, &count);
+  bool approves = answer->says == SAYS_APPROVE || answer->says == SAYS_REJECT;
+  char until[RECORD_TIME_BYTES];
+  assert(answer->value == NULL);
+  for (const struct turn *t = core->turns; answer->question > 0 && t; t = t->next)
+    if (t->question != NULL && t->question_seq == answer->question) {
+      turn = t;
+      count = 1;
+    }
+  bool meant = turn != NULL && (answer->question == 0 || turn->question_seq == answer->question);
+  if (core->status == SESSION_ENDED || !meant) {
+    const json_t *before = answer_before(core, answer);
+    size_t any;
+    if (before != NULL)
+      return say_answered(before, err);
+    const struct turn *other = find_asking(core, NULL, &any);
+    if (other != NULL)
+      return err_set(err, ERR_USAGE, "%s asks nothing: what is open is asked by " STR_FMT,
+                     answer->movement ? answer->movement : "that question",
+                     STR_ARG(core->workflow->movements[other->movement].name));
+    return err_set(err, ERR_INVALID, "it asks nothing");
+  }
+  if (count > 1) {
+    struct buf names = {0};
+    for (const struct turn *one = core->turns; one; one = one->next)
+      if (one->question != NULL)
+        buf_printf(&names, "%s" STR_FMT, names.n > 0 ? ", " : "",
+                   STR_ARG(core->workflow->movements[one->movement].name));
+    err_set(err, ERR_USAGE, "several movements ask: name the one to answer: %.300s", buf_c(&names));
+    buf_deinit(&names);
+    return false;
+  }
+  if (turn->until_ms > 0 && now_ms >= turn->until_ms) {
+    record_time(turn->until_ms, until);
+    return err_set(err, ERR_INVALID, "its deadline passed at %s: the default is taken", until);
+  }
+  answer->turn = turn->id;
+  if (approves != str_eq_c(json_view(json_at(turn->question, "kind")), "approve"))
+    return err_set(err, ERR_USAGE, "it asks for %s",
+                   approves ? "an answer: segue answer" : "approval: segue approve or reject");
+  if (!approves)
+    return answer_take_words(core, turn, answer, err);
+  return answer->text.n <= LIMIT_WHY_BYTES ||
+         err_set(err, ERR_USAGE, "a reason has at most %u bytes", LIMIT_WHY_BYTES);
+}
+
+/* --- human --- */
 
 static bool is_kind(const struct turn *turn, const char *kind) {
   return str_eq_c(json_view(json_at(turn->question, "kind")), kind);
@@ -32,7 +317,7 @@ void human_forget(struct turn *turn) {
 
 /* Returns whether something of this kind is to be asked about the turn. */
 static bool human_may_ask(const struct core *core, const struct turn *turn, struct str kind) {
-  const struct movement *m = human_movement(core, turn);
+  const struct movement *m = core_movement(core, turn);
   bool begins = turn->phase == TURN_EXECUTING && turn->calls == NULL;
   if (str_eq_c(kind, "ask"))
     return begins && m->ask != NULL;
@@ -75,7 +360,7 @@ static void note_answer(const struct fold *f, const struct turn *turn) {
   json_array_append_new(
       core->answers,
       json_pack("{sI so so so so* so so*}", "question", (json_int_t)turn->question_seq, "movement",
-                json_text(human_movement(core, turn)->name), "answer",
+                json_text(core_movement(core, turn)->name), "answer",
                 json_text(fold_text(f, MEMBER_ANSWER)), "text", json_text(text), "by",
                 json_incref(fold_tree(f, MEMBER_BY)), "at", json_text(f->record->ts), "reason",
                 fold_has(f, MEMBER_REASON) ? json_text(fold_text(f, MEMBER_REASON)) : NULL));
@@ -83,7 +368,7 @@ static void note_answer(const struct fold *f, const struct turn *turn) {
 
 /* Keeps the question, as a quotation, and its answer below the movement's earlier ones. */
 static void keep_input(struct core *core, const struct turn *turn, struct str answer) {
-  struct str name = human_movement(core, turn)->name, line;
+  struct str name = core_movement(core, turn)->name, line;
   struct str rest = json_view(json_at(turn->question, "text"));
   struct buf text = {0};
   if (core->inputs == NULL)
@@ -107,11 +392,6 @@ static void keep_input(struct core *core, const struct turn *turn, struct str an
   buf_deinit(&text);
 }
 
-struct str human_told(const struct core *core, const struct turn *turn) {
-  struct str name = human_movement(core, turn)->name;
-  return json_view(json_object_getn(core->inputs, name.p, name.n));
-}
-
 static json_t *value_of_answer(const struct fold *f) {
   json_t *given = fold_tree(f, MEMBER_VALUE);
   if (given != NULL)
@@ -129,7 +409,7 @@ static json_t *value_of_answer(const struct fold *f) {
 static int chosen_rule(const struct fold *f, const struct turn *turn) {
   size_t choice = (size_t)fold_number(f, MEMBER_CHOICE) - 1;
   json_int_t rule = json_integer_value(json_array_get(json_at(turn->question, "rules"), choice));
-  size_t count = human_movement(f->core, turn)->rule_count;
+  size_t count = core_movement(f->core, turn)->rule_count;
   return rule >= 1 && (size_t)rule <= count ? (int)rule : 0;
 }
 
@@ -142,7 +422,7 @@ static void take_rule(const struct fold *f, struct turn *turn, int rule) {
 
 /* Returns true if the answer is valid: an answer in a tampered log must not get around a schema. */
 static bool answer_fits(const struct fold *f, const struct turn *turn) {
-  const struct movement *m = human_movement(f->core, turn);
+  const struct movement *m = core_movement(f->core, turn);
   const struct schema *schema = m->ask ? m->ask->schema : NULL;
   const json_t *document = m->ask ? m->ask->document : NULL;
   if (is_kind(turn, "value")) {
@@ -186,7 +466,7 @@ bool apply_answer(const struct fold *f) {
   } else if (approves) {
     turn->answered = true;
   } else {
-    const struct movement *m = human_movement(f->core, turn);
+    const struct movement *m = core_movement(f->core, turn);
     int rule = m->ask && fold_has(f, MEMBER_CHOICE) ? ask_rule(m, fold_text(f, MEMBER_TEXT)) : 0;
     buf_clear(&turn->text);
     buf_str(&turn->text, fold_text(f, MEMBER_TEXT));
@@ -206,7 +486,7 @@ bool apply_answer(const struct fold *f) {
 /* --- asking --- */
 
 bool human_hold(const struct turn *turn, const struct core *core) {
-  const struct movement *m = human_movement(core, turn);
+  const struct movement *m = core_movement(core, turn);
   if (turn->phase != TURN_JUDGED && m->ask == NULL && m->approve == NULL) /* most turns */
     return turn->question != NULL || turn->rejected;
   return turn->question != NULL || turn->rejected || human_may_ask(core, turn, STR("ask")) ||
@@ -221,7 +501,7 @@ static long deadline_of(const struct movement *m, const char *kind) {
 
 /* Lists where the session may go from there once the question is answered. */
 static json_t *blocks_json(const struct core *core, const struct turn *turn) {
-  const struct movement *m = human_movement(core, turn);
+  const struct movement *m = core_movement(core, turn);
   json_t *names = json_array();
   if (m->group != NO_GROUP)
     m = &core->workflow->movements[m->group];
@@ -238,7 +518,7 @@ static json_t *blocks_json(const struct core *core, const struct turn *turn) {
 }
 
 void human_ask(struct step *s, struct turn *turn, const char *kind, json_t *question) {
-  const struct movement *m = human_movement(s->core, turn);
+  const struct movement *m = core_movement(s->core, turn);
   long ms = deadline_of(m, kind);
   char until[RECORD_TIME_BYTES];
   struct record_draft d;
@@ -273,13 +553,11 @@ static void put_filled(const struct step *s, const struct turn *turn, json_t *ob
 }
 
 static json_t *ask_question(const struct step *s, const struct turn *turn) {
-  const struct ask_config *ask = human_movement(s->core, turn)->ask;
+  const struct ask_config *ask = core_movement(s->core, turn)->ask;
   json_t *question = json_object();
   put_filled(s, turn, question, "text", ask->question);
-  if (ask->choices != NULL)
-    json_put(question, "choices", json_incref((json_t *)ask->choices));
-  if (ask->document != NULL)
-    json_put(question, "schema", json_incref((json_t *)ask->document));
+  json_put(question, "choices", json_incref((json_t *)ask->choices));
+  json_put(question, "schema", json_incref((json_t *)ask->document));
   if (ask->otherwise.n > 0)
     json_put(question, "default", json_text(ask->otherwise));
   return question;
@@ -288,7 +566,7 @@ static json_t *ask_question(const struct step *s, const struct turn *turn) {
 /* Tells what would be run. */
 static json_t *runs_json(const struct step *s, const struct turn *turn) {
   const struct core *core = s->core;
-  const struct movement *m = human_movement(core, turn);
+  const struct movement *m = core_movement(core, turn);
   struct str provider, model;
   json_t *runs = json_object();
   if (m->argv != NULL) {
@@ -309,7 +587,7 @@ static json_t *runs_json(const struct step *s, const struct turn *turn) {
 }
 
 static json_t *approve_question(const struct step *s, const struct turn *turn) {
-  const struct movement *m = human_movement(s->core, turn);
+  const struct movement *m = core_movement(s->core, turn);
   json_t *question = json_object(), *files = json_array(), *file;
   const char *path;
   struct buf text = {0};
@@ -333,7 +611,7 @@ static json_t *approve_question(const struct step *s, const struct turn *turn) {
 
 /* Builds the question of an agent: its own words say what it wants to know. */
 static json_t *input_question(const struct step *s, const struct turn *turn) {
-  const struct rule *rule = &human_movement(s->core, turn)->rules[turn->rule - 1];
+  const struct rule *rule = &core_movement(s->core, turn)->rules[turn->rule - 1];
   struct str text = str_trim(buf_view(&turn->text));
   json_t *question = json_object();
   size_t from = 0;
@@ -375,14 +653,13 @@ static void emit_answer(struct step *s, const struct turn *turn, const char *wor
   struct record_draft d;
   long choice = ask_choice(json_at(turn->question, "choices"), text);
   step_turn_record(s, &d, RECORD_ANSWER, turn);
-  record_put_text(&d, MEMBER_MOVEMENT, human_movement(s->core, turn)->name);
+  record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
   record_put_text(&d, MEMBER_ANSWER, str_from(word));
   json_t *rendered = json_text(text);
   record_put_text(&d, MEMBER_TEXT, json_view(rendered));
   if (choice > 0)
     record_put_number(&d, MEMBER_CHOICE, choice);
-  if (answer->value != NULL)
-    record_put_tree(&d, MEMBER_VALUE, json_incref(answer->value));
+  record_put_tree(&d, MEMBER_VALUE, json_incref(answer->value));
   if (answer->by != NULL)
     record_put_tree(&d, MEMBER_BY, json_incref((json_t *)answer->by));
   else
@@ -401,7 +678,7 @@ static const char *answer_word(const struct core_answer *answer, const struct tu
 
 /* Takes the default answer when the deadline has passed. */
 static void take_default(struct step *s, const struct turn *turn) {
-  const struct movement *m = human_movement(s->core, turn);
+  const struct movement *m = core_movement(s->core, turn);
   struct core_answer answer = {.says = SAYS_TEXT};
   struct str text = STR("");
   struct err ignored;
@@ -429,7 +706,7 @@ void human_take(struct step *s) {
 /* Ends a movement that was rejected before it ran: its group counts it as failed; without a group,
  * on_reject says what follows. */
 static void end_rejected(struct step *s, struct turn *turn) {
-  const struct movement *m = human_movement(s->core, turn);
+  const struct movement *m = core_movement(s->core, turn);
   struct record_draft d;
   struct buf message = {0};
   buf_puts(&message, "rejected");
@@ -527,8 +804,7 @@ json_t *core_question_item(const json_t *question, uint64_t seq, long turn, stru
   json_put(item, "movement", json_text(movement));
   human_put_text(item, "text", json_view(json_at(question, "text")), LIMIT_INBOX_TEXT_BYTES);
   for (size_t i = 0; i < ARRAY_LEN(kept); i++)
-    if (json_object_get(question, kept[i]) != NULL)
-      json_object_set_nocheck(item, kept[i], json_object_get(question, kept[i]));
+    json_object_set_nocheck(item, kept[i], json_object_get(question, kept[i]));
   if (json_array_size(files) > 0)
     json_put(item, "files", first_files(files));
   json_put(item, "since", json_text(since));
@@ -548,7 +824,7 @@ json_t *core_questions(const struct core *core) {
         record_time(turn->until_ms, until);
       json_t *item =
           core_question_item(turn->question, turn->question_seq, turn->id,
-                             human_movement(core, turn)->name, str_from(since), str_from(until));
+                             core_movement(core, turn)->name, str_from(since), str_from(until));
       json_put(item, "workflow", json_text(core->workflow->name));
       json_array_append_new(list, item);
     }
@@ -568,7 +844,7 @@ void human_stop(struct step *s) {
     step_stop(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
     return;
   }
-  buf_printf(&message, STR_FMT " asks: " STR_FMT, STR_ARG(human_movement(s->core, turn)->name),
+  buf_printf(&message, STR_FMT " asks: " STR_FMT, STR_ARG(core_movement(s->core, turn)->name),
              STR_ARG(line));
   if (n > 1)
     buf_printf(&message, " (and %zu more)", n - 1);

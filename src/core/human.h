@@ -20,7 +20,25 @@
 #include "core/answer.h"
 #include "core/fold.h"
 #include "core/step.h"
+#include "core/workflow.h"
 #include "judge/chain.h"
+
+/* Builds both. On false `why` says what is wrong, and `key` where below the movement
+ * ("ask.default"). */
+bool ask_build(struct arena *arena, const json_t *object, struct movement *m, const char **key,
+               struct err *why) MUST_CHECK;
+
+/* Returns the number of the choice that a text names, from 1; 0: none. */
+long ask_choice(const json_t *choices, struct str text);
+/* Returns the rule that a choice means: the first whose condition is a label of the same words. 0:
+ * none. */
+int ask_rule(const struct movement *m, struct str text);
+/* Returns true if every possible choice means a rule, so that nothing is left to judge. */
+bool ask_needs_no_judge(const struct movement *m);
+/* Returns the value of an answer that fits the schema: the text as JSON, or else the text itself. A
+ * new reference, or NULL with the first error. */
+json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
+                 struct err *err);
 
 bool human_hold(const struct turn *turn, const struct core *core);
 bool human_wait(struct step *s, struct turn *turn);
@@ -38,8 +56,5 @@ bool human_alone(const struct core *core);
 void human_stop(struct step *s);
 /* The fold: the question is settled. */
 void human_forget(struct turn *turn);
-/* Returns people's answers to the turn's movement, for its prompt; empty: there are none.
- * Borrowed. */
-struct str human_told(const struct core *core, const struct turn *turn);
 
 #endif

@@ -101,16 +101,6 @@ static const struct texts_entry *find_recent(const struct texts_recent *recent, 
   return NULL;
 }
 
-static void keep_recent(struct texts *t, struct str text, const struct texts_entry *entry) {
-  if (text.n > RECENT_BYTES)
-    return;
-  if (t->recent == NULL)
-    t->recent = xcalloc(1, sizeof *t->recent);
-  struct recent_text *r = &t->recent->texts[t->recent->next++ % RECENT_COUNT];
-  free(r->text);
-  *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *entry};
-}
-
 /* Finds a text that was logged before: a movement that is asked again gets the same words. */
 static const struct texts_entry *texts_seen(struct texts *t, struct str text) {
   uint64_t key[2];
@@ -119,8 +109,13 @@ static const struct texts_entry *texts_seen(struct texts *t, struct str text) {
     return e;
   texts_key_of(text, key);
   e = slot(t->slots, t->cap, key);
-  if (e->seq != 0)
-    keep_recent(t, text, e);
+  if (e->seq == 0 || text.n > RECENT_BYTES)
+    return e;
+  if (t->recent == NULL)
+    t->recent = xcalloc(1, sizeof *t->recent);
+  struct recent_text *r = &t->recent->texts[t->recent->next++ % RECENT_COUNT];
+  free(r->text);
+  *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *e};
   return e;
 }
 

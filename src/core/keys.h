@@ -51,7 +51,7 @@ enum key_type {
   KEY_PARAMS,     /* map name -> default or {description, default}; gone when it is loaded */
   KEY_ARGS,       /* map name -> text; gone when it is loaded */
   KEY_LABELS,     /* list of labels; gone when it is loaded */
-  KEY_OUTPUTS,    /* map name -> template of that output: see outputs.h */
+  KEY_OUTPUTS,    /* map name -> template of that output: see step.c */
   /* Anything: accepted with one warning that says what to do instead, and left out. */
   KEY_NOTED,
   KEY_REPORTS,  /* list of 1 to max maps of `set`; also of `LABEL: FILE` and of names alone */
@@ -63,9 +63,9 @@ struct key_set;
 
 struct key {
   const char *name;
+  enum key_type type;
   const char *alias; /* another name for it, NULL = none */
   const char *older; /* one more, which is noted; NULL = none */
-  enum key_type type;
   bool required;
   bool or_null; /* null removes a value that was set elsewhere */
   bool or_true; /* for a set: true stands for an empty one */

@@ -646,8 +646,7 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
       {STR("tags"), buf_view(&tags)},
       {{NULL, 0}, {NULL, 0}},
   };
-  struct prompt_sink sink = {out, &inner, v};
-  prompt_render("execute.md", vars, &sink);
+  prompt_render("execute.md", vars, &(struct prompt_sink){out, &inner, v});
   buf_deinit(&tags);
   buf_deinit(&told.run);
 }
@@ -661,8 +660,7 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
     struct schema_told told;
     struct template_var vars[SCHEMA_VARS + 1] = {{{NULL, 0}, {NULL, 0}}};
     prompt_tell_schema(v, so->schema, so->document, &told, vars);
-    struct prompt_sink sink = {out, NULL, v};
-    prompt_render("schema.md", vars, &sink);
+    prompt_render("schema.md", vars, &(struct prompt_sink){out, NULL, v});
     schema_told_deinit(&told);
   }
   render_example(v, out);
@@ -697,8 +695,7 @@ void prompt_report(const struct prompt_view *view, const struct contract *contra
       {STR("fence"), str_from(view->nonce)},
       {{NULL, 0}, {NULL, 0}},
   };
-  struct prompt_sink sink = {out, NULL, view};
-  prompt_render("report.md", vars, &sink);
+  prompt_render("report.md", vars, &(struct prompt_sink){out, NULL, view});
   buf_deinit(&order);
   buf_deinit(&format);
 }
@@ -724,8 +721,7 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
       {STR("fence"), str_from(view->nonce)},
       {{NULL, 0}, {NULL, 0}},
   };
-  struct prompt_sink sink = {out, NULL, view};
-  prompt_render("invariant.md", vars, &sink);
+  prompt_render("invariant.md", vars, &(struct prompt_sink){out, NULL, view});
   buf_deinit(&text);
 }
 
@@ -875,8 +871,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   tell_session(v, told);
   for (size_t i = 0; i < SESSION_VARS; i++)
     vars[QUESTION_VARS + i] = (struct template_var){str_from(told_names[i]), buf_view(&told[i])};
-  struct prompt_sink sink = {out, NULL, v};
-  prompt_render(judge_template(nested->stage), vars, &sink);
+  prompt_render(judge_template(nested->stage), vars, &(struct prompt_sink){out, NULL, v});
   buf_deinit(&readable);
   for (size_t i = 0; i < SESSION_VARS; i++)
     buf_deinit(&told[i]);
@@ -931,8 +926,7 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
       {STR("fence"), str_from(view->nonce)},
   };
   prompt_tell_schema(view, c->spec ? judged : so->schema, c->schema, &told, vars + 6);
-  struct prompt_sink sink = {out, &nested, &shown};
-  prompt_render("reask.md", vars, &sink);
+  prompt_render("reask.md", vars, &(struct prompt_sink){out, &nested, &shown});
   schema_told_deinit(&told);
   schema_free(judged);
   buf_deinit(&list);

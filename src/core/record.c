@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -137,14 +136,6 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
   *at = '\0';
 }
 
-/* Returns the days from 1970 to the first of a month (1 to 12) of the Gregorian calendar. A year
- * that begins in March has its odd day at its end. */
-static int64_t days_to_month(int year, int month) {
-  int64_t y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
-  int64_t before_1970 = 719468; /* days from March of year 0 */
-  return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 - before_1970;
-}
-
 bool record_time_parse(const char *text, int64_t *time_ms) {
   int numbers[TIME_NUMBERS];
   const char *at = text;
@@ -162,7 +153,12 @@ bool record_time_parse(const char *text, int64_t *time_ms) {
   }
   if (*at != '\0' || numbers[0] < 1 || numbers[1] < 1 || numbers[1] > 12)
     return false;
-  int64_t days = days_to_month(numbers[0], numbers[1]) + numbers[2] - 1;
+  /* The days since 1970 in the Gregorian calendar. A year that begins in March has its odd day at
+   * its end. */
+  int64_t early = numbers[1] <= 2, y = numbers[0] - early, m = numbers[1] - 3 + 12 * early;
+  int64_t before_1970 = 719468; /* days from March of year 0 */
+  int64_t days =
+      365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 - before_1970 + numbers[2] - 1;
   int64_t seconds = ((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5];
   *time_ms = seconds * 1000 + numbers[6];
   return true;
@@ -229,7 +225,8 @@ void record_put_parts(struct record_draft *d, enum member key, const struct reco
 }
 
 void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
-  record_add(d, key, RECORD_TREE)->is.tree = value;
+  if (value != NULL)
+    record_add(d, key, RECORD_TREE)->is.tree = value;
 }
 
 void record_put_body(struct record_draft *d, json_t *object) {

@@ -222,7 +222,7 @@ void record_put_ref(struct record_draft *d, enum member key, const char *place);
 void record_put_parts(struct record_draft *d, enum member key, const struct record_part *parts,
                       size_t n);
 /* Puts a value and takes it. */
-void record_put_tree(struct record_draft *d, enum member key, json_t *value);
+void record_put_tree(struct record_draft *d, enum member key, json_t *value); /* NULL: nothing */
 /* Puts those members of the object that a record can have, in the record's order. */
 void record_put_members(struct record_draft *d, const json_t *object);
 /* Puts an object, which it takes, after the members above. */

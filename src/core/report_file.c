@@ -15,10 +15,6 @@
 
 enum { REPORT_CALLS = 2 }; /* for one report: in the conversation, then in a new one */
 
-static const struct movement *report_movement(const struct core *core, const struct turn *turn) {
-  return &core->workflow->movements[turn->movement];
-}
-
 static size_t report_count(const struct turn *turn) {
   size_t n = 0;
   for (const struct kept_text *kept = turn->reports; kept; kept = kept->next)
@@ -54,7 +50,7 @@ void report_next(const struct movement *m, const struct turn *turn, struct repor
 
 static void report_ask(struct step *s, struct turn *turn, const struct report_step *step) {
   const struct core *core = s->core;
-  const struct movement *m = report_movement(core, turn);
+  const struct movement *m = core_movement(core, turn);
   /* The turn's last call that brought its answer, or a report in the same conversation, did the
    * work. There is none if the program that wrote the log did not record it. */
   const struct call *worker = NULL;
@@ -88,7 +84,7 @@ static void report_keep(struct step *s, struct turn *turn, const struct report_s
   const struct buf *answer = step->call ? &step->call->text : &turn->text;
   contract_sha256(buf_view(answer), sha256);
   step_turn_record(s, &d, RECORD_REPORT, turn);
-  record_put_text(&d, MEMBER_MOVEMENT, report_movement(s->core, turn)->name);
+  record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
   record_put_text(&d, MEMBER_FILE, step->contract->name);
   record_put_text(&d, MEMBER_SHA256, str_from(sha256));
   if (step->call != NULL)
@@ -99,7 +95,7 @@ static void report_keep(struct step *s, struct turn *turn, const struct report_s
 
 bool step_report(struct step *s, struct turn *turn) {
   struct report_step step;
-  report_next(report_movement(s->core, turn), turn, &step);
+  report_next(core_movement(s->core, turn), turn, &step);
   switch (step.action) {
   case REPORT_ASK:
     if (s->env->draining)
@@ -120,7 +116,7 @@ bool step_report(struct step *s, struct turn *turn) {
 /* --- the fold --- */
 
 int report_number(const struct fold *f, const struct turn *turn) {
-  const struct movement *m = report_movement(f->core, turn);
+  const struct movement *m = core_movement(f->core, turn);
   for (size_t i = 0; i < m->contract_count; i++)
     if (str_eq(m->contracts[i].name, fold_text(f, MEMBER_FILE)))
       return (int)i + 1;
@@ -131,7 +127,7 @@ bool report_may_call(const struct fold *f, const struct turn *turn) {
   struct report_step step;
   if (report_number(f, turn) != (int)report_count(turn) + 1)
     return fold_bad(f, "its report is not the next one");
-  report_next(report_movement(f->core, turn), turn, &step);
+  report_next(core_movement(f->core, turn), turn, &step);
   return step.action == REPORT_ASK || fold_bad(f, "its report was asked for often enough");
 }
 
@@ -143,7 +139,7 @@ bool apply_report(const struct fold *f) {
     return false;
   if (turn->phase != TURN_REPORTING)
     return fold_bad(f, "its turn is not at that point");
-  report_next(report_movement(f->core, turn), turn, &step);
+  report_next(core_movement(f->core, turn), turn, &step);
   bool same_call = fold_number(f, MEMBER_CALL) == (step.call ? step.call->id : 0);
   if (step.action != REPORT_KEEP || !same_call ||
       !str_eq(fold_text(f, MEMBER_FILE), step.contract->name))
@@ -160,7 +156,7 @@ bool apply_report(const struct fold *f) {
   kept->judged = step.contract->judged;
   kept->since = (uint64_t)f->record->seq;
   contract_sha256(text, kept->sha256);
-  if (report_count(turn) == report_movement(f->core, turn)->contract_count)
+  if (report_count(turn) == core_movement(f->core, turn)->contract_count)
     turn->phase = TURN_JUDGING;
   return true;
 }

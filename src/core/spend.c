@@ -110,19 +110,11 @@ void spends_silent(struct spends *spends, struct str provider) {
   spend_of_name(&spends->providers, provider)->silent++;
 }
 
-static struct spend find_spend(const struct spend_list *list, struct str name) {
+struct spend spends_of(const struct spend_list *list, struct str name) {
   for (size_t i = 0; i < list->count; i++)
     if (str_eq_c(name, list->entries[i].name))
       return list->entries[i].spend;
   return (struct spend){0};
-}
-
-struct spend spends_of_movement(const struct spends *spends, struct str movement) {
-  return find_spend(&spends->movements, movement);
-}
-
-struct spend spends_of_provider(const struct spends *spends, struct str provider) {
-  return find_spend(&spends->providers, provider);
 }
 
 static json_t *spend_json(const struct spend *s) {

@@ -40,9 +40,8 @@ void spends_deinit(struct spends *spends);
 void spends_begin(struct spends *spends, struct str movement, struct str provider);
 /* Counts an answer that came without any report of its use. */
 void spends_silent(struct spends *spends, struct str provider);
-/* These return the sum for one movement or one provider; all zero if nothing began there. */
-struct spend spends_of_movement(const struct spends *spends, struct str movement);
-struct spend spends_of_provider(const struct spends *spends, struct str provider);
+/* Returns the sum for one movement or one provider; all zero if nothing began there. */
+struct spend spends_of(const struct spend_list *list, struct str name);
 /* Adds an attempt that is over. usage: as in its call_end, or NULL. */
 void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
                 struct str provider, const json_t *usage, int64_t duration_ms);

@@ -47,16 +47,13 @@ const char *session_stop_status(struct str reason) {
 
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
-  return str_eq_c(reason, "interrupted") || str_eq_c(reason, "terminated") ||
-         str_eq_c(reason, "budget") || str_eq_c(reason, "looping") ||
-         str_eq_c(reason, "protected") || str_eq_c(reason, "question") ||
-         str_eq_c(reason, "escalated") || str_eq_c(reason, "poison") ||
+  return str_among(reason, "interrupted terminated budget looping protected question escalated "
+                           "poison") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 
 bool session_stop_asks(struct str reason) {
-  return str_eq_c(reason, "question") || str_eq_c(reason, "escalated") ||
-         str_eq_c(reason, "protected") || str_eq_c(reason, "judge_split") ||
+  return str_among(reason, "question escalated protected judge_split") ||
          str_eq_c(reason, session_outcome_name(END_RULE_NO_MATCH));
 }
 
@@ -122,6 +119,14 @@ bool call_is_own(const struct call *call) {
 
 bool call_generates(const struct call *call) {
   return call_is_own(call) && call->purpose != PURPOSE_CHECK && call->purpose != PURPOSE_REPORT;
+}
+
+struct call *turn_last_answer(const struct turn *turn) {
+  struct call *last = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call) && call->state == CALL_DONE)
+      last = call;
+  return last;
 }
 
 void core_drop_call(struct turn *turn, struct call *call) {

@@ -288,11 +288,19 @@ struct call *core_call(const struct core *core, long id, struct turn **turn);
 bool call_is_own(const struct call *call);
 /* Returns true for calls made to get the answer or its value. */
 bool call_generates(const struct call *call);
+/* Returns the last finished call that brought a value's text, NULL if there is none. */
+struct call *turn_last_answer(const struct turn *turn);
 
 /* These drop a turn that ended; a call that must be made again; the judge calls of a turn whose
  * judging starts again. Only for core_apply. */
 void core_drop_turn(struct core *core, struct turn *turn);
 void core_drop_call(struct turn *turn, struct call *call);
 void core_drop_judging(struct turn *turn);
+
+/* Returns the movement that the turn executes. */
+static inline const struct movement *core_movement(const struct core *core,
+                                                   const struct turn *turn) {
+  return &core->workflow->movements[turn->movement];
+}
 
 #endif

@@ -1,21 +1,94 @@
 /* Emits the records of one decision, and gathers what a prompt of a turn can show. */
 #include "core/step.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "core/apply.h"
 #include "core/group.h"
 #include "core/human.h"
 #include "core/monitor.h"
-#include "core/outputs.h"
-#include "core/record.h"
+#include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- outputs ---
+ *
+ * Makes what a complete session returns: the `outputs` of its workflow, filled in.
+ *
+ * Each output is a template with the variables of an instruction (prompt.h). A template that is
+ * just {structured:MOVEMENT.FIELD} gives that value, whatever its type, or null if there is none. A
+ * text over LIMIT_RETURN_BYTES is cut. A value over it, or one that no longer fits in
+ * LIMIT_RETURNS_BYTES after those before it, is null: the log has it in full. Pure. */
+
+/* Returns the path of a text that is exactly one {structured:PATH}, or an empty one. */
+static struct str single_reference(struct str text) {
+  size_t n = strlen("{" PROMPT_STRUCTURED);
+  text = str_trim(text);
+  if (!str_starts(text, "{" PROMPT_STRUCTURED) ||
+      memchr(text.p, '}', text.n) != text.p + text.n - 1)
+    return STR("");
+  return (struct str){text.p + n, text.n - n - 1};
+}
+
+static json_t *output_value(const struct prompt_view *view, struct str path) {
+  struct prompt_ref ref;
+  struct buf text = {0};
+  if (!prompt_ref_parse(path, view->workflow, &ref))
+    return json_null();
+  const json_t *value =
+      prompt_ref_value(&ref, json_object_getn(view->values, ref.movement.p, ref.movement.n));
+  if (value == NULL)
+    return json_null();
+  json_write(value, &text);
+  bool fits = text.n <= LIMIT_RETURN_BYTES;
+  buf_deinit(&text);
+  return fits ? json_incref((json_t *)value) : json_null();
+}
+
+static json_t *output_text(const struct prompt_view *view, struct str text) {
+  struct prompt filled = {0};
+  prompt_fill(view, text, &filled);
+  struct str all = buf_view(&filled.bytes);
+  if (all.n > LIMIT_RETURN_BYTES)
+    all.n = utf8_floor(all.p, LIMIT_RETURN_BYTES);
+  json_t *value = json_text(all);
+  prompt_deinit(&filled);
+  return value;
+}
+
+json_t *outputs_make(const struct prompt_view *view) {
+  const json_t *wanted = view->workflow->outputs, *text;
+  const char *name;
+  size_t bytes = 0;
+  if (wanted == NULL)
+    return NULL;
+  json_t *outputs = json_object();
+  json_object_foreach((json_t *)wanted, name, text) {
+    struct str path = single_reference(json_view(text));
+    json_t *value = path.n > 0 ? output_value(view, path) : output_text(view, json_view(text));
+    struct buf written = {0};
+    json_write(value, &written);
+    if (bytes + written.n > LIMIT_RETURNS_BYTES) {
+      json_decref(value);
+      value = json_null();
+    } else {
+      bytes += written.n;
+    }
+    buf_deinit(&written);
+    json_object_set_new(outputs, name, value);
+  }
+  return outputs;
+}
+
+/* --- step --- */
 
 static bool incoming_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
   const struct step *s = ctx;
@@ -141,12 +214,10 @@ static void begin_stop(struct step *s, struct record_draft *d, const char *reaso
 
 static void finish_stop(struct step *s, struct record_draft *d) {
   json_t *questions = core_questions(s->core);
-  if (questions != NULL)
-    record_put_tree(d, MEMBER_QUESTIONS, questions);
+  record_put_tree(d, MEMBER_QUESTIONS, questions);
   record_put_bool(d, MEMBER_RESUMABLE, true);
   record_put_tree(d, MEMBER_SPENT, spends_json(&s->core->spends));
-  if (s->halt.budget != NULL)
-    record_put_tree(d, MEMBER_BUDGET, json_incref(s->halt.budget));
+  record_put_tree(d, MEMBER_BUDGET, json_incref(s->halt.budget));
   step_emit(s, d);
   step_effect(s, EFFECT_FINISHED, 0, 0);
 }
@@ -158,8 +229,7 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   if (class != CLASS_NONE)
     record_put_word(&d, MEMBER_CLASS, error_class_name(class));
   record_put_bytes(&d, MEMBER_MESSAGE, message);
-  if (question != NULL)
-    record_put_tree(&d, MEMBER_QUESTION, question);
+  record_put_tree(&d, MEMBER_QUESTION, question);
   finish_stop(s, &d);
 }
 
@@ -199,8 +269,7 @@ void step_fail(struct step *s, const struct turn *turn) {
   assert(turn->phase == TURN_JUDGED && turn->rule == 0);
   begin_stop(s, &d, session_outcome_name(turn->failure), turn);
   record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
-  if (turn->error != NULL)
-    record_put_tree(&d, MEMBER_ERROR, json_incref(turn->error));
+  record_put_tree(&d, MEMBER_ERROR, json_incref(turn->error));
   finish_stop(s, &d);
 }
 
@@ -229,10 +298,11 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
   const struct movement *check =
       core->check.turn > 0 ? &core->workflow->movements[core->check.movement] : NULL;
   const json_t *gate = check ? json_object_getn(core->gates, check->name.p, check->name.n) : NULL;
+  const struct movement *m = core_movement(core, turn);
   *view = (struct prompt_view){
       .workflow = core->workflow,
       .templates = s->env->templates,
-      .movement = &core->workflow->movements[turn->movement],
+      .movement = m,
       .overrides = json_at(core->config, "templates"),
       .task = buf_view(&core->task),
       .previous = buf_view(&core->last_text),
@@ -266,9 +336,9 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .reports = core->reports,
       .responses = core->responses,
       .worktrees = core->worktrees,
-      .cycle_count = monitor_count(core, &core->workflow->movements[turn->movement]),
+      .cycle_count = monitor_count(core, core_movement(core, turn)),
       .report_dir = json_view(json_at(core->config, "report_dir")),
-      .user_inputs = human_told(core, turn),
+      .user_inputs = json_view(json_object_getn(core->inputs, m->name.p, m->name.n)),
   };
 }
 

@@ -10,6 +10,9 @@
 #include "core/prompt.h"
 #include "core/record.h"
 
+/* Returns a new reference; NULL if the workflow has no outputs. `view` may be any movement's. */
+json_t *outputs_make(const struct prompt_view *view);
+
 /* Holds everything a decision reads and writes. */
 struct step {
   struct core *core;
@@ -67,9 +70,6 @@ bool step_over_budget(struct step *s, struct turn *turn, const struct call *call
 struct str step_next_place(const struct call *call);
 /* Stops the session for a used-up budget. */
 void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit);
-
-/* Puts notes about budgets for watchers; takes them, NULL is fine. */
-void step_put_budget(struct record_draft *d, json_t *notes);
 
 /* Gathers what a prompt of this turn can show. nonce: for judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,

@@ -3,13 +3,9 @@
 
 #include <string.h>
 
-static bool begins_with(struct str path, struct str name) {
-  return path.n >= name.n && memcmp(path.p, name.p, name.n) == 0 &&
-         (path.n == name.n || path.p[name.n] == '.' || path.p[name.n] == '[');
-}
-
 static void take_longer(struct str path, struct str name, struct prompt_ref *out) {
-  if (name.n > out->movement.n && begins_with(path, name))
+  if (name.n > out->movement.n && path.n >= name.n && memcmp(path.p, name.p, name.n) == 0 &&
+      (path.n == name.n || path.p[name.n] == '.' || path.p[name.n] == '['))
     *out = (struct prompt_ref){{path.p, name.n}, {path.p + name.n, path.n - name.n}};
 }
 

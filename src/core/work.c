@@ -19,10 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct movement *shape_movement_of(const struct step *s, const struct turn *turn) {
-  return &s->core->workflow->movements[turn->movement];
-}
-
 /* --- options --- */
 
 /* Keeps the options that a backend takes. Returns NULL if none is left. Consumes options. */
@@ -58,7 +54,7 @@ static json_t *raised(json_t *options) {
 }
 
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most) {
-  const struct structured_config *so = shape_movement_of(s, turn)->structured;
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
   if (so == NULL || so->time_budget_ms == 0)
     return most;
   int64_t left = so->time_budget_ms;
@@ -92,7 +88,7 @@ bool step_start_work(struct step *s, struct turn *turn, struct step_call *n) {
 
 void step_execute(struct step *s, struct turn *turn, bool raise) {
   const struct core *core = s->core;
-  const struct movement *m = shape_movement_of(s, turn);
+  const struct movement *m = core_movement(s->core, turn);
   struct prompt_view view;
   struct step_call n = {.purpose = PURPOSE_EXECUTE,
                         .stage = STAGE_COUNT,
@@ -143,7 +139,7 @@ static const struct call *generation(const struct turn *turn, size_t k) {
 
 static void correct(struct step *s, struct turn *turn, const struct reask_step *step) {
   const struct core *core = s->core;
-  const struct movement *m = shape_movement_of(s, turn);
+  const struct movement *m = core_movement(s->core, turn);
   const struct call *wrong = generation(turn, step->reply);
   struct step_call n = {.purpose = PURPOSE_REASK,
                         .stage = STAGE_COUNT,
@@ -178,7 +174,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
 /* Runs one invariant on a value that has passed so far. */
 static void run_invariant(struct step *s, struct turn *turn, const struct reask_step *step) {
   const struct core *core = s->core;
-  const struct movement *m = shape_movement_of(s, turn);
+  const struct movement *m = core_movement(s->core, turn);
   const struct invariant *invariant = invariants_get(m->structured->invariants, step->invariant);
   struct step_call n = {.purpose = PURPOSE_CHECK,
                         .stage = STAGE_COUNT,
@@ -244,7 +240,7 @@ static bool read_verdict(const struct step *s, const struct call *call,
 /* Lists the errors that a run of an invariant found; NULL when it cannot be read. */
 static json_t *run_outcome(const struct step *s, const struct turn *turn, const struct call *call,
                            const json_t *value) {
-  const struct movement *m = shape_movement_of(s, turn);
+  const struct movement *m = core_movement(s->core, turn);
   const struct invariant *invariant =
       invariants_get(m->structured->invariants, (size_t)call->invariant - 1);
   struct schema_errors errors = {0};
@@ -269,7 +265,7 @@ static json_t *run_outcome(const struct step *s, const struct turn *turn, const 
 
 static const json_t *value_of(const struct step *s, const struct turn *turn,
                               const struct call *call, struct answer *answer) {
-  const struct structured_config *so = shape_movement_of(s, turn)->structured;
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
   const struct answer_spec spec = {
       .schema = so->schema, .document = so->document, .repair = so->repair};
   answer_read(answer, &spec, call->structured, buf_c(&call->text), call->text.n);
@@ -316,7 +312,7 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
           .duration_ms = call->duration_ms,
-          .tokens = tokens_taken(shape_movement_of(s, turn)->structured, call),
+          .tokens = tokens_taken(core_movement(s->core, turn)->structured, call),
       };
     } else if (call_is_own(call) && of != NULL) {
       struct answer answer = {0};
@@ -329,13 +325,13 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
       if (errors == NULL) /* an older program read a killed command as a verdict */
         errors = json_array();
       json_array_append_new(past->run_errors, errors);
-      past->runs[past->run_count++] =
-          (struct reask_run){.call = call->id,
-                             .reply = past->reply_count - 1,
-                             .invariant = (size_t)call->invariant - 1,
-                             .errors = errors,
-                             .duration_ms = call->duration_ms,
-                             .tokens = tokens_taken(shape_movement_of(s, turn)->structured, call)};
+      past->runs[past->run_count++] = (struct reask_run){
+          .call = call->id,
+          .reply = past->reply_count - 1,
+          .invariant = (size_t)call->invariant - 1,
+          .errors = errors,
+          .duration_ms = call->duration_ms,
+          .tokens = tokens_taken(core_movement(s->core, turn)->structured, call)};
     }
   }
   return unreadable;
@@ -354,19 +350,11 @@ static json_t *sentinel(const json_t *closing) {
   return outer;
 }
 
-static const struct call *last_answered(const struct turn *turn) {
-  const struct call *last = NULL;
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call_generates(call) && call->state == CALL_DONE)
-      last = call;
-  return last;
-}
-
 static void close_value(struct step *s, struct turn *turn, const struct reask_step *step) {
   static const char *const outcomes[ON_FAILURE_COUNT] = {"failed", "escalated", "sentinel"};
-  const struct movement *m = shape_movement_of(s, turn);
+  const struct movement *m = core_movement(s->core, turn);
   bool found = step->action == REASK_VALUE;
-  const struct call *call = found ? generation(turn, step->reply) : last_answered(turn);
+  const struct call *call = found ? generation(turn, step->reply) : turn_last_answer(turn);
   json_t *closing = reask_close(turn->checks, step);
   struct record_draft d;
   struct buf message = {0};
@@ -403,8 +391,8 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
 
 /* Builds the question that a person is to answer. */
 static json_t *escalated_question(const struct step *s, const struct turn *turn) {
-  const struct movement *m = shape_movement_of(s, turn);
-  const struct call *call = last_answered(turn);
+  const struct movement *m = core_movement(s->core, turn);
+  const struct call *call = turn_last_answer(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
   struct buf text = {0};
   buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
@@ -461,7 +449,7 @@ static const struct call *trouble_of(const struct turn *turn) {
 /* Returns true if no time is left for another try: it would end the same way after a resume. */
 static bool ended_by_budget(const struct step *s, const struct turn *turn,
                             const struct call *call) {
-  const struct structured_config *so = shape_movement_of(s, turn)->structured;
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
   return so->time_budget_ms > 0 && call->class == CLASS_TIMEOUT &&
          step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
 }
@@ -477,7 +465,7 @@ static bool can_raise(const struct step *s, const struct turn *turn) {
 }
 
 bool step_shape(struct step *s, struct turn *turn) {
-  const struct structured_config *so = shape_movement_of(s, turn)->structured;
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
       return false;

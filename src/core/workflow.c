@@ -3,9 +3,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/ask.h"
 #include "core/budget.h"
 #include "core/guard.h"
+#include "core/human.h"
 #include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/sandbox_settings.h"
@@ -27,12 +27,6 @@ struct build {
   json_t *by_name; /* movement name -> index */
   struct err *err;
 };
-
-/* Returns a text or, if the key is missing, the empty view. Borrowed from the document. */
-static inline struct str build_text(const json_t *object, const char *key) {
-  const json_t *v = json_object_get(object, key);
-  return v ? json_view(v) : STR("");
-}
 
 static inline bool build_bool(const json_t *object, const char *key, bool otherwise) {
   const json_t *v = json_object_get(object, key);
@@ -61,10 +55,10 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   bool edit = build_bool(object, "edit", false);
   m->permission = edit ? PERMISSION_EDIT : PERMISSION_READONLY;
   if (json_at(object, "permission") != NULL)
-    (void)permission_from_name(build_text(object, "permission"), &m->permission);
+    (void)permission_from_name(json_view_at(object, "permission"), &m->permission);
   if (json_at(object, "edit") != NULL && edit != (m->permission != PERMISSION_READONLY))
     return build_fail(b, path, "edit", "contradicts permission");
-  (void)permission_from_name(build_text(object, "required_permission_mode"), &floor);
+  (void)permission_from_name(json_view_at(object, "required_permission_mode"), &floor);
   if (floor > m->permission)
     m->permission = floor;
   m->edit = m->permission != PERMISSION_READONLY;
@@ -119,7 +113,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   if (judge == NULL)
     return true;
   print_into(path, sizeof path, "%s%sjudge", holder_path, *holder_path ? "." : "");
-  struct str provider = build_text(judge, "provider");
+  struct str provider = json_view_at(judge, "provider");
   if ((v = json_at(judge, "stages")) != NULL)
     get_stages(v, out);
   if (provider.n > 0 && !str_eq(provider, out->provider)) {
@@ -130,7 +124,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   if (provider.n > 0 && (v = json_at(judge, "fallback")) != NULL)
     out->fallback = v;
   if (json_at(judge, "model") != NULL)
-    out->model = build_text(judge, "model");
+    out->model = json_view_at(judge, "model");
   if ((v = json_at(judge, "options")) != NULL)
     out->options = v;
   if ((v = json_at(judge, "effort")) != NULL)
@@ -145,7 +139,7 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
 static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
 
 static enum on_failure get_on_failure(const json_t *object) {
-  struct str name = build_text(object, "on_failure");
+  struct str name = json_view_at(object, "on_failure");
   for (int i = 0; i < ON_FAILURE_COUNT; i++)
     if (str_eq_c(name, on_failures[i]))
       return (enum on_failure)i;
@@ -192,8 +186,8 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   out->document = json_at(so, "schema");
   out->assert_format = build_bool(so, "assert_format", false);
   out->on_failure = get_on_failure(so);
-  out->provider = build_text(reask, "provider");
-  out->model = build_text(reask, "model");
+  out->provider = json_view_at(reask, "provider");
+  out->model = json_view_at(reask, "model");
   out->repair = build_bool(so, "repair", false);
   out->example = build_bool(so, "example", false);
   bool asks = m->argv == NULL || out->provider.n > 0;
@@ -228,10 +222,10 @@ static bool build_next(struct build *b, struct str name, const char *path, const
 static bool build_rule(struct build *b, const json_t *object, const char *path,
                        const struct movement *m, struct rule *rule, int *next) {
   struct err why;
-  if (!rule_parse(&b->wf->arena, build_text(object, "condition"), rule, NULL, &why))
+  if (!rule_parse(&b->wf->arena, json_view_at(object, "condition"), rule, NULL, &why))
     return build_fail(b, path, "condition", why.text);
-  rule->next = build_text(object, "next");
-  rule->appendix = build_text(object, "appendix");
+  rule->next = json_view_at(object, "next");
+  rule->appendix = json_view_at(object, "appendix");
   rule->interactive_only = build_bool(object, "interactive_only", false);
   rule->asks = build_bool(object, "requires_user_input", false);
   if (rule->aggregate != NULL && m->child_count == 0)
@@ -279,9 +273,9 @@ static bool takes_global(const struct build *b, const struct movement *m, const 
                          bool judged) {
   struct rule rule = {0};
   struct err why;
-  if (!rule_parse(&b->wf->arena, build_text(object, "condition"), &rule, NULL, &why))
+  if (!rule_parse(&b->wf->arena, json_view_at(object, "condition"), &rule, NULL, &why))
     return true; /* build_rule reports the error */
-  bool own_end = str_eq(build_text(object, "next"), m->name);
+  bool own_end = str_eq(json_view_at(object, "next"), m->name);
   return !own_end && (rule.aggregate == NULL || m->child_count > 0) &&
          (rule.kind == RULE_WHEN || judged);
 }
@@ -426,35 +420,35 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   if (options == NULL && m->argv == NULL)
     options = workflow_options;
   m->options = options;
-  m->description = build_text(object, "description");
+  m->description = json_view_at(object, "description");
   m->gate = build_bool(object, "gate", false);
-  m->tests = build_text(object, "tests");
-  m->timeout_ms = limits_duration_ms(build_text(object, "timeout"), LIMIT_CALL_WALL_MS);
-  m->stall_ms = limits_duration_ms(build_text(object, "stall"), 0);
-  m->cwd = build_text(object, "cwd");
+  m->tests = json_view_at(object, "tests");
+  m->timeout_ms = limits_duration_ms(json_view_at(object, "timeout"), LIMIT_CALL_WALL_MS);
+  m->stall_ms = limits_duration_ms(json_view_at(object, "stall"), 0);
+  m->cwd = json_view_at(object, "cwd");
   m->budget = build_budget(b, object);
   for (int g = 0; g < GUARD_COUNT; g++)
     m->guards.on[g] = GUARD_STOP;
   guards_read(json_at(b->wf->doc, "guards"), &m->guards);
   guards_read(json_at(object, "guards"), &m->guards);
-  m->provider = build_text(object, "provider");
+  m->provider = json_view_at(object, "provider");
   m->fallback = json_at(object, "fallback");
-  m->model = build_text(object, "model");
-  m->persona = build_text(object, "persona");
-  m->policy = build_text(object, "policy");
-  m->knowledge = build_text(object, "knowledge");
-  m->instruction = build_text(object, "instruction");
+  m->model = json_view_at(object, "model");
+  m->persona = json_view_at(object, "persona");
+  m->policy = json_view_at(object, "policy");
+  m->knowledge = json_view_at(object, "knowledge");
+  m->instruction = json_view_at(object, "instruction");
   m->bare_prompt = build_bool(object, "bare_prompt", false);
-  m->own_worktree = str_eq_c(build_text(object, "workspace"), "worktree");
+  m->own_worktree = str_eq_c(json_view_at(object, "workspace"), "worktree");
   if (m->own_worktree && m->group == NO_GROUP)
     return build_fail(b, path, "workspace", "is for the workflow or for a child of parallel");
   m->secrets = json_at(object, "secrets");
-  m->has_sandbox = sandbox_level_from_name(build_text(object, "sandbox"), &m->sandbox);
-  m->has_network = sandbox_network_from_name(build_text(object, "network"), &m->network);
-  m->image = build_text(object, "image");
+  m->has_sandbox = sandbox_level_from_name(json_view_at(object, "sandbox"), &m->sandbox);
+  m->has_network = sandbox_network_from_name(json_view_at(object, "network"), &m->network);
+  m->image = json_view_at(object, "image");
   m->limits = json_at(object, "limits");
-  m->fresh_session = str_eq_c(build_text(object, "session"), "refresh");
-  m->session_key = build_text(object, "session_key");
+  m->fresh_session = str_eq_c(json_view_at(object, "session"), "refresh");
+  m->session_key = json_view_at(object, "session_key");
   m->pass_previous_response = build_bool(object, "pass_previous_response", true);
   if (m->gate && m->argv == NULL)
     return build_fail(b, path, "gate", "is for a movement with command");
@@ -531,7 +525,7 @@ static bool build_group(struct build *b, const json_t *object, const json_t *opt
   json_array_foreach((json_t *)list, i, v) {
     struct movement *m = &b->wf->movements[group->first_child + i];
     print_into(path, sizeof path, "movements[%zu].parallel[%zu]", index, i);
-    if (!name_child(b, path, index, build_text(v, "name"), m))
+    if (!name_child(b, path, index, json_view_at(v, "name"), m))
       return false;
     b->wf->movement_count++; /* from here on workflow_unref frees what it holds */
     if (json_at(v, "parallel") != NULL)
@@ -641,7 +635,7 @@ static bool build_names(struct build *b, const json_t *list) {
     struct movement *m = &b->wf->movements[i];
     char path[BUILD_PATH_BYTES], upper[LIMIT_NAME_BYTES];
     print_into(path, sizeof path, "movements[%zu]", i);
-    m->name = m->own_name = build_text(v, "name");
+    m->name = m->own_name = json_view_at(v, "name");
     m->group = NO_GROUP;
     /* Tags fold ASCII case: two names that differ only in case would share their tags. */
     for (size_t k = 0; k < m->name.n; k++) {
@@ -671,7 +665,7 @@ static size_t count_children(const json_t *movements) {
 
 static bool build_limits(struct build *b, const json_t *doc) {
   struct workflow *wf = b->wf;
-  struct str initial = build_text(doc, "initial_movement");
+  struct str initial = json_view_at(doc, "initial_movement");
   wf->max_movements = (long)build_count(doc, "max_movements", LIMIT_DEFAULT_MOVEMENTS);
   if (json_is_string(json_at(doc, "max_movements")))
     wf->max_movements = MOVEMENTS_INFINITE;
@@ -696,22 +690,22 @@ static bool build_all(struct build *b, const json_t *doc) {
   size_t i;
   if (!key_set_check(&workflow_keys, doc, b->err))
     return false;
-  wf->name = build_text(doc, "name");
-  wf->description = build_text(doc, "description");
-  wf->language = json_at(doc, "language") ? build_text(doc, "language") : STR("en");
-  wf->provider = build_text(doc, "provider");
+  wf->name = json_view_at(doc, "name");
+  wf->description = json_view_at(doc, "description");
+  wf->language = json_at(doc, "language") ? json_view_at(doc, "language") : STR("en");
+  wf->provider = json_view_at(doc, "provider");
   wf->fallback = json_at(doc, "fallback");
-  wf->model = build_text(doc, "model");
+  wf->model = json_view_at(doc, "model");
   wf->budget = build_budget(b, doc);
   wf->protect = json_at(doc, "protect");
   wf->inputs = json_at(doc, "inputs");
   wf->outputs = json_at(doc, "outputs");
   if (json_at(doc, "schema_as") != NULL &&
-      !describe_form_find(build_text(doc, "schema_as").p, &wf->schema_as))
+      !describe_form_find(json_view_at(doc, "schema_as").p, &wf->schema_as))
     BUG("the table of keys has a schema_as that is none");
-  (void)workspace_mode_from_name(build_text(doc, "workspace"), &wf->workspace);
-  (void)commit_when_from_name(build_text(doc, "commit"), &wf->commit);
-  wf->branch = build_text(doc, "branch");
+  (void)workspace_mode_from_name(json_view_at(doc, "workspace"), &wf->workspace);
+  (void)commit_when_from_name(json_view_at(doc, "commit"), &wf->commit);
+  wf->branch = json_view_at(doc, "branch");
   wf->movement_count = wf->top_count = json_array_size(list);
   wf->movements = arena_array(&wf->arena,
                               wf->top_count + count_children(list) +
@@ -803,7 +797,8 @@ void workflow_unref(struct workflow *wf) {
   if (--wf->references > 0)
     return;
   for (size_t i = 0; i < wf->movement_count; i++) {
-    ask_deinit(&wf->movements[i]);
+    if (wf->movements[i].ask != NULL)
+      schema_free(wf->movements[i].ask->schema);
     if (wf->movements[i].structured != NULL) {
       schema_free(wf->movements[i].structured->schema);
       invariants_free(wf->movements[i].structured->invariants);

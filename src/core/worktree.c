@@ -454,9 +454,3 @@ bool apply_workspace(const struct fold *f) {
   w->asked = WORKTREE_COMMITTING;
   return w->message != NULL || fold_bad(f, "it has no message");
 }
-
-void worktree_child_over(struct core *core, const struct turn *turn) {
-  struct worktree *w = turn->id > 0 ? core_worktree(core, turn->id) : NULL;
-  if (w != NULL)
-    w->asked = WORKTREE_IDLE;
-}

@@ -74,8 +74,6 @@ void worktree_resume(struct step *s);
 /* --- the fold --- */
 
 bool apply_workspace(const struct fold *f);
-/* A child's turn is over: nothing more is asked for it. */
-void worktree_child_over(struct core *core, const struct turn *turn);
 void worktrees_deinit(struct core *core);
 
 #endif

@@ -9,11 +9,6 @@
 
 /* --- from its store --- */
 
-/* Returns true for a whole id, false for a prefix or `last`. */
-static bool is_whole_id(const char *word) {
-  return strlen(word) == STORE_ID_BYTES - 1 && strspn(word, "0123456789abcdef-") == strlen(word);
-}
-
 bool status_snapshot_find(const struct store *store, const char *word, char id[STORE_ID_BYTES],
                           struct err *err) {
   struct store_ref ref;
@@ -37,7 +32,8 @@ bool status_snapshot_take(struct status_snapshot *s, const struct store *store, 
   struct store_ref ref;
   uint64_t until = clock_mono_ms() + LIMIT_STORE_SETTLE_MS;
   *s = (struct status_snapshot){0};
-  if (is_whole_id(word))
+  /* a whole id, not a prefix or `last` */
+  if (strlen(word) == STORE_ID_BYTES - 1 && strspn(word, "0123456789abcdef-") == strlen(word))
     store_ref(store, word, &ref);
   else if (!store_find(store, word, &ref, err))
     return false;

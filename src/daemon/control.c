@@ -1,15 +1,15 @@
 /* Answers the routes of the control API. */
 #include "daemon/control.h"
 
+#include "audit/aggregate.h"
 #include "audit/ask_trace.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
+#include "base/utf8.h"
 #include "core/record.h"
 #include "daemon/api_status.h"
-#include "daemon/audit_api.h"
 #include "daemon/list_api.h"
-#include "daemon/provider_status.h"
 #include "daemon/session_api.h"
 #include "daemon/session_diff.h"
 #include "daemon/window/window.h"
@@ -28,6 +28,154 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* --- the tails of running calls ---
+ *
+ * The end of what each running call has said, for a page that is opened in the
+ * middle of it.
+ *
+ *   tail = output_tails_add(&tails, id, turn, call, thinking, text)   a piece of an answer came
+ *   output_tails_end(&tails, id, call)          it is over, or starts again; 0: all of the session
+ *
+ * At most LIMIT_TAIL_TEXT_BYTES and LIMIT_TAIL_THINKING_BYTES are kept for a call, and
+ * LIMIT_TAIL_ALL_BYTES in all; beyond that, the call that was quiet longest is dropped. Places are
+ * bytes since the call began. */
+
+static void output_tail_drop(struct output_tails *ts, struct output_tail *t) {
+  list_remove(&ts->all, &t->in_tails);
+  ts->bytes -= t->text.text.cap + t->thinking.text.cap;
+  buf_deinit(&t->text.text);
+  buf_deinit(&t->thinking.text);
+  free(t);
+}
+
+static struct output_tail *output_tail_find(const struct output_tails *ts, const char *id,
+                                            long call) {
+  LIST_EACH(struct output_tail, t, in_tails, (struct list *)&ts->all)
+    if (t->call == call && strcmp(t->id, id) == 0)
+      return t;
+  return NULL;
+}
+
+/* Gathers twice the bound before it drops the first half, so that little is moved. */
+static void said_add(struct output_tail_said *said, struct str text, size_t max) {
+  said->end += text.n;
+  if (text.n > max) {
+    size_t from = utf8_ceil(text.p, text.n, text.n - max);
+    buf_clear(&said->text);
+    text = (struct str){text.p + from, text.n - from};
+  }
+  buf_str(&said->text, text);
+  if (said->text.n <= 2 * max)
+    return;
+  size_t from = utf8_ceil(said->text.p, said->text.n, said->text.n - max);
+  memmove(said->text.p, said->text.p + from, said->text.n - from);
+  said->text.n -= from;
+  said->text.p[said->text.n] = '\0';
+}
+
+static struct output_tail *output_tails_add(struct output_tails *ts, const char *id, long turn,
+                                            long call, bool thinking, struct str text) {
+  struct output_tail *t = output_tail_find(ts, id, call);
+  if (t == NULL) {
+    t = xcalloc(1, sizeof *t);
+    memcpy(t->id, id, sizeof t->id);
+    t->turn = turn;
+    t->call = call;
+  } else {
+    list_remove(&ts->all, &t->in_tails);
+  }
+  list_push_front(&ts->all, &t->in_tails);
+  struct output_tail_said *said = thinking ? &t->thinking : &t->text;
+  size_t before = said->text.cap;
+  said_add(said, text, thinking ? LIMIT_TAIL_THINKING_BYTES / 2 : LIMIT_TAIL_TEXT_BYTES / 2);
+  ts->bytes += said->text.cap - before;
+  while (ts->bytes > LIMIT_TAIL_ALL_BYTES && ts->all.count > 1)
+    output_tail_drop(ts, LIST_ITEM(ts->all.last, struct output_tail, in_tails));
+  return t;
+}
+
+static void output_tails_end(struct output_tails *ts, const char *id, long call) {
+  LIST_EACH(struct output_tail, t, in_tails, &ts->all)
+    if ((call == 0 || t->call == call) && strcmp(t->id, id) == 0)
+      output_tail_drop(ts, t);
+}
+
+/* --- control --- */
+
+/* GET /v1/audit: counts the judgments of the daemon's logs, with the filters of the
+ * command. */
+
+static const char *const audit_api_query[] = {"by",      "since",      "workflow",  "movement",
+                                              "method",  "provider",   "model",     "worker",
+                                              "outcome", "min_stages", "ambiguous", NULL};
+
+struct counting {
+  struct store store;
+  struct aggregate *aggregate;
+};
+
+/* Reads the arguments. On false, err says which one is wrong. */
+static bool audit_api_filters(const struct server_request *r, struct aggregate *c,
+                              struct err *err) {
+  const char *since = server_query(r, "since"), *least = server_query(r, "min_stages");
+  const char *ambiguous = server_query(r, "ambiguous"), *by = server_query(r, "by");
+  long n = 0;
+  for (int i = 0; i < AGGREGATE_WORD_COUNT; i++)
+    if (!aggregate_filter(c, (enum aggregate_word)i,
+                          server_query(r, aggregate_word_name((enum aggregate_word)i)), err))
+      return false;
+  if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
+    return err_set(err, ERR_USAGE, "min_stages must be a number from 1");
+  c->min_stages = n;
+  if (ambiguous != NULL && strcmp(ambiguous, "true") != 0 && strcmp(ambiguous, "false") != 0)
+    return err_set(err, ERR_USAGE, "ambiguous must be true or false");
+  c->ambiguous = ambiguous != NULL && strcmp(ambiguous, "true") == 0;
+  return (since == NULL || filter_since(since, clock_real_ms(), &c->since_ms, err)) &&
+         (by == NULL || aggregate_by(c, by, err));
+}
+
+static void audit_api_put(struct buf *out, const char *before, json_t *value) {
+  buf_puts(out, before);
+  json_write(value, out);
+  json_decref(value);
+}
+
+static void audit_api_work(void *ctx, struct read_job_answer *answer) {
+  struct counting *work = ctx;
+  struct aggregate *c = work->aggregate;
+  json_t *group;
+  if (!aggregate_read_store(c, &work->store, &answer->err)) {
+    answer->status = 500;
+    return;
+  }
+  aggregate_sort(c);
+  buf_puts(&answer->body, "{\"groups\":[");
+  for (size_t i = 0; (group = aggregate_group_json(c, i)) != NULL; i++)
+    audit_api_put(&answer->body, i > 0 ? "," : "", group);
+  audit_api_put(&answer->body, "],\"totals\":", aggregate_totals_json(c));
+  buf_putc(&answer->body, '}');
+}
+
+static void audit_api_drop(void *ctx) {
+  struct counting *work = ctx;
+  aggregate_free(work->aggregate);
+  free(work);
+}
+
+static void audit_api_take(struct read_jobs *rs, struct server_request *r,
+                           const struct store *store) {
+  struct err err = {0};
+  struct aggregate *c = aggregate_new();
+  if (!audit_api_filters(r, c, &err)) {
+    aggregate_free(c);
+    server_problem(r, 400, NULL, "%s", err.text);
+    return;
+  }
+  struct counting *work = xmalloc(sizeof *work);
+  *work = (struct counting){*store, c};
+  read_job_take(rs, r, audit_api_work, audit_api_drop, work);
+}
 
 /* --- a session as JSON --- */
 
@@ -136,11 +284,6 @@ struct question_told {
   struct ask_trace ask;
 };
 
-static bool question_is(const json_t *record, const char *type) {
-  const char *found = json_string_value(json_object_get(record, "type"));
-  return found != NULL && strcmp(found, type) == 0;
-}
-
 static void question_keep(json_t **slot, json_t *record) {
   json_decref(*slot);
   *slot = json_incref(record);
@@ -167,24 +310,15 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record != NULL)
       ask_trace_feed(&told->ask, record);
-    if (question_is(record, "judgment"))
+    struct str type = json_view(json_at(record, "type"));
+    if (str_eq_c(type, "judgment"))
       question_keep(&told->judgment, record);
-    else if (question_is(record, "session_stop") || question_is(record, "session_end"))
+    else if (str_among(type, "session_stop session_end"))
       question_keep(&told->stop, record);
     json_decref(record);
   }
   reader_close(&r);
   return true;
-}
-
-/* Nothing was answered: whoever was asked is away, or the session was stopped. */
-static void question_stop(const struct answering *a) {
-  const json_t *stop = a->told.stop;
-  const char *message = json_string_value(json_object_get(stop, "message"));
-  const char *reason = json_string_value(json_object_get(stop, "reason"));
-  json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
-  server_problem(a->request, 502, members, "%s: %s", reason ? reason : a->status,
-                 message ? message : "there is no answer");
 }
 
 static void answering_reply(const struct answering *a) {
@@ -199,7 +333,13 @@ static void answering_reply(const struct answering *a) {
     json_object_set_new(result, "session", json_string(a->id));
     server_reply_json(a->request, 200, result);
   } else {
-    question_stop(a);
+    /* Nothing was answered: whoever was asked is away, or the session was stopped. */
+    const json_t *stop = a->told.stop;
+    const char *message = json_string_value(json_object_get(stop, "message"));
+    const char *reason = json_string_value(json_object_get(stop, "reason"));
+    json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
+    server_problem(a->request, 502, members, "%s: %s", reason ? reason : a->status,
+                   message ? message : "there is no answer");
   }
 }
 
@@ -272,7 +412,7 @@ static void control_on_gone(void *ctx) {
     sessions_leave(ss, e);
 }
 
-/* question: the one that an ANSWER answers. */
+/* `question`: the one that an ANSWER answers. */
 static void control_wait_for(struct control *api, struct server_request *r, const char *id,
                              enum awaited what, uint64_t question) {
   struct waiter *w = xcalloc(1, sizeof *w);
@@ -397,7 +537,8 @@ static struct about *about_new(struct control *api, about_act act) {
   return a;
 }
 
-static void about_free(struct about *a) {
+static void about_free(void *what) {
+  struct about *a = what;
   entry_ask_deinit(&a->ask);
   status_snapshot_deinit(&a->snapshot);
   free(a);
@@ -432,10 +573,6 @@ static void about_work(void *what, struct read_job_answer *answer) {
   answer->hand_on = about_taken;
 }
 
-static void about_drop(void *what) {
-  about_free(what);
-}
-
 /* Finds the session that the request's path names; if there is none, answers. A shared store is
  * asked in the pool. Takes the about over. */
 static void about_take(struct about *a, struct server_request *r) {
@@ -444,7 +581,7 @@ static void about_take(struct about *a, struct server_request *r) {
   if (about_asks_store(a, word)) {
     print_into(a->word, sizeof a->word, "%s", word);
     if (control_store_answers(api, r))
-      read_job_take(&api->readings, r, about_work, about_drop, a);
+      read_job_take(&api->readings, r, about_work, about_free, a);
     else
       about_free(a);
     return;
@@ -523,36 +660,26 @@ static void control_on_looked(void *ctx, struct intake_result *result) {
     control_refuse(result);
 }
 
-static void control_judge(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  if (!control_refuse_draining(api, r))
-    intake_take(&api->intake, r, launch_parse_judge, control_on_session);
-}
+/* The last two begin nothing. */
+enum body_kind { BODY_SESSION, BODY_JUDGE, BODY_ASK, BODY_LINT, BODY_PLAN };
 
-static void control_ask(void *ctx, struct server_request *r) {
+static void control_take(void *ctx, struct server_request *r) {
+  static const intake_parse parsers[] = {[BODY_SESSION] = launch_parse,
+                                         [BODY_JUDGE] = launch_parse_judge,
+                                         [BODY_ASK] = launch_parse_ask,
+                                         [BODY_LINT] = launch_parse_lint,
+                                         [BODY_PLAN] = launch_parse_plan};
   struct control *api = ctx;
-  if (!control_refuse_draining(api, r))
-    intake_take(&api->intake, r, launch_parse_ask, control_on_session);
-}
-
-static void control_lint(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  intake_take(&api->intake, r, launch_parse_lint, control_on_looked);
-}
-
-static void control_plan(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  intake_take(&api->intake, r, launch_parse_plan, control_on_looked);
-}
-
-static void control_submit(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  if (!control_refuse_draining(api, r))
-    intake_take(&api->intake, r, launch_parse, control_on_session);
+  int kind = server_what(r);
+  if (kind >= BODY_LINT)
+    intake_take(&api->intake, r, parsers[kind], control_on_looked);
+  else if (!control_refuse_draining(api, r))
+    intake_take(&api->intake, r, parsers[kind], control_on_session);
 }
 
 /* --- cancelling, resuming --- */
 
+/* Ends the entry, or answers why not. */
 static void control_cancel_one(struct control *api, struct server_request *r,
                                struct daemon_entry *e) {
   const char *id = e->id;
@@ -592,16 +719,6 @@ static void control_cancel(void *ctx, struct server_request *r) {
   about_take(about_new(ctx, act_cancel), r);
 }
 
-static void refuse_resume(struct server_request *r, const struct err *err) {
-  bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
-  unsigned status = conflict ? 409 : 500;
-  if (err->code == ERR_LIMIT)
-    status = 503;
-  if (err->code == ERR_USAGE)
-    status = 422;
-  server_problem(r, status, NULL, "%s", err->text);
-}
-
 static void control_on_ask_gone(void *ctx) {
   struct about *a = ctx;
   a->request = NULL;
@@ -610,9 +727,15 @@ static void control_on_ask_gone(void *ctx) {
 static void control_on_asked(struct entry_ask *ask, struct daemon_entry *e, const struct err *err) {
   struct about *a = (struct about *)((char *)ask - offsetof(struct about, ask));
   struct server_request *r = a->request;
-  if (r != NULL && err != NULL)
-    refuse_resume(r, err);
-  else if (r != NULL && ask->answers)
+  if (r != NULL && err != NULL) {
+    bool conflict = err->code == ERR_LOCKED || err->code == ERR_INVALID;
+    unsigned status = conflict ? 409 : 500;
+    if (err->code == ERR_LIMIT)
+      status = 503;
+    if (err->code == ERR_USAGE)
+      status = 422;
+    server_problem(r, status, NULL, "%s", err->text);
+  } else if (r != NULL && ask->answers)
     control_wait_for(a->api, r, e->id, ANSWER, ask->question);
   else if (r != NULL && e->state == ENTRY_RESUMING)
     control_wait_for(a->api, r, e->id, RESUME, 0);
@@ -696,16 +819,22 @@ static void control_on_answer(void *ctx, struct intake_result *result) {
     answer_with(api, result->request, &result->launch.said);
 }
 
-static void take_answer_body(struct control *api, struct server_request *r, intake_parse parse,
-                             enum answer_says says) {
-  static const char *const commands[] = {
-      [SAYS_TEXT] = "answer", [SAYS_APPROVE] = "approve", [SAYS_REJECT] = "reject"};
+static const struct {
+  const char *command;
+  intake_parse parse;
+} answers[] = {[SAYS_TEXT] = {"answer", launch_parse_answer},
+               [SAYS_APPROVE] = {"approve", launch_parse_approve},
+               [SAYS_REJECT] = {"reject", launch_parse_reject}};
+
+static void control_answer_as(struct control *api, struct server_request *r,
+                              enum answer_says says) {
   struct parsed_answer said = {0};
   struct err err = {0};
-  if (control_refuse_draining(api, r) || control_refuse_program(r, commands[says], server_part(r)))
+  if (control_refuse_draining(api, r) ||
+      control_refuse_program(r, answers[says].command, server_part(r)))
     return;
   if (server_body(r).n > 0) {
-    intake_take(&api->intake, r, parse, control_on_answer);
+    intake_take(&api->intake, r, answers[says].parse, control_on_answer);
     return;
   }
   if (parsed_answer_parse(&said, NULL, says, &err))
@@ -716,30 +845,18 @@ static void take_answer_body(struct control *api, struct server_request *r, inta
 }
 
 static void control_take_answer(void *ctx, struct server_request *r) {
-  take_answer_body(ctx, r, launch_parse_answer, SAYS_TEXT);
-}
-
-static void control_approve(void *ctx, struct server_request *r) {
-  take_answer_body(ctx, r, launch_parse_approve, SAYS_APPROVE);
-}
-
-static void control_reject(void *ctx, struct server_request *r) {
-  take_answer_body(ctx, r, launch_parse_reject, SAYS_REJECT);
+  control_answer_as(ctx, r, (enum answer_says)server_what(r));
 }
 
 static void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
-  static const struct {
-    const char *what;
-    void (*handle)(void *ctx, struct server_request *r);
-  } acts[] = {{"cancel", control_cancel},
-              {"resume", control_resume},
-              {"answer", control_take_answer},
-              {"approve", control_approve},
-              {"reject", control_reject}};
   (void)id; /* the request's path names it, as on the socket */
-  for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-    if (strcmp(acts[i].what, what) == 0)
-      acts[i].handle(ctx, r);
+  if (strcmp(what, "cancel") == 0)
+    control_cancel(ctx, r);
+  else if (strcmp(what, "resume") == 0)
+    control_resume(ctx, r);
+  for (size_t i = 0; i < ARRAY_LEN(answers); i++)
+    if (answers[i].command != NULL && strcmp(answers[i].command, what) == 0)
+      control_answer_as(ctx, r, (enum answer_says)i);
 }
 
 /* --- one session --- */
@@ -774,10 +891,12 @@ static bool control_log(struct control *api, struct server_request *r, struct st
   return false;
 }
 
-static void control_look(struct control *api, struct server_request *r, enum session_api what) {
+/* A route's `what` is what it looks at. */
+static void control_look(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
   struct store_ref ref;
   if (control_log(api, r, &ref))
-    session_api_take(&api->readings, r, api->view_cache, &ref, what);
+    session_api_take(&api->readings, r, api->view_cache, &ref, (enum session_api)server_what(r));
 }
 
 static void control_on_changes(void *ctx, struct server_request *r,
@@ -796,38 +915,6 @@ static void control_get_changes(void *ctx, struct server_request *r) {
                                        .done = control_on_changes};
   if (control_log(api, r, &ref))
     session_diff_take(&api->readings, &ask, r, &ref);
-}
-
-static void control_get_view(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_VIEW);
-}
-
-static void control_get_turns(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_TURNS);
-}
-
-static void control_get_turn(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_TURN);
-}
-
-static void control_get_call(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_CALL);
-}
-
-static void control_get_text(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_TEXT);
-}
-
-static void control_get_records(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_RECORDS);
-}
-
-static void control_get_found(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_FIND);
-}
-
-static void control_get_integrity(void *api, struct server_request *r) {
-  control_look(api, r, SESSION_API_INTEGRITY);
 }
 
 static void control_get_compare(void *ctx, struct server_request *r) {
@@ -1003,13 +1090,23 @@ static size_t control_live(void *ctx, struct page_live **list) {
   return n;
 }
 
+/* Copies what the session's running calls said last. */
 static size_t control_said(void *ctx, const char *id, struct page_said **list) {
-  const struct control *api = ctx;
-  return output_tails_of(&api->tails, id, list);
-}
-
-static void *control_about(void *ctx) {
-  return provider_status_new(ctx);
+  struct control *api = ctx;
+  size_t n = 0;
+  *list = NULL;
+  LIST_EACH(struct output_tail, t, in_tails, &api->tails.all) {
+    if (strcmp(t->id, id) != 0)
+      continue;
+    *list = xrealloc(*list, (n + 1) * sizeof **list);
+    (*list)[n++] = (struct page_said){.turn = t->turn,
+                                      .call = t->call,
+                                      .text = xstrdup(buf_c(&t->text.text)),
+                                      .thinking = xstrdup(buf_c(&t->thinking.text)),
+                                      .text_end = t->text.end,
+                                      .thinking_end = t->thinking.end};
+  }
+  return n;
 }
 
 static json_t *control_day(void *ctx) {
@@ -1029,7 +1126,7 @@ bool control_open_window(struct control *api, const char *address, struct err *e
                                          .act = control_act,
                                          .live = control_live,
                                          .said = control_said,
-                                         .about = control_about,
+                                         .about = provider_status_new,
                                          .about_read = provider_status_read,
                                          .about_drop = provider_status_free,
                                          .day = control_day,
@@ -1114,70 +1211,70 @@ static const char *const watch_query[] = {"after", NULL};
 static const char *const compare_query[] = {"a", "b", NULL};
 
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_submit},
+    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_take, BODY_SESSION},
     {"GET", "/v1/sessions",
      "list sessions, newest first (status, since, workflow, method, provider, text, sort, before, "
      "limit)",
-     TAKES_NOTHING, list_query, list_sessions},
-    {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session},
+     TAKES_NOTHING, list_query, list_sessions, 0},
+    {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session, 0},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",
-     TAKES_NOTHING, watch_query, watch_session},
+     TAKES_NOTHING, watch_query, watch_session, 0},
     {"GET", "/v1/events", "changes of all sessions as server-sent events (Last-Event-ID, after)",
-     TAKES_NOTHING, watch_query, watch_all},
+     TAKES_NOTHING, watch_query, watch_all, 0},
     {"GET", "/v1/sessions/{id}/view", "its view, as segue show --as view prints it", TAKES_NOTHING,
-     NULL, control_get_view},
+     NULL, control_look, SESSION_API_VIEW},
     {"GET", "/v1/sessions/{id}/turns", "its turns (after, limit)", TAKES_NOTHING,
-     session_api_page_query, control_get_turns},
+     session_api_page_query, control_look, SESSION_API_TURNS},
     {"GET", "/v1/sessions/{id}/turns/{turn}", "a judgment in full", TAKES_NOTHING, NULL,
-     control_get_turn},
+     control_look, SESSION_API_TURN},
     {"GET", "/v1/sessions/{id}/calls/{call}", "all records of a call", TAKES_NOTHING, NULL,
-     control_get_call},
+     control_look, SESSION_API_CALL},
     {"GET", "/v1/sessions/{id}/text", "a text of a record (ref, offset, limit)", TAKES_NOTHING,
-     session_api_text_query, control_get_text},
+     session_api_text_query, control_look, SESSION_API_TEXT},
     {"GET", "/v1/sessions/{id}/records", "its records (after, limit)", TAKES_NOTHING,
-     session_api_page_query, control_get_records},
+     session_api_page_query, control_look, SESSION_API_RECORDS},
     {"GET", "/v1/sessions/{id}/find", "find a text in it (text)", TAKES_NOTHING,
-     session_api_find_query, control_get_found},
+     session_api_find_query, control_look, SESSION_API_FIND},
     {"GET", "/v1/sessions/{id}/changes", "the lines it changed in its files", TAKES_NOTHING, NULL,
-     control_get_changes},
-    {"GET", "/v1/sessions/{id}/integrity", "verify its log", TAKES_NOTHING, NULL,
-     control_get_integrity},
-    {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, control_cancel},
+     control_get_changes, 0},
+    {"GET", "/v1/sessions/{id}/integrity", "verify its log", TAKES_NOTHING, NULL, control_look,
+     SESSION_API_INTEGRITY},
+    {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, control_cancel, 0},
     {"POST", "/v1/sessions/{id}/resume", "resume a stopped session", TAKES_JSON_OR_NOTHING, NULL,
-     control_resume},
+     control_resume, 0},
     {"POST", "/v1/sessions/{id}/answer", "answer its question", TAKES_JSON, NULL,
-     control_take_answer},
+     control_take_answer, SAYS_TEXT},
     {"POST", "/v1/sessions/{id}/approve", "approve the movement it wants to run",
-     TAKES_JSON_OR_NOTHING, NULL, control_approve},
+     TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_APPROVE},
     {"POST", "/v1/sessions/{id}/reject", "reject the movement it wants to run",
-     TAKES_JSON_OR_NOTHING, NULL, control_reject},
-    {"GET", "/v1/inbox", "the open questions", TAKES_NOTHING, NULL, get_inbox},
-    {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork},
-    {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_judge},
-    {"POST", "/v1/ask", "ask for a value that matches a schema", TAKES_JSON, NULL, control_ask},
-    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_lint},
-    {"POST", "/v1/plan", "plan a session", TAKES_JSON, NULL, control_plan},
+     TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_REJECT},
+    {"GET", "/v1/inbox", "the open questions", TAKES_NOTHING, NULL, get_inbox, 0},
+    {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork, 0},
+    {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, BODY_JUDGE},
+    {"POST", "/v1/ask", "ask for a value that matches a schema", TAKES_JSON, NULL, control_take,
+     BODY_ASK},
+    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_take, BODY_LINT},
+    {"POST", "/v1/plan", "plan a session", TAKES_JSON, NULL, control_take, BODY_PLAN},
     {"GET", "/v1/audit",
      "count judgments (by, since, workflow, movement, method, provider, model, worker, outcome, "
      "min_stages, ambiguous)",
-     TAKES_NOTHING, audit_api_query, control_get_audit},
+     TAKES_NOTHING, audit_api_query, control_get_audit, 0},
     {"GET", "/v1/compare", "two sessions side by side (a, b)", TAKES_NOTHING, compare_query,
-     control_get_compare},
+     control_get_compare, 0},
     {"GET", "/v1/providers", "providers: calls, places, cooldowns, circuits, errors", TAKES_NOTHING,
-     NULL, control_get_providers},
+     NULL, control_get_providers, 0},
     {"POST", "/v1/web/codes", "open the web page's port and return a code for it",
-     TAKES_JSON_OR_NOTHING, NULL, control_post_code},
-    {"GET", "/metrics", "counters for Prometheus", TAKES_NOTHING, NULL, control_get_metrics},
-    {"GET", "/v1/health", "the daemon's state", TAKES_NOTHING, NULL, get_health},
+     TAKES_JSON_OR_NOTHING, NULL, control_post_code, 0},
+    {"GET", "/metrics", "counters for Prometheus", TAKES_NOTHING, NULL, control_get_metrics, 0},
+    {"GET", "/v1/health", "the daemon's state", TAKES_NOTHING, NULL, get_health, 0},
     {"GET", "/v1/openapi.json", "this interface as OpenAPI 3.1", TAKES_NOTHING, NULL,
-     get_description},
+     get_description, 0},
     {0},
 };
 
 bool control_idle(const struct control *api) {
   return api->intake.jobs.count == 0 && read_jobs_busy(&api->readings) == 0 &&
-         versions_busy(&api->versions) == 0 &&
-         (api->window == NULL || window_busy(api->window) == 0);
+         api->versions.busy == 0 && (api->window == NULL || window_busy(api->window) == 0);
 }
 
 void control_drain(struct control *api) {
@@ -1188,7 +1285,7 @@ void control_drain(struct control *api) {
 void control_close(struct control *api) {
   window_free(api->window);
   api->window = NULL;
-  event_stream_close(&api->news);
+  uv_close((uv_handle_t *)&api->news.beat, NULL);
   view_cache_free(api->view_cache);
   api->view_cache = NULL;
 }
@@ -1196,8 +1293,9 @@ void control_close(struct control *api) {
 void control_deinit(struct control *api) {
   metrics_deinit(&api->metrics);
   versions_deinit(&api->versions);
-  output_tails_deinit(&api->tails);
-  event_stream_deinit(&api->news);
+  LIST_EACH(struct output_tail, t, in_tails, &api->tails.all)
+    output_tail_drop(&api->tails, t);
+  free(api->news.ring);
 }
 
 /* Pages that show providers reload themselves. */
@@ -1213,9 +1311,10 @@ void control_init(struct control *api, struct sessions *sessions) {
   sessions->said = control_on_said;
   sessions->observer = api;
   read_jobs_init(&api->readings, sessions->host->loop);
-  versions_init(&api->versions, sessions->host->processes, control_on_version, api);
+  api->versions = (struct client_versions){
+      .processes = sessions->host->processes, .told = control_on_version, .ctx = api};
   event_stream_init(&api->news, sessions->host->loop);
   api->view_cache = view_cache_new(sessions->host->loop);
-  intake_init(&api->intake, sessions->host->loop, sessions->env, api);
+  api->intake = (struct intake){.loop = sessions->host->loop, .env = sessions->env, .ctx = api};
   record_time(clock_real_ms(), api->started);
 }

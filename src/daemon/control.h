@@ -8,14 +8,33 @@
 #ifndef SEGUE_DAEMON_CONTROL_H
 #define SEGUE_DAEMON_CONTROL_H
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "daemon/event_stream.h"
 #include "daemon/intake.h"
 #include "daemon/metrics.h"
-#include "daemon/output_tail.h"
+#include "daemon/provider_status.h"
 #include "daemon/read_job.h"
 #include "daemon/sessions.h"
-#include "daemon/versions.h"
+#include "store/store.h"
+#include "web/pages.h"
+
+struct output_tail_said {
+  struct buf text;
+  uint64_t end; /* bytes so far */
+};
+
+struct output_tail {
+  struct list_node in_tails;
+  char id[STORE_ID_BYTES];
+  long turn, call;
+  struct output_tail_said text, thinking;
+};
+
+struct output_tails {
+  struct list all; /* the last to speak comes first */
+  size_t bytes;
+};
 
 struct waiter;
 struct window;

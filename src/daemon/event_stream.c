@@ -146,12 +146,3 @@ void event_stream_init(struct event_stream *n, uv_loop_t *loop) {
   uv_timer_init(loop, &n->beat);
   n->beat.data = n;
 }
-
-void event_stream_close(struct event_stream *n) {
-  uv_close((uv_handle_t *)&n->beat, NULL);
-}
-
-void event_stream_deinit(struct event_stream *n) {
-  free(n->ring);
-  *n = (struct event_stream){0};
-}

@@ -4,8 +4,8 @@
  *   event_stream_init(&n, loop)
  *   event_stream_add(&n, id, status, seq)  a session began, got to another turn, stopped, ended ...
  *   event_stream_watch(&n, request, last)         last: of Last-Event-ID, or NULL: from now on
- *   event_stream_close(&n); event_stream_deinit(&n)
- *       no stream is left; then the loop runs once more
+ *
+ * Its owner closes `beat`, runs the loop once more, and frees `ring` when no stream is left.
  *
  * An event's id names this start of the daemon and a count. A client that returns with an id of
  * another start, or one no longer kept (LIMIT_CHANGE_COUNT), first gets `reset`: it must list
@@ -29,7 +29,5 @@ struct event_stream {
 void event_stream_init(struct event_stream *n, uv_loop_t *loop);
 void event_stream_add(struct event_stream *n, const char *id, const char *status, uint64_t seq);
 void event_stream_watch(struct event_stream *n, struct server_request *r, const char *last);
-void event_stream_close(struct event_stream *n);
-void event_stream_deinit(struct event_stream *n);
 
 #endif

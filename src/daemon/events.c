@@ -145,14 +145,6 @@ static void set_extra(struct stream *s, const char *text) {
   s->extra_n = (unsigned)snprintf(s->extra, sizeof s->extra, "%s", text);
 }
 
-static void begin_record(struct stream *s) {
-  char head[HEAD_BYTES];
-  print_into(head, sizeof head,
-             "id: %llu\nevent: record\ndata: ", (unsigned long long)s->place.seq);
-  set_extra(s, head);
-  s->in_record = true;
-}
-
 /* Reads bytes of the current record, without its newline. Returns -1 if the log is unreadable. */
 static ssize_t read_record(struct stream *s, char *out, size_t max) {
   uint64_t left = s->feed->bytes - s->place.at;
@@ -221,7 +213,11 @@ static ssize_t read_piece(struct stream *s, char *out, size_t max) {
       return passed;
   }
   if (s->place.at < s->feed->bytes) {
-    begin_record(s);
+    char head[HEAD_BYTES];
+    print_into(head, sizeof head,
+               "id: %llu\nevent: record\ndata: ", (unsigned long long)s->place.seq);
+    set_extra(s, head);
+    s->in_record = true;
     return (ssize_t)read_extra(s, out, max);
   }
   if (s->feed->over)

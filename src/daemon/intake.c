@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "format/json_size.h"
+#include "format/json_write.h"
 #include "os/loop.h"
 #include "os/memory.h"
 #include "json/scan.h"
@@ -122,31 +122,21 @@ static void on_work(uv_work_t *work) {
 
 /* --- on the loop --- */
 
-static void intake_job_over(struct intake *in, struct intake_job *job) {
-  job_remove(job);
-  if (job->result.request != NULL) {
-    if (job->result.ok)
-      launch_share(&job->result.launch);
-    job->done(in->ctx, &job->result);
-  }
-  intake_job_free(job);
-}
-
 static void after_work(uv_work_t *work, int status) {
   struct intake *in = work->data;
   assert(status == 0); /* work is never cancelled */
-  for (size_t i = 0; i < in->reading_count; i++)
-    intake_job_over(in, in->reading[i]);
+  for (size_t i = 0; i < in->reading_count; i++) {
+    struct intake_job *job = in->reading[i];
+    job_remove(job);
+    if (job->result.request != NULL) {
+      if (job->result.ok)
+        launch_share(&job->result.launch);
+      job->done(in->ctx, &job->result);
+    }
+    intake_job_free(job);
+  }
   in->reading_count = 0;
   intake_start(in);
-}
-
-static void job_begin(struct intake *in, struct intake_job *job) {
-  launch_init(&job->result.launch, in->env);
-  if (job->about != NULL)
-    launch_set_about(&job->result.launch, job->about);
-  job->is_read = true;
-  in->reading[in->reading_count++] = job;
 }
 
 /* Takes the first one, and those behind it as long as all of them are small. */
@@ -158,7 +148,13 @@ static void intake_start(struct intake *in) {
     if (in->reading_count == INTAKE_TOGETHER ||
         (in->reading_count > 0 && bytes > LIMIT_API_SMALL_BODY_BYTES))
       break;
-    job_begin(in, job);
+    launch_init(&job->result.launch, in->env);
+    if (job->about != NULL) {
+      job->result.launch.about = xcalloc(1, sizeof *job->result.launch.about);
+      job->result.launch.about->log = *job->about;
+    }
+    job->is_read = true;
+    in->reading[in->reading_count++] = job;
   }
   in->work.data = in;
   if (in->reading_count > 0)
@@ -203,8 +199,4 @@ void intake_take_about(struct intake *in, struct server_request *r, const struct
   server_keep(r, intake_on_gone, job);
   if (in->reading_count == 0)
     intake_start(in);
-}
-
-void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx) {
-  *in = (struct intake){.loop = loop, .env = env, .ctx = ctx};
 }

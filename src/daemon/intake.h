@@ -1,6 +1,5 @@
 /* intake.h - requests with a body, from their bytes to a launch.
  *
- *   intake_init(&in, loop, &launch_env, ctx)
  *   intake_take(&in, request, parse, done)      its body is read; the request is kept
  *   done(ctx, &result)             from the loop, unless its client has left meanwhile
  *
@@ -34,7 +33,7 @@ enum { INTAKE_TOGETHER = 16 };
 
 struct intake_job;
 struct intake {
-  uv_loop_t *loop;
+  uv_loop_t *loop; /* its owner sets the first three */
   struct launch_env *env;
   void *ctx;
   struct list jobs; /* those being read; after them those that wait */
@@ -44,7 +43,6 @@ struct intake {
   size_t reading_count;
 };
 
-void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx);
 /* Answers 503 by itself when too much is waiting. */
 void intake_take(struct intake *in, struct server_request *r, intake_parse parse, intake_done done);
 /* The same about a session, whose log launch.about then has. */

@@ -20,7 +20,6 @@
 #include "host/backends.h"
 #include "host/fork.h"
 #include "host/host.h"
-#include "host/parse_answer.h"
 #include "host/resume_options.h"
 
 /* The user's configuration and the backends made from it; each reading makes a new generation. */
@@ -105,8 +104,6 @@ bool launch_parse_plan(struct launch *l, const json_t *body, struct err *err,
 /* Returns a list of errors as the API tells it: a new array. */
 json_t *launch_errors_json(const struct err_list *errors);
 
-/* Makes l.about; launch_deinit frees it. */
-void launch_set_about(struct launch *l, const struct store_ref *log);
 /* Finds the scenario that its config names, unless the fork brought one. From the loop. */
 bool launch_find_scenario(struct launch *l, struct err *err) MUST_CHECK;
 void launch_share(struct launch *l);

@@ -53,16 +53,11 @@ static const char *list_api_keep(struct list_ask *l, const char *text) {
 
 /* --- on the loop --- */
 
-static bool is_standing(const struct daemon_entry *e) {
-  bool lives = entry_is_live(e);
-  return lives ? e->summary.seq > 0 : e->session != NULL || e->trouble != NULL;
-}
-
 static void take_one(struct list_ask *l, const struct sessions *ss, const struct daemon_entry *e,
                      size_t position) {
   struct standing *s = &l->standing[l->count];
   struct api_status v = {.id = e->id, .summary = &e->summary};
-  if (!is_standing(e))
+  if (entry_is_live(e) ? e->summary.seq == 0 : e->session == NULL && e->trouble == NULL)
     return;
   l->count++;
   memcpy(s->id, e->id, sizeof s->id);
@@ -212,8 +207,7 @@ static void list_api_plain_work(void *ctx, struct read_job_answer *answer) {
       continue;
     last = ids[i].id;
     json_t *session = list_one(l, last, x, &looked);
-    if (session != NULL)
-      json_array_append_new(list, session);
+    json_array_append_new(list, session);
   }
   list_api_answer(answer, list, i < count ? last : NULL);
   index_close(x);

@@ -32,7 +32,7 @@ static bool live_output_on_event(void *ctx, struct str type, struct str data) {
   return true;
 }
 
-static void live_output_close(struct listening *l) {
+void live_output_deinit(struct listening *l) {
   if (l->fd >= 0)
     close(l->fd);
   l->fd = -1;
@@ -66,7 +66,7 @@ static void live_output_open(struct listening *l, uint64_t seen_seq) {
   ok = l->fd >= 0 && connect(l->fd, (struct sockaddr *)&to, sizeof to) == 0 &&
        peer_is_own_user(l->fd) && live_output_ask(l, seen_seq);
   if (!ok)
-    live_output_close(l);
+    live_output_deinit(l);
   else
     sse_init(&l->sse, LIMIT_LOG_LINE_BYTES, live_output_on_event, l);
 }
@@ -100,7 +100,7 @@ void live_output_hear(struct listening *l, uint64_t seen_seq) {
     if (n < 0 && errno == EAGAIN)
       return;
     if (n <= 0 || !live_output_take(l, (struct str){bytes, (size_t)n}))
-      live_output_close(l);
+      live_output_deinit(l);
   }
 }
 
@@ -108,8 +108,4 @@ void live_output_init(struct listening *l, const char *socket, const char *sessi
                       live_output_fn on_words, void *ctx) {
   *l = (struct listening){
       .socket = socket, .session = session, .on_words = on_words, .ctx = ctx, .fd = -1};
-}
-
-void live_output_deinit(struct listening *l) {
-  live_output_close(l);
 }

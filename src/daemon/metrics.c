@@ -3,11 +3,76 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/json_object.h"
+#include "format/json_write.h"
 #include "os/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* --- recent failures ---
+ *
+ * Calls that failed during the last hour, by provider, which is what a person
+ * looks at first.
+ *
+ *   recent_failures_add(&ts, provider, class, message, now_ms)     real time
+ *   recent_failures_tell(&ts, provider, now_ms, object)  puts "errors" and "last_error" into it
+ *   recent_failures_deinit(&ts)
+ * Keeps the last LIMIT_TROUBLE_COUNT; allocates nothing before the first. */
+
+struct failed_call {
+  int64_t at_ms;
+  char provider[64], class[24], message[160];
+};
+
+static void recent_failure_put(char *out, size_t size, struct str text) {
+  size_t n = text.n < size ? text.n : utf8_floor(text.p, size - 1);
+  memcpy(out, text.p, n);
+  out[n] = '\0';
+}
+
+static void recent_failures_add(struct recent_failures *ts, struct str provider, struct str class,
+                                struct str message, int64_t now_ms) {
+  if (ts->ring == NULL)
+    ts->ring = xcalloc(LIMIT_TROUBLE_COUNT, sizeof *ts->ring);
+  struct failed_call *t = &ts->ring[ts->count++ % LIMIT_TROUBLE_COUNT];
+  t->at_ms = now_ms;
+  recent_failure_put(t->provider, sizeof t->provider, provider);
+  recent_failure_put(t->class, sizeof t->class, class);
+  recent_failure_put(t->message, sizeof t->message, message);
+}
+
+static json_t *recent_failure_json(const struct failed_call *t) {
+  char at[RECORD_TIME_BYTES];
+  record_time(t->at_ms, at);
+  return json_pack("{so so ss}", "class", json_text(str_from(t->class)), "message",
+                   json_text(str_from(t->message)), "at", at);
+}
+
+void recent_failures_tell(const struct recent_failures *ts, struct str provider, int64_t now_ms,
+                          json_t *object) {
+  const struct failed_call *last = NULL;
+  json_t *errors = json_object();
+  size_t kept = ts->count < LIMIT_TROUBLE_COUNT ? ts->count : LIMIT_TROUBLE_COUNT;
+  for (size_t i = 0; i < kept; i++) {
+    const struct failed_call *t = &ts->ring[i];
+    if (!str_eq_c(provider, t->provider) || now_ms - t->at_ms > LIMIT_TROUBLE_MS)
+      continue;
+    json_int_t n = json_integer_value(json_object_get(errors, t->class));
+    json_object_set_new(errors, t->class, json_integer(n + 1));
+    last = last == NULL || t->at_ms >= last->at_ms ? t : last;
+  }
+  json_put(object, "errors", errors);
+  json_put(object, "last_error", last != NULL ? recent_failure_json(last) : json_null());
+}
+
+static void recent_failures_deinit(struct recent_failures *ts) {
+  free(ts->ring);
+  *ts = (struct recent_failures){0};
+}
+
+/* --- metrics --- */
 
 enum { PROVIDER_BYTES = 64 };
 
@@ -177,15 +242,6 @@ static void put_metric_head(struct buf *out, const char *name, const char *type,
   buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_counters(const struct metrics *m, struct buf *out) {
-  for (int k = 0; k < METRIC_COUNT; k++) {
-    put_metric_head(out, metric_words[k].name, metric_words[k].type, metric_words[k].help);
-    for (size_t i = 0; i < m->counters[k].count; i++)
-      buf_printf(out, "%s{%s} %.15g\n", metric_words[k].name, m->counters[k].items[i].labels,
-                 m->counters[k].items[i].value);
-  }
-}
-
 /* Returns how long the oldest session in the queue has waited. */
 static double queue_age(const struct sessions *ss) {
   const struct daemon_entry *e = LIST_FIRST(struct daemon_entry, in_state, &ss->lists[LIST_QUEUE]);
@@ -237,7 +293,12 @@ static void put_appends(const struct host_appends *a, struct buf *out) {
 
 void metrics_print(const struct metrics *m, const struct sessions *ss, struct buf *out) {
   put_sessions(ss, out);
-  put_counters(m, out);
+  for (int k = 0; k < METRIC_COUNT; k++) {
+    put_metric_head(out, metric_words[k].name, metric_words[k].type, metric_words[k].help);
+    for (size_t i = 0; i < m->counters[k].count; i++)
+      buf_printf(out, "%s{%s} %.15g\n", metric_words[k].name, m->counters[k].items[i].labels,
+                 m->counters[k].items[i].value);
+  }
   put_appends(&ss->host->appends, out);
   put_metric_head(out, "segue_build_info", "gauge", "Always 1, with the version.");
   buf_printf(out, "segue_build_info{version=\"%s\"} 1\n", SEGUE_VERSION);

@@ -12,9 +12,20 @@
 #ifndef SEGUE_DAEMON_METRICS_H
 #define SEGUE_DAEMON_METRICS_H
 
+#include "base/str.h"
 #include "core/record.h"
-#include "daemon/recent_failures.h"
 #include "daemon/sessions.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct failed_call;
+struct recent_failures {
+  struct failed_call *ring;
+  size_t count; /* ever */
+};
+void recent_failures_tell(const struct recent_failures *ts, struct str provider, int64_t now_ms,
+                          json_t *object);
 
 enum metric {
   METRIC_JUDGMENTS,

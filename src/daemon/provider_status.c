@@ -1,14 +1,142 @@
 /* Reports the state of the providers and of the daemon. */
 #include "daemon/provider_status.h"
 
+#include "base/limits.h"
 #include "base/log.h"
+#include "daemon/control.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/clock.h"
+#include "os/tmpdir.h"
+#include "provider/agent/agent.h"
+#include "provider/agent/program_version.h"
 #include "provider/probe.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
+
+/* --- versions ---
+ *
+ * Finds out the versions of agents' programs by running them, and keeps the answers.
+ *
+ *   versions_known(&vs)              {program: version} of those that answered: a new object
+ *   versions_want(&vs, provider, program)    asked, unless that was done lately or is being done;
+ *                                    told(ctx) once something new is known
+ *   versions_close(&vs)              none is asked any more; those that are asked are ended
+ *   versions_deinit(&vs)             none is busy
+ *
+ * Each is a bounded run as `segue providers` makes it: LIMIT_VERSION_ASK_COUNT at a time, for
+ * LIMIT_PROBE_WALL_MS at most, and not again for LIMIT_VERSION_FRESH_MS. From the loop only. */
+
+struct versions_item {
+  struct list_node in_versions;
+  struct client_versions *all;
+  char *program;
+  char version[64];  /* "" if it gave none */
+  uint64_t asked_ms; /* of the monotonic clock */
+  struct process *process;
+  char *tmpdir;
+};
+
+static struct versions_item *versions_find(const struct client_versions *vs, const char *program) {
+  LIST_EACH(struct versions_item, item, in_versions, (struct list *)&vs->items)
+    if (strcmp(item->program, program) == 0)
+      return item;
+  return NULL;
+}
+
+static void remove_own_tmpdir(struct versions_item *item) {
+  struct err err;
+  if (item->tmpdir != NULL && !tmpdir_remove(item->tmpdir, &err))
+    log_warn("%s", err.text);
+  free(item->tmpdir);
+  item->tmpdir = NULL;
+}
+
+static void versions_on_end(void *ctx, struct process_result *result) {
+  struct versions_item *item = ctx;
+  struct client_versions *vs = item->all;
+  char before[sizeof item->version];
+  memcpy(before, item->version, sizeof before);
+  item->process = NULL;
+  (void)version_read(result, item->version, sizeof item->version);
+  remove_own_tmpdir(item);
+  assert(vs->busy > 0);
+  vs->busy--;
+  if (!vs->closing && strcmp(before, item->version) != 0)
+    vs->told(vs->ctx);
+}
+
+static void versions_ask(struct versions_item *item, const struct provider *provider) {
+  struct arena arena = {0};
+  struct err err;
+  item->asked_ms = clock_mono_ms();
+  item->tmpdir = tmpdir_make(&err);
+  const char *const *envp =
+      item->tmpdir != NULL ? process_env_build(&arena, item->tmpdir, NULL, NULL, &err) : NULL;
+  const struct process_spec spec = {
+      .argv = version_words(provider_profile(provider), item->program, provider->settings, &arena),
+      .cwd = item->tmpdir, /* away from any project's configuration */
+      .envp = envp,
+      .stdout_max = LIMIT_VERSION_BYTES,
+      .stderr_max = LIMIT_VERSION_BYTES,
+      .wall_ms = LIMIT_PROBE_WALL_MS};
+  if (envp != NULL)
+    item->process = process_start(item->all->processes, &spec, NULL, versions_on_end, item, &err);
+  if (item->process != NULL)
+    item->all->busy++;
+  else
+    remove_own_tmpdir(item);
+  arena_deinit(&arena);
+}
+
+static void versions_want(struct client_versions *vs, const struct provider *provider,
+                          const char *program) {
+  assert(provider_profile(provider) != NULL);
+  struct versions_item *item = versions_find(vs, program);
+  if (vs->closing || vs->busy >= LIMIT_VERSION_ASK_COUNT)
+    return;
+  if (item != NULL &&
+      (item->process != NULL || clock_mono_ms() - item->asked_ms < LIMIT_VERSION_FRESH_MS))
+    return;
+  if (item == NULL && vs->items.count == LIMIT_VERSION_COUNT)
+    return;
+  if (item == NULL) {
+    item = xcalloc(1, sizeof *item);
+    item->all = vs;
+    item->program = xstrdup(program);
+    list_push_back(&vs->items, &item->in_versions);
+  }
+  versions_ask(item, provider);
+}
+
+static json_t *versions_known(const struct client_versions *vs) {
+  json_t *known = json_object();
+  LIST_EACH(struct versions_item, item, in_versions, (struct list *)&vs->items)
+    if (item->version[0] != '\0')
+      json_object_set_new(known, item->program, json_text(str_from(item->version)));
+  return known;
+}
+
+void versions_close(struct client_versions *vs) {
+  vs->closing = true;
+  LIST_EACH(struct versions_item, item, in_versions, &vs->items)
+    if (item->process != NULL)
+      process_cancel(item->process);
+}
+
+void versions_deinit(struct client_versions *vs) {
+  assert(vs->busy == 0);
+  LIST_EACH(struct versions_item, item, in_versions, &vs->items) {
+    list_remove(&vs->items, &item->in_versions);
+    free(item->program);
+    free(item);
+  }
+}
+
+/* --- provider_status --- */
 
 struct provider_status {
   struct generation *generation; /* whose registry is read */
@@ -29,12 +157,6 @@ static void put_until(json_t *out, const char *key, uint64_t until_ms, uint64_t 
   json_object_set_new(out, key, json_string(at));
 }
 
-static const char *circuit_word(const struct admission_look *look, uint64_t now_ms) {
-  if (look->open_until_ms == 0)
-    return "closed";
-  return look->open_until_ms > now_ms ? "open" : "trying";
-}
-
 static json_t *ability_of(const struct control *api, struct str name) {
   const struct call_queue *gate = &api->sessions->host->gate;
   struct admission_look look = {0};
@@ -45,14 +167,16 @@ static json_t *ability_of(const struct control *api, struct str name) {
   json_put(out, "waiting", json_integer((json_int_t)call_queue_waiting(gate, name)));
   json_put(out, "places", look.limit > 0 ? json_integer(look.limit) : json_null());
   put_until(out, "cooldown_until", look.cool_until_ms, now_ms);
-  json_put(out, "circuit", json_string(circuit_word(&look, now_ms)));
+  const char *circuit = look.open_until_ms > now_ms ? "open" : "trying";
+  json_put(out, "circuit", json_string(look.open_until_ms == 0 ? "closed" : circuit));
   put_until(out, "circuit_until", look.open_until_ms, now_ms);
   json_put(out, "failures", json_integer(look.failures));
   recent_failures_tell(&api->metrics.troubles, name, clock_real_ms(), out);
   return out;
 }
 
-struct provider_status *provider_status_new(struct control *api) {
+void *provider_status_new(void *ctx) {
+  struct control *api = ctx;
   struct provider_status *a = xcalloc(1, sizeof *a);
   const struct provider *p;
   a->generation = generation_ref(api->sessions->env->generation);
@@ -66,19 +190,15 @@ struct provider_status *provider_status_new(struct control *api) {
   return a;
 }
 
-static void put_disk(json_t *daemon) {
-  struct statvfs st;
-  const char *where = json_string_value(json_at(daemon, "logs"));
-  bool known = where != NULL && statvfs(where, &st) == 0;
-  json_put(daemon, "disk_free_bytes",
-           known ? json_integer((json_int_t)st.f_bavail * (json_int_t)st.f_frsize) : json_null());
-}
-
 json_t *provider_status_read(void *ctx) {
   struct provider_status *a = ctx;
   json_t *list = json_array(), *live;
   size_t i;
-  put_disk(a->daemon);
+  struct statvfs st;
+  const char *where = json_string_value(json_at(a->daemon, "logs"));
+  bool known = where != NULL && statvfs(where, &st) == 0;
+  json_put(a->daemon, "disk_free_bytes",
+           known ? json_integer((json_int_t)st.f_bavail * (json_int_t)st.f_frsize) : json_null());
   json_array_foreach(a->providers, i, live) {
     const struct provider *p = registry_at(a->generation->registry, i);
     struct backend_probe probe;
@@ -93,25 +213,18 @@ json_t *provider_status_read(void *ctx) {
     json_object_update(one, live);
     json_array_append_new(list, one);
   }
-  json_t *out = json_object();
-  json_put(out, "providers", list);
-  json_put(out, "daemon", json_incref(a->daemon));
-  return out;
+  return json_pack("{so sO}", "providers", list, "daemon", a->daemon);
 }
 
-/* Asks for missing versions only after the answer: whoever is looking learns of them later. */
-static void want_versions(struct provider_status *a) {
+void provider_status_free(void *ctx) {
+  struct provider_status *a = ctx;
+  /* Asks for missing versions only after the answer: whoever is looking learns of them later. */
   const struct provider *p;
   for (size_t i = 0; (p = registry_at(a->generation->registry, i)) != NULL; i++) {
     const char *program = json_string_value(json_object_get(a->found, p->capability.name));
     if (program != NULL)
       versions_want(a->versions, p, program);
   }
-}
-
-void provider_status_free(void *ctx) {
-  struct provider_status *a = ctx;
-  want_versions(a);
   generation_unref(a->generation);
   json_decref(a->providers);
   json_decref(a->daemon);

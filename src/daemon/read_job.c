@@ -11,6 +11,99 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- the cache of tracks ---
+ *
+ * The tracks (view/record_index.h) of sessions being looked at, shared by all
+ * viewers.
+ *
+ *   view_cache = view_cache_new(loop)
+ *   item = view_cache_find(view_cache, &ref)     made if there is none; held until
+ *   view_cache_let_go(item)
+ *   view_cache_free(view_cache)                  nothing is held; the loop runs once more
+ *
+ * From the loop only; a work function of the pool uses item->track while `busy` is its own
+ * (read_job.h). A track is dropped when nobody asked for it for LIMIT_SHELF_IDLE_MS; when there are
+ * too many, or they are too big together, the least recently used one is dropped. */
+
+static void view_cache_drop(struct view_cache_item *item) {
+  assert(item->held == 0);
+  list_remove(&item->view_cache->items, &item->in_shelf);
+  record_index_free(item->track);
+  free(item);
+}
+
+/* Drops the least recently used items first, and never one that is held. */
+static void view_cache_trim(struct view_cache *s, uint64_t now) {
+  size_t bytes = 0, count = 0;
+  LIST_EACH(struct view_cache_item, item, in_shelf, &s->items) {
+    bytes += item->bytes;
+    count++;
+    bool old = now - item->used_ms >= LIMIT_SHELF_IDLE_MS;
+    bool over = count > LIMIT_SHELF_COUNT || (count > 1 && bytes > LIMIT_SHELF_BYTES);
+    if (item->held > 0 || !(old || over))
+      continue;
+    bytes -= item->bytes;
+    count--;
+    view_cache_drop(item);
+  }
+  if (s->items.count == 0)
+    uv_timer_stop(&s->idle);
+}
+
+static void view_cache_on_idle(uv_timer_t *timer) {
+  view_cache_trim(timer->data, uv_now(timer->loop));
+}
+
+struct view_cache_item *view_cache_find(struct view_cache *s, const struct store_ref *ref) {
+  struct view_cache_item *found = NULL;
+  LIST_EACH(struct view_cache_item, item, in_shelf, &s->items)
+    if (strcmp(item->track->ref.name, ref->name) == 0)
+      found = item;
+  if (found != NULL) {
+    list_remove(&s->items, &found->in_shelf);
+  } else {
+    found = xcalloc(1, sizeof *found);
+    found->view_cache = s;
+    found->track = record_index_new(ref);
+  }
+  list_push_front(&s->items, &found->in_shelf);
+  found->held++;
+  if (!uv_is_active((uv_handle_t *)&s->idle))
+    uv_timer_start(&s->idle, view_cache_on_idle, LIMIT_SHELF_IDLE_MS / 4, LIMIT_SHELF_IDLE_MS / 4);
+  return found;
+}
+
+static void view_cache_let_go(struct view_cache_item *item) {
+  uint64_t now = uv_now(item->view_cache->idle.loop);
+  assert(item->held > 0);
+  item->held--;
+  item->used_ms = now;
+  if (item->held == 0)
+    item->bytes = record_index_bytes(item->track);
+  view_cache_trim(item->view_cache, now);
+}
+
+struct view_cache *view_cache_new(uv_loop_t *loop) {
+  struct view_cache *s = xcalloc(1, sizeof *s);
+  uv_timer_init(loop, &s->idle);
+  s->idle.data = s;
+  return s;
+}
+
+static void view_cache_on_closed(uv_handle_t *handle) {
+  free(handle->data);
+}
+
+void view_cache_free(struct view_cache *s) {
+  if (s == NULL)
+    return;
+  LIST_EACH(struct view_cache_item, item, in_shelf, &s->items)
+    view_cache_drop(item);
+  uv_close((uv_handle_t *)&s->idle, view_cache_on_closed);
+}
+
+/* --- read_job --- */
+
 struct read_job {
   struct list_node in_readings;
   struct read_jobs *all;
@@ -44,13 +137,6 @@ static void read_job_run(uv_work_t *work) {
     memory_give_back(0); /* much was read for little that stays */
 }
 
-static void read_job_hand_on(struct read_job *job) {
-  struct server_request *r = job->request;
-  job->request = NULL;
-  job->drop = NULL;
-  job->answer.hand_on(job->what, r);
-}
-
 static void read_job_over(uv_work_t *work, int status) {
   struct read_job *job = work->data;
   struct read_jobs *rs = job->all;
@@ -61,9 +147,12 @@ static void read_job_over(uv_work_t *work, int status) {
     job->item->busy = false;
   if (job->request != NULL && a->err.code != ERR_NONE)
     server_problem(job->request, a->status, NULL, "%s", a->err.text);
-  else if (job->request != NULL && a->hand_on != NULL)
-    read_job_hand_on(job);
-  else if (job->request != NULL)
+  else if (job->request != NULL && a->hand_on != NULL) {
+    struct server_request *r = job->request;
+    job->request = NULL;
+    job->drop = NULL;
+    job->answer.hand_on(job->what, r);
+  } else if (job->request != NULL)
     server_reply(job->request, a->status, a->type, buf_view(&a->body));
   read_job_free(job);
   read_jobs_start(rs);

@@ -4,7 +4,7 @@
  *   read_job_take(&rs, request, work, drop, what)    the request is kept
  *     work(what, &answer)                     in a thread of the pool: fills the answer
  *     drop(what)                              from the loop, always, at the end
- *   read_job_take_of(&rs, request, item, work, drop, what)  the same with a track of view_cache.h;
+ *   read_job_take_of(&rs, request, item, work, drop, what)  the same with a track of the cache;
  *                                                            those with the same track run one at a
  *                                                            time
  *   answer.hand_on = f                      set by the work: f(what, request) is called from the
@@ -19,7 +19,28 @@
 
 #include "base/list.h"
 #include "daemon/server.h"
-#include "daemon/view_cache.h"
+#include "view/record_index.h"
+
+#include <uv.h>
+
+struct view_cache {
+  struct list items; /* most recently used first */
+  uv_timer_t idle;
+};
+
+struct view_cache_item {
+  struct list_node in_shelf;
+  struct view_cache *view_cache;
+  struct record_index *track;
+  size_t bytes;  /* when it was last let go */
+  unsigned held; /* requests */
+  bool busy;
+  uint64_t used_ms;
+};
+
+struct view_cache *view_cache_new(uv_loop_t *loop);
+struct view_cache_item *view_cache_find(struct view_cache *s, const struct store_ref *ref);
+void view_cache_free(struct view_cache *s); /* NULL is fine */
 
 struct read_job_answer {
   unsigned status;  /* 200 unless set; 400 and above with `err` become a problem */

@@ -1,10 +1,10 @@
 /* Runs the daemon: starts it, watches its signals, ends it. */
 #include "daemon/serve.h"
 
+#include "audit/aggregate_cache.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/control.h"
-#include "daemon/indexer.h"
 #include "daemon/mhd_load.h"
 #include "daemon/sd_notify.h"
 #include "host/notifier.h"
@@ -12,7 +12,9 @@
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/memory.h"
+#include "store/index.h"
 #include "store/notification.h"
+#include "store/store.h"
 #include "store/worker.h"
 
 #include <poll.h>
@@ -22,6 +24,65 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <uv.h>
+
+/* --- the index ---
+ *
+ * Keeps the index of the log folder (store/index.h) while a daemon runs.
+ *
+ *   indexer_start(&ix, loop, store)      looks soon
+ *   indexer_want(&ix)                    a session was over: looks again after a while
+ *   indexer_close(&ix)                   then run the loop once more: a look is not broken off
+ *
+ * What it reads and writes it does in the loop's pool. */
+
+struct indexer {
+  const struct store *store;
+  uv_timer_t timer;
+  uv_work_t work;
+  bool busy, wanted, more, closing;
+};
+
+enum { SOON_MS = 500 };
+
+static void indexer_look(uv_work_t *work) {
+  struct indexer *ix = work->data;
+  bool keeps = index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
+  if (keeps && !ix->more) /* it knows all logs, so what is not among them is gone */
+    aggregate_cache_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
+}
+
+static void on_indexer_timer(uv_timer_t *timer);
+
+static void indexer_arm(struct indexer *ix, uint64_t ms) {
+  if (!ix->closing && !ix->busy && !uv_is_active((const uv_handle_t *)&ix->timer))
+    uv_timer_start(&ix->timer, on_indexer_timer, ms, 0);
+}
+
+static void on_indexer_looked(uv_work_t *work, int status) {
+  struct indexer *ix = work->data;
+  (void)status;
+  ix->busy = false;
+  if (ix->more || ix->wanted)
+    indexer_arm(ix, ix->more ? 0 : LIMIT_INDEX_REST_MS);
+}
+
+static void on_indexer_timer(uv_timer_t *timer) {
+  struct indexer *ix = timer->data;
+  ix->wanted = false;
+  ix->busy = true;
+  if (uv_queue_work(timer->loop, &ix->work, indexer_look, on_indexer_looked) != 0)
+    BUG("no work can be queued");
+}
+
+static void indexer_start(struct indexer *ix, uv_loop_t *loop, const struct store *store) {
+  *ix = (struct indexer){.store = store};
+  uv_timer_init(loop, &ix->timer);
+  ix->timer.data = ix->work.data = ix;
+  indexer_arm(ix, SOON_MS);
+}
+
+/* --- serve --- */
 
 enum { SIGNAL_COUNT = 3, EXIT_NOW = 130, LOCK_LOOK_MS = 50 };
 
@@ -57,7 +118,11 @@ static void serve_close_all(struct daemon *d) {
   control_close(&d->api);
   sessions_unshare(&d->sessions);
   sessions_close(&d->sessions);
-  indexer_close(&d->indexer);
+  bool more;
+  d->indexer.closing = true;
+  if (d->indexer.wanted && !d->indexer.busy) /* so that the next start finds everything in it */
+    (void)index_refresh(d->indexer.store, LIMIT_INDEX_STEP_COUNT, &more);
+  uv_close((uv_handle_t *)&d->indexer.timer, NULL);
   events_close(&d->events);
   for (int i = 0; i < SIGNAL_COUNT; i++) {
     uv_close((uv_handle_t *)&d->signals[i], NULL);
@@ -73,7 +138,7 @@ static void serve_close_all(struct daemon *d) {
 static void on_check(uv_prepare_t *check) {
   struct daemon *d = check->data;
   if (d->stops > 0 && !d->closed && sessions_busy(&d->sessions) == 0 && control_idle(&d->api) &&
-      (!notifier_telling(&d->notifications) || d->late))
+      (d->notifications.process == NULL || d->late))
     serve_close_all(d);
 }
 
@@ -174,31 +239,18 @@ static void on_watchdog(uv_timer_t *timer) {
 
 /* --- beginning --- */
 
-/* A store has one daemon: two would take each other's queue. */
-static bool hold_store(struct daemon *d, struct err *err) {
-  if (d->held < 0)
-    d->held = store_hold(&d->store, "daemon", err);
-  return d->held >= 0;
-}
-
 /* A program that a killed daemon was just starting can hold the daemon's locks until its exec. */
 static bool take_places(struct daemon *d, const char *path, struct err *err) {
   for (int waited_ms = 0;; waited_ms += LOCK_LOOK_MS) {
-    if (hold_store(d, err) && socket_listen(&d->socket, path, err))
+    /* A store has one daemon: two would take each other's queue. */
+    if (d->held < 0)
+      d->held = store_hold(&d->store, "daemon", err);
+    if (d->held >= 0 && socket_listen(&d->socket, path, err))
       return true;
     if (err->code != ERR_LOCKED || waited_ms >= LIMIT_LOCK_WAIT_MS)
       return false;
     (void)poll(NULL, 0, LOCK_LOOK_MS);
   }
-}
-
-/* A core dump would hold prompts and the values of variables. */
-static void no_cores(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_CORE, &limit) != 0)
-    return;
-  limit.rlim_cur = 0;
-  (void)setrlimit(RLIMIT_CORE, &limit);
 }
 
 /* Shares out descriptors before anything is promised: sessions first, then connections. */
@@ -271,8 +323,10 @@ static void undo(struct daemon *d) {
 
 static void on_changed(void *ctx, struct daemon_entry *e) {
   struct daemon *d = ctx;
-  if (!entry_is_live(e))
-    indexer_want(&d->indexer);
+  if (!entry_is_live(e)) {
+    d->indexer.wanted = true;
+    indexer_arm(&d->indexer, LIMIT_INDEX_REST_MS);
+  }
   control_changed(&d->api, e);
 }
 
@@ -319,7 +373,11 @@ bool serve(const struct serve_options *options, struct err *err) {
   unsigned max_connections;
   if (!mhd_load(err)) /* before a socket or a session is touched */
     return false;
-  no_cores();
+  struct rlimit cores;
+  if (getrlimit(RLIMIT_CORE, &cores) == 0) {
+    cores.rlim_cur = 0; /* a core dump would hold prompts and the values of variables */
+    (void)setrlimit(RLIMIT_CORE, &cores);
+  }
   memory_map_large(LIMIT_HEAP_PIECE_BYTES); /* bodies and scenarios take megabytes */
   sd_notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);

@@ -133,13 +133,6 @@ static void on_events(uv_poll_t *poll, int status, int events) {
   server_run(poll->data);
 }
 
-/* A run never starts within another: MHD's callbacks that want one get it from the loop. */
-static void server_want_run(struct server *h) {
-  h->wanted = true;
-  if (!h->running && !h->closing)
-    uv_timer_start(&h->timer, server_on_timer, 0, 0);
-}
-
 /* --- requests --- */
 
 static struct connection *connection_of(struct MHD_Connection *mhd) {
@@ -427,16 +420,6 @@ static enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, 
   return r->response ? queue(r) : MHD_NO;
 }
 
-static void end_request(struct server_request *r) {
-  if (r->gone != NULL && r->state == KEPT)
-    r->gone(r->gone_ctx);
-  if (r->response != NULL)
-    microhttpd.destroy_response(r->response);
-  r->http->body_bytes -= r->body_counted;
-  buf_deinit(&r->body);
-  free(r);
-}
-
 static void server_on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
                                 enum MHD_RequestTerminationCode why) {
   struct server *h = ctx;
@@ -450,8 +433,15 @@ static void server_on_completed(void *ctx, struct MHD_Connection *mhd, void **sl
   *slot = NULL;
   if (r != NULL && r->streaming != NULL)
     r->streaming->request = NULL;
-  if (r != NULL)
-    end_request(r);
+  if (r != NULL) {
+    if (r->gone != NULL && r->state == KEPT)
+      r->gone(r->gone_ctx);
+    if (r->response != NULL)
+      microhttpd.destroy_response(r->response);
+    r->http->body_bytes -= r->body_counted;
+    buf_deinit(&r->body);
+    free(r);
+  }
 }
 
 void server_handle_again(struct server_request *r, const char *part) {
@@ -494,6 +484,10 @@ unsigned server_browser(const struct server_request *r) {
   return r->browser;
 }
 
+int server_what(const struct server_request *r) {
+  return r->route->what;
+}
+
 struct str server_body(const struct server_request *r) {
   return buf_view(&r->body);
 }
@@ -518,18 +512,10 @@ static void request_resume(struct server_request *r) {
     return;
   r->suspended = false;
   microhttpd.resume_connection(r->mhd);
-  server_want_run(r->http);
-}
-
-/* Its client has hung up while it was suspended: its keeper is told, there is no answer. */
-static void server_request_left(struct server_request *r) {
-  assert((r->state == KEPT || r->state == STREAMING) && r->suspended);
-  r->left = r->state == STREAMING;
-  if (r->state == KEPT)
-    r->state = ANSWERED;
-  if (!r->left && r->gone != NULL)
-    r->gone(r->gone_ctx);
-  request_resume(r);
+  /* A run never starts within another: MHD's callbacks that want one get it from the loop. */
+  r->http->wanted = true;
+  if (!r->http->running && !r->http->closing)
+    uv_timer_start(&r->http->timer, server_on_timer, 0, 0);
 }
 
 bool server_closes(const struct server_request *r) {
@@ -829,8 +815,16 @@ static void server_on_tick(uv_timer_t *timer) {
   LIST_EACH(struct connection, c, in_server, &h->connections) {
     if (waits_for_client(c) && now - c->since >= LIMIT_API_REQUEST_MS)
       hang_up(c);
-    else if (has_left(c))
-      server_request_left(c->request);
+    else if (has_left(c)) {
+      /* Its client has hung up while it was suspended: its keeper is told, there is no answer. */
+      struct server_request *r = c->request;
+      r->left = r->state == STREAMING;
+      if (r->state == KEPT)
+        r->state = ANSWERED;
+      if (!r->left && r->gone != NULL)
+        r->gone(r->gone_ctx);
+      request_resume(r);
+    }
   }
 }
 

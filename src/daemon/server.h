@@ -32,6 +32,7 @@ struct server_route {
   enum server_takes takes;  /* for a body */
   const char *const *query; /* the arguments that it takes, up to NULL; or NULL for none */
   void (*handle)(void *ctx, struct server_request *r);
+  int what; /* which of them, for the handler of several routes */
 };
 
 /* A way in besides the control socket, with rules of its own. */
@@ -71,6 +72,7 @@ const char *server_part2(const struct server_request *r); /* and for the second 
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
 const char *server_header(const struct server_request *r, const char *name); /* or NULL */
 struct str server_body(const struct server_request *r);
+int server_what(const struct server_request *r); /* its route's */
 /* The number of the window's browser that asks; 0: a program, on the socket. */
 void server_set_browser(struct server_request *r, unsigned number);
 unsigned server_browser(const struct server_request *r);

@@ -48,29 +48,7 @@ static json_t *look_turns(const struct looking *l) {
     json_array_append(list, turn);
     last = number;
   }
-  json_t *out = json_object();
-  json_put(out, "turns", list);
-  json_put(out, "next", more ? json_integer(last) : json_null());
-  return out;
-}
-
-static json_t *look_turn(const struct looking *l, struct err *err) {
-  struct view_judgment told;
-  if (!view_judgment_read(&told, &l->track->book, l->number, LIMIT_LOOKUP_TEXT_BYTES,
-                          LIMIT_LOOKUP_TEXT_BYTES, err))
-    return NULL;
-  json_t *view = view_judgment_json(&told);
-  view_judgment_deinit(&told);
-  return view;
-}
-
-static json_t *session_api_find(const struct looking *l, struct err *err) {
-  struct view_search found;
-  if (!view_search_read(&found, &l->track->book, str_from(l->text), LIMIT_WINDOW_FOUND_COUNT, err))
-    return NULL;
-  json_t *out = view_search_json(&found);
-  view_search_deinit(&found);
-  return out;
+  return json_pack("{so so}", "turns", list, "next", more ? json_integer(last) : json_null());
 }
 
 static json_t *look_integrity(const struct looking *l, struct err *err) {
@@ -101,8 +79,15 @@ static json_t *session_api_value(const struct looking *l, struct err *err) {
     return view_session_json(&l->track->view);
   case SESSION_API_TURNS:
     return look_turns(l);
-  case SESSION_API_TURN:
-    return look_turn(l, err);
+  case SESSION_API_TURN: {
+    struct view_judgment told;
+    if (!view_judgment_read(&told, &l->track->book, l->number, LIMIT_LOOKUP_TEXT_BYTES,
+                            LIMIT_LOOKUP_TEXT_BYTES, err))
+      return NULL;
+    json_t *view = view_judgment_json(&told);
+    view_judgment_deinit(&told);
+    return view;
+  }
   case SESSION_API_CALL:
     return view_call_json(&l->track->book, l->number, LIMIT_LOOKUP_PAGE_BYTES, err);
   case SESSION_API_TEXT:
@@ -110,8 +95,15 @@ static json_t *session_api_value(const struct looking *l, struct err *err) {
   case SESSION_API_RECORDS:
     return view_raws_json(&l->track->book, (uint64_t)l->after, (size_t)l->limit,
                           LIMIT_LOOKUP_PAGE_BYTES, err);
-  case SESSION_API_FIND:
-    return session_api_find(l, err);
+  case SESSION_API_FIND: {
+    struct view_search found;
+    if (!view_search_read(&found, &l->track->book, str_from(l->text), LIMIT_WINDOW_FOUND_COUNT,
+                          err))
+      return NULL;
+    json_t *out = view_search_json(&found);
+    view_search_deinit(&found);
+    return out;
+  }
   case SESSION_API_INTEGRITY:
     break;
   }
@@ -179,12 +171,6 @@ static bool session_api_number(struct server_request *r, const char *name, long 
   return false;
 }
 
-static bool look_page(struct server_request *r, struct looking *l, long most) {
-  l->limit = most < 100 ? most : 100;
-  return session_api_number(r, "after", 0, LOOK_MOST, &l->after) &&
-         session_api_number(r, "limit", 1, most, &l->limit);
-}
-
 static bool look_numbered(struct server_request *r, struct looking *l, const char *what) {
   const char *word = server_part2(r);
   if (str_to_long(str_from(word), &l->number) && l->number > 0)
@@ -211,7 +197,9 @@ static bool look_asked(struct server_request *r, struct looking *l) {
     return look_numbered(r, l, "call");
   case SESSION_API_TURNS:
   case SESSION_API_RECORDS:
-    return look_page(r, l, LIMIT_API_PAGE_COUNT);
+    l->limit = 100;
+    return session_api_number(r, "after", 0, LOOK_MOST, &l->after) &&
+           session_api_number(r, "limit", 1, LIMIT_API_PAGE_COUNT, &l->limit);
   case SESSION_API_TEXT:
     l->limit = 64L * 1024;
     return look_word(r, "ref", l->place, sizeof l->place) &&

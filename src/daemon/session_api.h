@@ -2,7 +2,7 @@
  *
  * The answers are those of `segue show ID --as view`, `segue show ID MOVEMENT#N --as view`, `segue
  * verify --json` and `segue compare --json`, or pieces of the log, read in the pool. A session is
- * read through its track (view_cache.h), so that a second question costs only what it shows. */
+ * read through its track (read_job.h), so that a second question costs only what it shows. */
 #ifndef SEGUE_DAEMON_SESSION_API_H
 #define SEGUE_DAEMON_SESSION_API_H
 

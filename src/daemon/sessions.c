@@ -25,6 +25,79 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --- deadlines ---
+ *
+ * When stopped sessions go on without an answer: nothing of them is in memory but the
+ * id and the time.
+ *
+ *   deadlines_init(&d, loop, due, ctx)
+ *   deadlines_note(&d, id, &brief)     as its session stands now: one deadline, or none
+ *   due(ctx, id)                       from the loop, once the time (wall clock) has come
+ *   deadlines_deinit(&d)               then run the loop once more
+ *
+ * The clock is checked at least every LIMIT_DEADLINE_LOOK_MS, because machines sleep and clocks
+ * jump. */
+
+static void deadlines_arm(struct deadlines *d);
+
+static void deadlines_drop(struct deadlines *d, const char *id) {
+  for (size_t i = 0; i < d->count; i++)
+    if (strcmp(d->items[i].id, id) == 0) {
+      d->items[i] = d->items[--d->count];
+      return;
+    }
+}
+
+static void deadlines_on_timer(uv_timer_t *timer) {
+  struct deadlines *d = timer->data;
+  int64_t now = clock_real_ms();
+  for (size_t i = 0; i < d->count;) {
+    if (d->items[i].due_ms > now) {
+      i++;
+      continue;
+    }
+    char id[STORE_ID_BYTES];
+    memcpy(id, d->items[i].id, sizeof id);
+    d->items[i] = d->items[--d->count];
+    d->due(d->ctx, id); /* may add another item */
+  }
+  deadlines_arm(d);
+}
+
+static void deadlines_arm(struct deadlines *d) {
+  int64_t first = INT64_MAX, now = clock_real_ms();
+  for (size_t i = 0; i < d->count; i++)
+    first = d->items[i].due_ms < first ? d->items[i].due_ms : first;
+  if (first == INT64_MAX || uv_is_closing((uv_handle_t *)&d->timer)) {
+    uv_timer_stop(&d->timer);
+    return;
+  }
+  int64_t wait = first > now ? first - now : 0;
+  if (wait > LIMIT_DEADLINE_LOOK_MS)
+    wait = LIMIT_DEADLINE_LOOK_MS;
+  uv_timer_start(&d->timer, deadlines_on_timer, (uint64_t)wait, 0);
+}
+
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b) {
+  int64_t due = b->submitted && summary_is_stopped(b) && !b->answered ? summary_due_ms(b) : 0;
+  deadlines_drop(d, id);
+  if (due == 0)
+    return;
+  d->items = xgrow(d->items, &d->cap, d->count + 1, sizeof *d->items);
+  print_into(d->items[d->count].id, STORE_ID_BYTES, "%s", id);
+  d->items[d->count++].due_ms = due;
+  deadlines_arm(d);
+}
+
+static void deadlines_init(struct deadlines *d, uv_loop_t *loop,
+                           void (*due)(void *ctx, const char *id), void *ctx) {
+  *d = (struct deadlines){.due = due, .ctx = ctx};
+  uv_timer_init(loop, &d->timer);
+  d->timer.data = d;
+}
+
+/* --- sessions --- */
+
 static const struct {
   enum entry_list list;
   unsigned next;
@@ -457,13 +530,6 @@ const struct watcher sessions_watcher = {.record = sessions_on_record,
 
 /* --- its session, in memory or not --- */
 
-static bool no_descriptors(void) {
-  int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (fd >= 0)
-    close(fd);
-  return fd < 0;
-}
-
 static bool sessions_choose(void *ctx, const json_t *config, struct session_setup *setup,
                             struct err *err) {
   struct daemon_entry *e = ctx;
@@ -483,7 +549,12 @@ static bool entry_reopen(struct daemon_entry *e, struct err *err) {
   entry_ref(e, &ref);
   host->registry = e->launch.generation->registry;
   e->session = host_open(host, &ref, &sessions_watcher, e, err);
-  return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
+  if (e->session != NULL || err->code == ERR_LOCKED)
+    return e->session != NULL;
+  int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0)
+    close(fd);
+  return fd >= 0; /* else no descriptor was left */
 }
 
 /* Lets go of its session, and of its log with that. */
@@ -841,11 +912,6 @@ static void sessions_on_deadline(void *ctx, const char *id) {
 
 /* --- its turn --- */
 
-static bool waits_for_person(const struct core *core) {
-  return core->status == SESSION_STOPPED && !core->answered &&
-         session_stop_is_for_person(buf_view(&core->stop_reason));
-}
-
 /* The reason in its session_resume. */
 static const char *go_on_reason(const struct daemon_entry *e) {
   if (session_core(e->session)->answered)
@@ -881,7 +947,9 @@ static bool go_on(struct daemon_entry *e, struct err *err) {
 static bool entry_goes_on(struct daemon_entry *e, struct err *err) {
   const struct core *core = session_core(e->session);
   bool wanted = e->wish == WISH_RESUME || e->wish == WISH_DEADLINE;
-  if (core->status == SESSION_ENDED || (!wanted && waits_for_person(core)))
+  if (core->status == SESSION_ENDED ||
+      (!wanted && core->status == SESSION_STOPPED && !core->answered &&
+       session_stop_is_for_person(buf_view(&core->stop_reason))))
     return false;
   if (e->wish != WISH_RESUME && host_stop_poison(e->session))
     return true; /* it only writes that it stops */
@@ -966,13 +1034,6 @@ static bool start_again(struct daemon_entry *e) {
   return false;
 }
 
-/* True if it has not begun and was to begin before now. */
-static bool entry_is_too_late(const struct daemon_entry *e) {
-  int64_t last_ms;
-  return e->summary.turns == 0 && record_time_parse(e->summary.not_after, &last_ms) &&
-         clock_real_ms() > last_ms;
-}
-
 /* Returns false if another program has it, or no descriptor is left. */
 static bool end_late(struct daemon_entry *e) {
   struct err err;
@@ -988,7 +1049,9 @@ static bool sessions_start(struct daemon_entry *e) {
   struct err err;
   if (e->wish == WISH_LEAVE)
     return entry_cancel_now(e, NULL, &err);
-  if (entry_is_too_late(e))
+  int64_t last_ms; /* it was to begin before that */
+  if (e->summary.turns == 0 && record_time_parse(e->summary.not_after, &last_ms) &&
+      clock_real_ms() > last_ms)
     return end_late(e);
   if (e->state != ENTRY_HELD)
     return start_again(e);
@@ -1180,5 +1243,8 @@ void sessions_close(struct sessions *ss) {
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);
   uv_close((uv_handle_t *)&ss->mends, NULL);
-  deadlines_deinit(&ss->deadlines);
+  free(ss->deadlines.items);
+  ss->deadlines.items = NULL;
+  ss->deadlines.count = ss->deadlines.cap = 0;
+  uv_close((uv_handle_t *)&ss->deadlines.timer, NULL);
 }

@@ -20,10 +20,26 @@
 #define SEGUE_DAEMON_SESSIONS_H
 
 #include "base/list.h"
-#include "daemon/deadlines.h"
 #include "daemon/events.h"
 #include "daemon/id_list.h"
 #include "daemon/launch.h"
+#include "store/summary.h"
+
+#include <uv.h>
+
+struct deadline {
+  char id[STORE_ID_BYTES];
+  int64_t due_ms;
+};
+
+struct deadlines {
+  uv_timer_t timer;
+  struct deadline *items; /* in no order */
+  size_t count, cap;
+  void (*due)(void *ctx, const char *id);
+  void *ctx;
+};
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);
 
 /* The life of a session here.
  *

@@ -401,15 +401,6 @@ static const struct heads *recovery_heads(struct recovery *r) {
   return &r->heads;
 }
 
-/* The session may wait long for its turn; processes that outlived the last daemon and its shims
- * must not. */
-static void recover_processes(const char *id) {
-  size_t n = orphan_end(id);
-  if (n > 0)
-    log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
-             n == 1 ? "was" : "were");
-}
-
 static void recover_one(struct recovery *r, const char *id, const struct index_row *row) {
   struct store_ref ref;
   struct summary summary;
@@ -430,8 +421,14 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
     summary_deinit(&summary);
     return;
   }
-  if (strcmp(summary.status, "running") == 0 && summary.seq > 1 && !store_is_owned(&ref))
-    recover_processes(id);
+  if (strcmp(summary.status, "running") == 0 && summary.seq > 1 && !store_is_owned(&ref)) {
+    /* The session may wait long for its turn; processes that outlived the last daemon and its
+     * shims must not. */
+    size_t n = orphan_end(id);
+    if (n > 0)
+      log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
+               n == 1 ? "was" : "were");
+  }
   entry_new(r->ss, id, ENTRY_QUEUED)->summary = summary;
 }
 

@@ -188,6 +188,14 @@ static unsigned divide_wide_by_ten(uint64_t n[4]) {
   return (unsigned)rest;
 }
 
+/* Something is lost behind the digits, which number more than are kept: the last of them tells it,
+ * so that the result is rounded once. */
+static void mark_lost(struct number *a) {
+  a->exact = false;
+  if (a->digits % 10 == 0 || a->digits % 10 == 5)
+    a->digits++;
+}
+
 enum number_status number_multiply(const struct number *a, const struct number *b,
                                    struct number *out) {
   json_int_t product;
@@ -204,18 +212,14 @@ enum number_status number_multiply(const struct number *a, const struct number *
   out->negative = x.negative != y.negative;
   out->exponent = x.exponent + y.exponent;
   out->exact = x.exact && y.exact;
-  /* The result keeps up to 36 digits; what is cut off shows in the last of them, so that it is
-   * rounded once. */
+  /* The result keeps up to 36 digits. */
   while (wide[3] || wide[2] || ((u128)wide[1] << 64 | wide[0]) >= power(DIGITS + 2)) {
     sticky = divide_wide_by_ten(wide) != 0 || sticky;
     out->exponent++;
   }
   out->digits = (u128)wide[1] << 64 | wide[0];
-  if (sticky) {
-    out->exact = false;
-    if (out->digits % 10 == 0 || out->digits % 10 == 5)
-      out->digits++;
-  }
+  if (sticky)
+    mark_lost(out);
   return decimal_finish(out);
 }
 
@@ -236,11 +240,8 @@ enum number_status number_divide(const struct number *a, const struct number *b,
     rest = rest * 10 % y.digits;
     out->exponent--;
   }
-  if (rest != 0) {
-    out->exact = false;
-    if (out->digits % 10 == 0 || out->digits % 10 == 5)
-      out->digits++;
-  }
+  if (rest != 0)
+    mark_lost(out);
   return decimal_finish(out);
 }
 

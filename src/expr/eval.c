@@ -60,14 +60,18 @@ static bool expr_instant(struct str text, struct instant *out) {
   return read_clock(&c, out);
 }
 
+static int order_of_bytes(struct str a, struct str b) {
+  size_t n = a.n < b.n ? a.n : b.n;
+  int order = n ? memcmp(a.p, b.p, n) : 0;
+  if (order == 0)
+    return (a.n > b.n) - (a.n < b.n);
+  return order < 0 ? -1 : 1;
+}
+
 static int expr_instant_compare(const struct instant *a, const struct instant *b) {
   if (a->seconds != b->seconds)
     return a->seconds < b->seconds ? -1 : 1;
-  size_t n = a->fraction.n < b->fraction.n ? a->fraction.n : b->fraction.n;
-  int order = n ? memcmp(a->fraction.p, b->fraction.p, n) : 0;
-  if (order != 0)
-    return order < 0 ? -1 : 1;
-  return (a->fraction.n > b->fraction.n) - (a->fraction.n < b->fraction.n);
+  return order_of_bytes(a->fraction, b->fraction);
 }
 
 /* --- values: how they compare, and their words --- */
@@ -116,49 +120,28 @@ struct value expr_list_at(const struct value *list, size_t i) {
 
 /* "a number", "a list", ... */
 static const char *expr_kind_name(const struct value *value) {
-  switch (value->kind) {
-  case VALUE_NULL:
-    return "null";
-  case VALUE_BOOL:
-    return "true or false";
-  case VALUE_NUMBER:
-    return "a number";
-  case VALUE_TEXT:
-    return "a text";
-  case VALUE_LIST:
-    return "a list";
-  case VALUE_OBJECT:
-    return "an object";
-  }
-  return "nothing";
+  static const char *const names[] = {
+      [VALUE_NULL] = "null",   [VALUE_BOOL] = "true or false", [VALUE_NUMBER] = "a number",
+      [VALUE_TEXT] = "a text", [VALUE_LIST] = "a list",        [VALUE_OBJECT] = "an object"};
+  return names[value->kind];
 }
 
 /* The text "5", true, a list */
 static struct excerpt expr_described(const struct value *value) {
   struct excerpt out;
-  struct buf number = {0};
-  switch (value->kind) {
-  case VALUE_TEXT: {
-    struct excerpt text =
-        expr_excerpt(value->text.p, value->text.n < SHOWN_BYTES ? value->text.n : SHOWN_BYTES);
-    print_into(out.text, sizeof out.text, "the text \"%.80s%s\"", text.text,
-               value->text.n > SHOWN_BYTES ? "..." : "");
-    return out;
+  struct buf text = {0};
+  if (value->kind == VALUE_TEXT) {
+    out = expr_excerpt(value->text.p, value->text.n < SHOWN_BYTES ? value->text.n : SHOWN_BYTES);
+    buf_printf(&text, "the text \"%.80s%s\"", out.text, value->text.n > SHOWN_BYTES ? "..." : "");
+  } else if (value->kind == VALUE_BOOL) {
+    buf_puts(&text, value->boolean ? "true" : "false");
+  } else if (value->kind == VALUE_NUMBER) {
+    number_text(&value->number, &text);
+  } else {
+    buf_puts(&text, expr_kind_name(value));
   }
-  case VALUE_BOOL:
-    print_into(out.text, sizeof out.text, "%s", value->boolean ? "true" : "false");
-    return out;
-  case VALUE_NUMBER:
-    number_text(&value->number, &number);
-    print_into(out.text, sizeof out.text, "%.60s", buf_c(&number));
-    buf_deinit(&number);
-    return out;
-  case VALUE_NULL:
-  case VALUE_LIST:
-  case VALUE_OBJECT:
-    break;
-  }
-  print_into(out.text, sizeof out.text, "%s", expr_kind_name(value));
+  print_into(out.text, sizeof out.text, "%s", buf_c(&text));
+  buf_deinit(&text);
   return out;
 }
 
@@ -177,8 +160,6 @@ void expr_value_text(const struct value *value, struct buf *out) {
     schema_quote_text(value->text.p, value->text.n, out);
     return;
   case VALUE_OBJECT:
-    schema_value_text(value->json, out);
-    return;
   case VALUE_LIST:
     break;
   }
@@ -208,9 +189,6 @@ static bool json_values_equal(struct eval *x, const struct expr *at, const json_
   return expr_eval_work(x, at, 1);
 }
 
-static bool lists_equal(struct eval *x, const struct expr *at, const struct value *a,
-                        const struct value *b, bool *equal);
-
 static bool expr_equal(struct eval *x, const struct expr *at, const struct value *a,
                        const struct value *b, bool *equal) {
   struct instant one, other;
@@ -230,28 +208,23 @@ static bool expr_equal(struct eval *x, const struct expr *at, const struct value
     *equal = number_compare(&a->number, &b->number) == 0;
     return true;
   case VALUE_TEXT:
-    *equal = a->text.n == b->text.n && memcmp(a->text.p, b->text.p, a->text.n) == 0;
+    *equal = str_eq(a->text, b->text);
     if (!*equal && x->dialect == EXPR_INVARIANT && expr_instant(a->text, &one) &&
         expr_instant(b->text, &other))
       *equal = expr_instant_compare(&one, &other) == 0;
     return expr_eval_work(x, at, a->text.n / 64);
   case VALUE_LIST:
-    return lists_equal(x, at, a, b, equal);
+    *equal = a->n == b->n;
+    if (*equal && a->json && b->json)
+      return json_values_equal(x, at, a->json, b->json, equal);
+    for (size_t i = 0; i < a->n && *equal; i++) {
+      struct value item = expr_list_at(a, i), other_item = expr_list_at(b, i);
+      if (!expr_equal(x, at, &item, &other_item, equal))
+        return false;
+    }
+    return true;
   case VALUE_OBJECT:
     return json_values_equal(x, at, a->json, b->json, equal);
-  }
-  return true;
-}
-
-static bool lists_equal(struct eval *x, const struct expr *at, const struct value *a,
-                        const struct value *b, bool *equal) {
-  *equal = a->n == b->n;
-  if (*equal && a->json && b->json)
-    return json_values_equal(x, at, a->json, b->json, equal);
-  for (size_t i = 0; i < a->n && *equal; i++) {
-    struct value one = expr_list_at(a, i), other = expr_list_at(b, i);
-    if (!expr_equal(x, at, &one, &other, equal))
-      return false;
   }
   return true;
 }
@@ -262,11 +235,7 @@ static int order_of_texts(struct str a, struct str b) {
   struct instant one, other;
   if (expr_instant(a, &one) && expr_instant(b, &other))
     return expr_instant_compare(&one, &other);
-  size_t n = a.n < b.n ? a.n : b.n;
-  int order = n ? memcmp(a.p, b.p, n) : 0; /* UTF-8 is so in the order of code points */
-  if (order == 0)
-    return (a.n > b.n) - (a.n < b.n);
-  return order < 0 ? -1 : 1;
+  return order_of_bytes(a, b); /* UTF-8 is so in the order of code points */
 }
 
 __attribute__((format(printf, 4, 5))) static bool expr_eval_fail(struct eval *x,
@@ -280,6 +249,22 @@ __attribute__((format(printf, 4, 5))) static bool expr_eval_fail(struct eval *x,
   (void)vsnprintf(x->error->text, sizeof x->error->text, format, args);
   va_end(args);
   return false;
+}
+
+/* Says that the value of a part does not fit: what it is, then what the format says. */
+__attribute__((format(printf, 4, 5))) static bool
+expr_unfit(struct eval *x, const struct expr *at, const struct value *v, const char *format, ...) {
+  bool missing = v->kind == VALUE_NULL && x->dialect == EXPR_INVARIANT;
+  struct excerpt shown = expr_described(v);
+  va_list args;
+  char end[EXPR_ERROR_BYTES];
+  va_start(args, format);
+  (void)vsnprintf(end, sizeof end, format, args);
+  va_end(args);
+  const char *what = x->dialect == EXPR_WHEN ? expr_kind_name(v) : shown.text;
+  return expr_eval_fail(x, missing ? EXPR_NO_VALUE : EXPR_WRONG_TYPE, at, "%s is %s%s",
+                        expr_excerpt(at->source.p, at->source.n).text,
+                        missing ? "missing or null" : what, end);
 }
 
 /* `left` and `right` are for messages. *order is -1, 0 or 1. */
@@ -298,31 +283,23 @@ static bool expr_order(struct eval *x, const struct expr *at, const struct expr 
   bool left_fits = a->kind == VALUE_NUMBER || (texts && a->kind == VALUE_TEXT);
   const struct expr *bad = left_fits ? right : left;
   const struct value *value = left_fits ? b : a;
-  struct excerpt shown = expr_excerpt(bad->source.p, bad->source.n);
   if (!texts)
-    return expr_eval_fail(x, EXPR_WRONG_TYPE, bad, "%s is %s: < <= > >= compare numbers only",
-                          shown.text, expr_kind_name(value));
+    return expr_unfit(x, bad, value, ": < <= > >= compare numbers only");
   if (value->kind == VALUE_NULL)
-    return expr_eval_fail(x, EXPR_NO_VALUE, bad, "%s is missing or null, which has no order",
-                          shown.text);
+    return expr_unfit(x, bad, value, ", which has no order");
   if (left_fits && (b->kind == VALUE_NUMBER || b->kind == VALUE_TEXT))
     return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
                           "%s and %s have no order: < <= > >= compare two numbers or two texts",
                           expr_described(a).text, expr_described(b).text);
   if (value->kind == VALUE_LIST)
-    return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
-                          "%s is a list: to compare each item write all(list, item > 0)",
-                          shown.text);
-  return expr_eval_fail(x, EXPR_WRONG_TYPE, bad,
-                        "%s is %s: < <= > >= compare two numbers or two texts", shown.text,
-                        expr_described(value).text);
+    return expr_unfit(x, bad, value, ": to compare each item write all(list, item > 0)");
+  return expr_unfit(x, bad, value, ": < <= > >= compare two numbers or two texts");
 }
 
 /* --- membership --- */
 
 static bool expr_contains(struct eval *x, const struct expr *at, const struct expr *list,
                           const struct value *in, const struct value *what, bool *found) {
-  struct excerpt shown = expr_excerpt(list->source.p, list->source.n);
   *found = false;
   if (in->kind == VALUE_LIST) {
     for (size_t i = 0; i < in->n && !*found; i++) {
@@ -333,16 +310,13 @@ static bool expr_contains(struct eval *x, const struct expr *at, const struct ex
     return true;
   }
   if (x->dialect == EXPR_WHEN)
-    return expr_eval_fail(x, EXPR_WRONG_TYPE, list, "%s is %s: contains needs a list", shown.text,
-                          expr_kind_name(in));
+    return expr_unfit(x, list, in, ": contains needs a list");
   if (in->kind == VALUE_NULL)
-    return expr_eval_fail(x, EXPR_NO_VALUE, list, "%s is missing or null, which contains nothing",
-                          shown.text);
+    return expr_unfit(x, list, in, ", which contains nothing");
   if ((in->kind != VALUE_TEXT && in->kind != VALUE_OBJECT) || what->kind != VALUE_TEXT)
-    return expr_eval_fail(x, EXPR_WRONG_TYPE, list,
-                          "%s is %s: in and contains look for a value in a list, a text in a text "
-                          "or a name in an object",
-                          shown.text, expr_described(in).text);
+    return expr_unfit(x, list, in,
+                      ": in and contains look for a value in a list, a text in a text "
+                      "or a name in an object");
   if (in->kind == VALUE_OBJECT)
     *found = json_object_getn(in->json, what->text.p, what->text.n) != NULL;
   else
@@ -373,10 +347,7 @@ static bool item_key(const struct value *v, struct buf *key) {
     return true;
   case VALUE_NULL:
   case VALUE_BOOL:
-    if (v->kind == VALUE_NULL)
-      buf_puts(key, "null");
-    else
-      buf_puts(key, v->boolean ? "true" : "false");
+    expr_value_text(v, key);
     return true;
   case VALUE_LIST:
   case VALUE_OBJECT:
@@ -451,20 +422,16 @@ static struct value number_value(struct number number) {
   return (struct value){.kind = VALUE_NUMBER, .number = number};
 }
 
+static struct value count_value(size_t n) {
+  return number_value(number_integer((json_int_t)n));
+}
+
 static bool get_items(struct eval *x, const struct eval_frame *f, const struct expr *e,
                       struct value *out) {
-  const struct expr *list = e->parts;
-  struct excerpt shown = expr_excerpt(list->source.p, list->source.n);
-  if (!expr_get(x, f, list, out))
+  if (!expr_get(x, f, e->parts, out))
     return false;
-  if (out->kind == VALUE_LIST)
-    return true;
-  if (out->kind == VALUE_NULL && x->dialect == EXPR_INVARIANT)
-    return expr_eval_fail(x, EXPR_NO_VALUE, list, "%s is missing or null: %s needs a list",
-                          shown.text, e->function->name);
-  return expr_eval_fail(x, EXPR_WRONG_TYPE, list, "%s is %s: %s needs a list", shown.text,
-                        x->dialect == EXPR_WHEN ? expr_kind_name(out) : expr_described(out).text,
-                        e->function->name);
+  return out->kind == VALUE_LIST ||
+         expr_unfit(x, e->parts, out, ": %s needs a list", e->function->name);
 }
 
 /* Reports a fault of item i: "items[].price is a text at item 2: sum needs numbers". */
@@ -496,7 +463,7 @@ static bool quantor(struct eval *x, const struct eval_frame *f, const struct exp
       break; /* decided */
   }
   if (id == FN_COUNT)
-    *out = number_value(number_integer((json_int_t)held));
+    *out = count_value(held);
   else if (id == FN_ALL)
     out->boolean = held == list.n;
   else if (id == FN_ANY)
@@ -602,8 +569,6 @@ static bool derived(struct eval *x, const struct eval_frame *f, const struct exp
 }
 
 static bool length(struct eval *x, const struct expr *e, const struct value *v, struct value *out) {
-  const struct expr *what = e->parts;
-  struct excerpt shown = expr_excerpt(what->source.p, what->source.n);
   size_t n = v->n;
   switch (v->kind) {
   case VALUE_TEXT:
@@ -615,28 +580,18 @@ static bool length(struct eval *x, const struct expr *e, const struct value *v, 
   case VALUE_LIST:
     break;
   case VALUE_NULL:
-    return expr_eval_fail(x, EXPR_NO_VALUE, what, "%s is missing or null: it has no length",
-                          shown.text);
   case VALUE_BOOL:
   case VALUE_NUMBER:
-    return expr_eval_fail(x, EXPR_WRONG_TYPE, what, "%s is %s: it has no length", shown.text,
-                          expr_described(v).text);
+    return expr_unfit(x, e->parts, v, ": it has no length");
   }
-  *out = number_value(number_integer((json_int_t)n));
+  *out = count_value(n);
   return expr_eval_work(x, e, v->kind == VALUE_TEXT ? v->text.n / 64 : 1);
 }
 
 static bool need(struct eval *x, const struct expr *e, const struct expr *what,
                  const struct value *v, enum value_kind kind) {
-  struct excerpt shown = expr_excerpt(what->source.p, what->source.n);
-  if (v->kind == kind)
-    return true;
   const char *needs = kind == VALUE_NUMBER ? "a number" : "a text";
-  if (v->kind == VALUE_NULL)
-    return expr_eval_fail(x, EXPR_NO_VALUE, what, "%s is missing or null: %s needs %s", shown.text,
-                          e->function->name, needs);
-  return expr_eval_fail(x, EXPR_WRONG_TYPE, what, "%s is %s: %s needs %s", shown.text,
-                        expr_described(v).text, e->function->name, needs);
+  return v->kind == kind || expr_unfit(x, what, v, ": %s needs %s", e->function->name, needs);
 }
 
 static bool rounded(struct eval *x, const struct expr *e, const struct value *v,
@@ -720,7 +675,7 @@ static bool on_values(struct eval *x, const struct eval_frame *f, const struct e
   }
   if (e->parts->next && !expr_get(x, f, e->parts->next, &b))
     return false;
-  switch (e->function->id) {
+  switch ((int)e->function->id) {
   case FN_CONTAINS:
     return expr_contains(x, e, e->parts, &a, &b, &out->boolean);
   case FN_HAS:
@@ -746,33 +701,20 @@ static bool on_values(struct eval *x, const struct eval_frame *f, const struct e
     out->boolean = a.kind == VALUE_TEXT && expr_instant(a.text, &instant);
     return expr_eval_work(x, e, a.kind == VALUE_TEXT ? a.text.n / 64 : 1);
   }
-  case FN_DEFAULT:
-  case FN_ALL:
-  case FN_ANY:
-  case FN_NO:
-  case FN_ONE:
-  case FN_SUM:
-  case FN_AVG:
-  case FN_MIN:
-  case FN_MAX:
-  case FN_COUNT:
-  case FN_UNIQUE:
-  case FN_FILTER:
-  case FN_MAP:
-    break;
+  default: /* on items, which expr_get_call takes */
+    return true;
   }
-  return true;
 }
 
 static bool expr_get_call(struct eval *x, const struct eval_frame *f, const struct expr *e,
                           struct value *out) {
-  switch (e->function->id) {
+  switch ((int)e->function->id) {
   case FN_COUNT:
     if (e->parts->next == NULL) {
       struct value list;
       if (!get_items(x, f, e, &list))
         return false;
-      *out = number_value(number_integer((json_int_t)list.n));
+      *out = count_value(list.n);
       return true;
     }
     return quantor(x, f, e, out);
@@ -792,21 +734,9 @@ static bool expr_get_call(struct eval *x, const struct eval_frame *f, const stru
   case FN_FILTER:
   case FN_MAP:
     return derived(x, f, e, out);
-  case FN_LENGTH:
-  case FN_CONTAINS:
-  case FN_HAS:
-  case FN_DEFAULT:
-  case FN_ABS:
-  case FN_ROUND:
-  case FN_FLOOR:
-  case FN_CEIL:
-  case FN_STARTS:
-  case FN_ENDS:
-  case FN_MATCHES:
-  case FN_IS_DATE:
+  default:
     return on_values(x, f, e, out);
   }
-  return true;
 }
 
 /* --- references and operators --- */
@@ -835,6 +765,13 @@ const struct eval_frame *expr_frame(const struct eval_frame *f, unsigned level) 
     f = f->outer;
   assert(f->level == level); /* the parser knows no other */
   return f;
+}
+
+const struct eval_frame *expr_base(const struct eval_frame *f, const struct expr *e, size_t *from) {
+  const struct eval_frame *base = expr_frame(f, e->level);
+  *from = e->maybe_whole &&
+          !(base->value.kind == VALUE_OBJECT && json_object_get(base->value.json, "root"));
+  return *from ? expr_frame(f, 0) : base;
 }
 
 /* --- references --- */
@@ -933,11 +870,10 @@ static bool step_name(struct ref_walk *w, const struct ref_part *part) {
       return missing(w, part);
     w->value = expr_value_of(member);
   } else if (v.kind == VALUE_TEXT && length) {
-    w->value = (struct value){.kind = VALUE_NUMBER,
-                              .number = number_integer((json_int_t)utf8_count(v.text.p, v.text.n))};
+    w->value = count_value(utf8_count(v.text.p, v.text.n));
     return expr_eval_work(w->x, w->ref, v.text.n / 64);
   } else if (v.kind == VALUE_LIST && length) {
-    w->value = (struct value){.kind = VALUE_NUMBER, .number = number_integer((json_int_t)v.n)};
+    w->value = count_value(v.n);
   } else if (v.kind == VALUE_LIST) {
     return project(w, part);
   } else {
@@ -993,12 +929,7 @@ static bool expr_get_ref(struct eval *x, const struct eval_frame *f, const struc
     if (!expr_get(x, f, e->parts, &w.value))
       return false;
   } else {
-    w.value = expr_frame(f, e->level)->value;
-    if (e->maybe_whole &&
-        !(w.value.kind == VALUE_OBJECT && json_object_get(w.value.json, "root"))) {
-      w.value = expr_frame(f, 0)->value;
-      i = 1;
-    }
+    w.value = expr_base(f, e, &i)->value;
   }
   for (; i < e->ref_count; i++) {
     const struct ref_part *part = &e->ref[i];
@@ -1053,51 +984,38 @@ static bool texts_join(struct eval *x, const struct value *a, const struct value
 
 static bool need_number(struct eval *x, const struct expr *e, const struct value *v,
                         const char *what) {
-  struct excerpt shown = expr_excerpt(e->source.p, e->source.n);
-  if (v->kind == VALUE_NUMBER)
-    return true;
-  if (v->kind == VALUE_NULL)
-    return expr_eval_fail(x, EXPR_NO_VALUE, e, "%s is missing or null: %s needs a number",
-                          shown.text, what);
   if (v->kind == VALUE_LIST)
-    return expr_eval_fail(x, EXPR_WRONG_TYPE, e,
-                          "%s is a list: %s needs a number; to calculate with each item write "
-                          "sum(list, a %s b)",
-                          shown.text, what, what);
-  return expr_eval_fail(x, EXPR_WRONG_TYPE, e, "%s is %s: %s needs a number", shown.text,
-                        expr_described(v).text, what);
+    return expr_unfit(x, e, v,
+                      ": %s needs a number; to calculate with each item write sum(list, a %s b)",
+                      what, what);
+  return v->kind == VALUE_NUMBER || expr_unfit(x, e, v, ": %s needs a number", what);
 }
 
 static bool calculate(struct eval *x, const struct eval_frame *f, const struct expr *e,
                       struct value *out) {
-  static const char *const signs[] = {"+", "-", "*", "/", "%"};
+  static const struct {
+    const char *sign;
+    enum number_status (*apply)(const struct number *, const struct number *, struct number *);
+  } ops[] = {{"+", number_add},
+             {"-", number_subtract},
+             {"*", number_multiply},
+             {"/", number_divide},
+             {"%", number_remainder}};
   const struct expr *left = e->parts, *right = left->next;
-  enum number_status status = NUMBER_OK;
   struct value a, b;
   if (!expr_get(x, f, left, &a) || !expr_get(x, f, right, &b))
     return false;
   if (e->op == CALC_ADD && a.kind == VALUE_TEXT && b.kind == VALUE_TEXT)
     return texts_join(x, &a, &b, out);
-  const char *sign = signs[e->op - CALC_ADD];
+  const char *sign = ops[e->op - CALC_ADD].sign;
   if (!need_number(x, left, &a, sign) || !need_number(x, right, &b, sign))
     return false;
   out->kind = VALUE_NUMBER;
-  if (e->op == CALC_ADD)
-    status = number_add(&a.number, &b.number, &out->number);
-  else if (e->op == CALC_SUBTRACT)
-    status = number_subtract(&a.number, &b.number, &out->number);
-  else if (e->op == CALC_MULTIPLY)
-    status = number_multiply(&a.number, &b.number, &out->number);
-  else if (e->op == CALC_DIVIDE)
-    status = number_divide(&a.number, &b.number, &out->number);
-  else
-    status = number_remainder(&a.number, &b.number, &out->number);
+  enum number_status status = ops[e->op - CALC_ADD].apply(&a.number, &b.number, &out->number);
   if (status == NUMBER_BY_ZERO)
     return expr_eval_fail(x, EXPR_DIVISION_BY_ZERO, right, "division by zero: %s is 0",
                           expr_excerpt(right->source.p, right->source.n).text);
-  return status == NUMBER_OK ||
-         expr_eval_fail(x, EXPR_NUMBER_RANGE, e, "%s is beyond what a number can be here",
-                        expr_excerpt(e->source.p, e->source.n).text);
+  return status == NUMBER_OK || range_error(x, e);
 }
 
 static bool get_list(struct eval *x, const struct eval_frame *f, const struct expr *e,
@@ -1123,13 +1041,9 @@ bool expr_get_condition(struct eval *x, const struct eval_frame *f, const struct
   *out = v.boolean;
   if (v.kind == VALUE_BOOL)
     return true;
-  struct excerpt shown = expr_excerpt(e->source.p, e->source.n);
   if (v.kind == VALUE_NULL && x->dialect == EXPR_INVARIANT)
-    return expr_eval_fail(x, EXPR_NO_VALUE, e, "%s is missing or null, not true or false",
-                          shown.text);
-  return expr_eval_fail(x, EXPR_WRONG_TYPE, e, "%s is %s, not true or false: compare it",
-                        shown.text,
-                        x->dialect == EXPR_WHEN ? expr_kind_name(&v) : expr_described(&v).text);
+    return expr_unfit(x, e, &v, ", not true or false");
+  return expr_unfit(x, e, &v, ", not true or false: compare it");
 }
 
 static bool logic(struct eval *x, const struct eval_frame *f, const struct expr *e, bool *out) {
@@ -1196,26 +1110,16 @@ bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, 
 
 /* --- one evaluation --- */
 
-static void eval_init(struct eval *x, const struct expr *expr, struct expr_error *error) {
-  *x = (struct eval){.dialect = expr->dialect, .error = error, .work = EXPR_WORK_MAX};
-  error->code = EXPR_OK;
-  error->offset = 0;
-  error->text[0] = '\0';
-}
-
 enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error) {
-  assert(expr != NULL);
   return expr_explain(expr, root, NULL, error);
 }
 
 enum expr_value expr_explain(const struct expr *expr, const json_t *root,
                              struct expr_finding *finding, struct expr_error *error) {
-  assert(expr != NULL);
-  struct expr_error unused;
-  struct eval x;
+  assert(expr != NULL && error != NULL);
+  struct eval x = {.dialect = expr->dialect, .error = error, .work = EXPR_WORK_MAX};
   bool holds = false;
-  assert(expr != NULL);
-  eval_init(&x, expr, error ? error : &unused);
+  *error = (struct expr_error){.code = EXPR_OK};
   struct eval_frame whole = {.value = expr_value_of(root), .placed = true};
   enum expr_value verdict = EXPR_ERROR;
   if (expr_get_condition(&x, &whole, expr, &holds))

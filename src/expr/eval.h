@@ -58,6 +58,9 @@ bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, 
 bool expr_get_condition(struct eval *x, const struct eval_frame *f, const struct expr *e,
                         bool *out);
 const struct eval_frame *expr_frame(const struct eval_frame *f, unsigned level);
+/* The frame where a reference starts, unless that is another expression; *from is the first of its
+ * parts to go from there. */
+const struct eval_frame *expr_base(const struct eval_frame *f, const struct expr *e, size_t *from);
 
 struct value expr_value_of(const json_t *json); /* NULL gives VALUE_NULL */
 struct value expr_list_at(const struct value *list, size_t i);

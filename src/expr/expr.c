@@ -37,6 +37,13 @@ static struct expr *expr_node(struct expr_parser *p, enum node_kind kind, size_t
   return e;
 }
 
+/* Says that the text of a node ends here; NULL, after an error, stays NULL. */
+static struct expr *end_source(const struct expr_parser *p, struct expr *e) {
+  if (e)
+    e->source = (struct str){p->text + e->at, p->at - e->at};
+  return e;
+}
+
 /* Names and excerpts are views of the text. */
 
 static void expr_skip_space(struct expr_parser *p) {
@@ -157,12 +164,7 @@ static struct expr *expr_parse_number(struct expr_parser *p) {
 static int hex_value(const char *p) {
   int value = 0;
   for (int i = 0; i < 4; i++) {
-    char c = p[i];
-    int digit = -1;
-    if (c >= '0' && c <= '9')
-      digit = c - '0';
-    else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-      digit = (c | 0x20) - 'a' + 10;
+    int digit = str_hex_digit(p[i]);
     if (digit < 0)
       return -1;
     value = value * 16 + digit;
@@ -280,30 +282,16 @@ static const struct function functions[] = {
 };
 
 /* Returns NULL if there is none of that name. An alias gives the row of its canonical name. */
-static const struct function *expr_function(const char *name, size_t n) {
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-    if (str_eq_c((struct str){name, n}, functions[i].name))
+static const struct function *expr_function(struct str name) {
+  for (size_t i = 0; i < ARRAY_LEN(functions); i++)
+    if (str_eq_c(name, functions[i].name))
       return &functions[i];
   return NULL;
 }
 
-/* when(...) has it, too */
-static bool expr_in_when(const struct function *function) {
-  static const char *const names[] = {"contains", "exists", "is_date", NULL};
-  for (size_t i = 0; names[i]; i++)
-    if (strcmp(function->name, names[i]) == 0)
-      return true;
-  return false;
-}
-
-/* NULL-ended */
-static const char *const *expr_function_names(void) {
-  static const char *const names[] = {
-      "all",        "any",      "exists",  "none",    "one",      "sum",    "avg",
-      "min",        "max",      "count",   "length",  "contains", "unique", "filter",
-      "map",        "has",      "default", "abs",     "round",    "floor",  "ceil",
-      "startsWith", "endsWith", "matches", "is_date", NULL};
-  return names;
+static void *too_deep(struct expr_parser *p) {
+  return expr_fail(p, EXPR_LIMIT, p->at, "the expression is nested more than %d deep",
+                   EXPR_DEPTH_MAX);
 }
 
 /* Takes a bare name and a comma after it: x in all(list, x, x.price > 0). */
@@ -324,8 +312,7 @@ static bool expr_need_condition(struct expr_parser *p, const struct expr *e);
 static struct expr *parse_item_argument(struct expr_parser *p, const struct function *function) {
   struct items_scope scope = {0};
   if (p->scope_count >= EXPR_DEPTH_MAX)
-    return expr_fail(p, EXPR_LIMIT, p->at, "the expression is nested more than %d deep",
-                     EXPR_DEPTH_MAX);
+    return too_deep(p);
   if (p->dialect == EXPR_INVARIANT)
     scope.variable = take_variable(p);
   p->scopes[p->scope_count++] = scope;
@@ -400,14 +387,9 @@ static struct expr *expr_parse_call(struct expr_parser *p, const struct function
   if (count < function->least)
     return expr_fail(p, EXPR_SYNTAX, at, "%s needs more: write %s", function->name,
                      function->needs);
-  e->source = (struct str){p->text + at, p->at - at};
-  return function->id == FN_MATCHES && !call_check_pattern(p, e->parts->next) ? NULL : e;
-}
-
-/* --- operands: literals, references, lists and parentheses --- */
-
-static void end_source(const struct expr_parser *p, struct expr *e) {
-  e->source = (struct str){p->text + e->at, p->at - e->at};
+  if (function->id == FN_MATCHES && !call_check_pattern(p, e->parts->next))
+    return NULL;
+  return end_source(p, e);
 }
 
 /* --- references --- */
@@ -525,25 +507,31 @@ static bool accept_call(struct expr_parser *p) {
   return call;
 }
 
-static const struct function *find_function(struct expr_parser *p, struct str name, size_t at) {
-  const struct function *function =
-      p->dialect == EXPR_INVARIANT ? expr_function(name.p, name.n) : NULL;
+/* Behind the ( of a call whose name stands at `name_at`; `at` is where the whole begins. */
+static struct expr *parse_named_call(struct expr_parser *p, struct str name, size_t name_at,
+                                     size_t at, struct expr *receiver) {
+  static const char *const names[] = {
+      "all",        "any",      "exists",  "none",    "one",      "sum",    "avg",
+      "min",        "max",      "count",   "length",  "contains", "unique", "filter",
+      "map",        "has",      "default", "abs",     "round",    "floor",  "ceil",
+      "startsWith", "endsWith", "matches", "is_date", NULL};
+  const struct function *function = p->dialect == EXPR_INVARIANT ? expr_function(name) : NULL;
   if (function)
-    return function;
+    return expr_parse_call(p, function, at, receiver);
   struct excerpt shown = expr_excerpt(name.p, name.n);
-  const char *near = expr_nearest(name, expr_function_names());
+  const char *near = expr_nearest(name, names);
   if (p->dialect == EXPR_INVARIANT && str_eq_c(name, "not"))
-    return expr_fail(p, EXPR_SYNTAX, at, "write ! for not, or x not in list");
+    return expr_fail(p, EXPR_SYNTAX, name_at, "write ! for not, or x not in list");
   if (p->dialect == EXPR_WHEN)
-    return expr_fail(p, EXPR_SYNTAX, at,
+    return expr_fail(p, EXPR_SYNTAX, name_at,
                      "no function is named %s: use contains(list, value), "
                      "exists(list, item.x == value) or is_date(text)",
                      shown.text);
   if (near)
-    return expr_fail(p, EXPR_SYNTAX, at, "no function is named %s: did you mean %s?", shown.text,
-                     near);
+    return expr_fail(p, EXPR_SYNTAX, name_at, "no function is named %s: did you mean %s?",
+                     shown.text, near);
   return expr_fail(
-      p, EXPR_SYNTAX, at,
+      p, EXPR_SYNTAX, name_at,
       "no function is named %s: there are all, any, none, one, sum, avg, min, max, "
       "count, length, contains, unique, filter, map, has, default, abs, round, floor, ceil, "
       "startsWith, endsWith, matches and is_date",
@@ -564,8 +552,7 @@ static struct expr *parse_rest(struct expr_parser *p, struct expr *e) {
         return expr_fail(p, EXPR_SYNTAX, p->at, "a name must follow the dot, found %s",
                          expr_found(p).text);
       if (p->dialect == EXPR_INVARIANT && accept_call(p)) {
-        const struct function *function = find_function(p, name, from);
-        e = function ? expr_parse_call(p, function, e->at, e) : NULL;
+        e = parse_named_call(p, name, from, e->at, e);
         continue;
       }
     }
@@ -579,7 +566,7 @@ static struct expr *parse_rest(struct expr_parser *p, struct expr *e) {
     }
     if (index ? !parse_index(p, e) : !ref_add_name(p, e, name))
       return NULL;
-    end_source(p, e);
+    (void)end_source(p, e);
   }
   return e;
 }
@@ -623,8 +610,7 @@ static struct expr *parse_ref(struct expr_parser *p) {
     if (!ref_resolve(p, e, expr_take_name(p)))
       return NULL;
   }
-  end_source(p, e);
-  e = parse_rest(p, e);
+  e = parse_rest(p, end_source(p, e));
   if (e && p->dialect == EXPR_WHEN && e->start == REF_NAME && !check_when_root(p, e))
     return NULL;
   return e;
@@ -636,8 +622,7 @@ static struct expr *parse_string(struct expr_parser *p) {
   struct expr *e = expr_node(p, NODE_STRING, p->at);
   if (e == NULL || !expr_parse_string(p, &e->string))
     return NULL;
-  end_source(p, e);
-  return e;
+  return end_source(p, e);
 }
 
 static struct expr *parse_list(struct expr_parser *p) {
@@ -653,8 +638,7 @@ static struct expr *parse_list(struct expr_parser *p) {
       return NULL;
     last = &(*last)->next;
   }
-  end_source(p, e);
-  return e;
+  return end_source(p, e);
 }
 
 static struct expr *parse_parentheses(struct expr_parser *p) {
@@ -670,16 +654,12 @@ static struct expr *parse_word(struct expr_parser *p) {
   struct str name = expr_take_name(p);
   if (str_eq_c(name, "true") || str_eq_c(name, "false") || str_eq_c(name, "null")) {
     struct expr *e = expr_node(p, str_eq_c(name, "null") ? NODE_NULL : NODE_BOOL, from);
-    if (e) {
+    if (e)
       e->boolean = str_eq_c(name, "true");
-      end_source(p, e);
-    }
-    return e;
+    return end_source(p, e);
   }
-  if (accept_call(p)) {
-    const struct function *function = find_function(p, name, from);
-    return function ? expr_parse_call(p, function, from, NULL) : NULL;
-  }
+  if (accept_call(p))
+    return parse_named_call(p, name, from, from, NULL);
   size_t behind = p->at;
   expr_skip_space(p);
   bool word_follows = p->at < p->n && expr_name_byte(p, p->text[p->at], true);
@@ -705,12 +685,9 @@ static struct expr *expr_parse_operand(struct expr_parser *p) {
   else if (c == '\'')
     return expr_fail(p, EXPR_SYNTAX, p->at,
                      "texts stand in double quotes: write \"...\" instead of '...'");
-  else if ((c >= '0' && c <= '9') || (c == '-' && !invariant)) {
-    e = expr_parse_number(p);
-    if (e)
-      end_source(p, e);
-    return e;
-  } else if (expr_name_byte(p, c, true))
+  else if ((c >= '0' && c <= '9') || (c == '-' && !invariant))
+    return end_source(p, expr_parse_number(p));
+  else if (expr_name_byte(p, c, true))
     e = parse_word(p);
   else if (invariant && c == '[')
     e = parse_list(p);
@@ -727,25 +704,10 @@ static struct expr *expr_parse_operand(struct expr_parser *p) {
 /* --- operators: one function per grammar rule, NULL once an error is set --- */
 
 static bool says_true(const struct expr *e) {
-  switch (e->kind) {
-  case NODE_OR:
-  case NODE_AND:
-  case NODE_NOT:
-  case NODE_BOOL:
-  case NODE_REF:
-  case NODE_COMPARE:
-    return true;
-  case NODE_CALL:
+  if (e->kind == NODE_CALL)
     return e->function->says_true;
-  case NODE_NULL:
-  case NODE_NUMBER:
-  case NODE_STRING:
-  case NODE_LIST:
-  case NODE_BINARY:
-  case NODE_NEGATE:
-    return false;
-  }
-  return false;
+  return e->kind == NODE_OR || e->kind == NODE_AND || e->kind == NODE_NOT || e->kind == NODE_BOOL ||
+         e->kind == NODE_REF || e->kind == NODE_COMPARE;
 }
 
 static bool expr_need_condition(struct expr_parser *p, const struct expr *e) {
@@ -765,8 +727,7 @@ static struct expr *binary(struct expr_parser *p, enum node_kind kind, enum node
   e->op = op;
   e->parts = left;
   left->next = right;
-  e->source = (struct str){p->text + left->at, p->at - left->at};
-  return e;
+  return end_source(p, e);
 }
 
 /* --- calculating --- */
@@ -777,17 +738,14 @@ static struct expr *parse_unary(struct expr_parser *p) {
   if (p->dialect == EXPR_WHEN || !expr_looking_at(p, "-"))
     return expr_parse_operand(p);
   if (p->depth >= EXPR_DEPTH_MAX)
-    return expr_fail(p, EXPR_LIMIT, from, "the expression is nested more than %d deep",
-                     EXPR_DEPTH_MAX);
+    return too_deep(p);
   p->at++;
   p->depth++;
   struct expr *inner = parse_unary(p), *e = inner ? expr_node(p, NODE_NEGATE, from) : NULL;
   p->depth--;
-  if (e) {
+  if (e)
     e->parts = inner;
-    e->source = (struct str){p->text + from, p->at - from};
-  }
-  return e;
+  return end_source(p, e);
 }
 
 static bool accept_calculation(struct expr_parser *p, const char *ops, enum node_op first,
@@ -801,24 +759,25 @@ static bool accept_calculation(struct expr_parser *p, const char *ops, enum node
   return true;
 }
 
-static struct expr *parse_product(struct expr_parser *p) {
-  struct expr *left = parse_unary(p);
+/* Parses one or more `below` with one of `ops` in between, the left ones first. */
+static struct expr *parse_calculation(struct expr_parser *p,
+                                      struct expr *(*below)(struct expr_parser *), const char *ops,
+                                      enum node_op first) {
+  struct expr *left = below(p);
   enum node_op op;
-  while (left && accept_calculation(p, "*/%", CALC_MULTIPLY, &op)) {
-    struct expr *right = parse_unary(p);
+  while (left && accept_calculation(p, ops, first, &op)) {
+    struct expr *right = below(p);
     left = right ? binary(p, NODE_BINARY, op, left, right) : NULL;
   }
   return left;
 }
 
+static struct expr *parse_product(struct expr_parser *p) {
+  return parse_calculation(p, parse_unary, "*/%", CALC_MULTIPLY);
+}
+
 static struct expr *expr_parse_sum(struct expr_parser *p) {
-  struct expr *left = parse_product(p);
-  enum node_op op;
-  while (left && accept_calculation(p, "+-", CALC_ADD, &op)) {
-    struct expr *right = parse_product(p);
-    left = right ? binary(p, NODE_BINARY, op, left, right) : NULL;
-  }
-  return left;
+  return parse_calculation(p, parse_product, "+-", CALC_ADD);
 }
 
 /* --- comparing --- */
@@ -845,26 +804,11 @@ static bool accept_comparison(struct expr_parser *p, enum node_op *op) {
 }
 
 static bool has_order(const struct expr_parser *p, const struct expr *e) {
-  switch (e->kind) {
-  case NODE_NUMBER:
-  case NODE_REF:
-    return true;
-  case NODE_STRING:
-  case NODE_BINARY:
-  case NODE_NEGATE:
-    return p->dialect == EXPR_INVARIANT;
-  case NODE_CALL:
+  if (e->kind == NODE_CALL)
     return !e->function->says_true;
-  case NODE_OR:
-  case NODE_AND:
-  case NODE_NOT:
-  case NODE_NULL:
-  case NODE_BOOL:
-  case NODE_LIST:
-  case NODE_COMPARE:
-    return false;
-  }
-  return false;
+  if (e->kind == NODE_STRING || e->kind == NODE_BINARY || e->kind == NODE_NEGATE)
+    return p->dialect == EXPR_INVARIANT;
+  return e->kind == NODE_NUMBER || e->kind == NODE_REF;
 }
 
 static struct expr *parse_compare(struct expr_parser *p) {
@@ -897,10 +841,9 @@ static struct expr *parse_compare(struct expr_parser *p) {
 static struct expr *parse_when_call(struct expr_parser *p, bool *is_call) {
   size_t from = p->at;
   struct str name = expr_take_name(p);
-  const struct function *function = expr_function(name.p, name.n);
-  *is_call = function != NULL && expr_in_when(function) && expr_accept(p, "(");
+  *is_call = str_among(name, "contains exists is_date") && expr_accept(p, "(");
   if (*is_call)
-    return expr_parse_call(p, function, from, NULL);
+    return expr_parse_call(p, expr_function(name), from, NULL);
   p->at = from;
   return NULL;
 }
@@ -925,8 +868,7 @@ static struct expr *parse_clause(struct expr_parser *p) {
     e = expr_node(p, NODE_NOT, from);
     if (e && ((e->parts = parse_clause(p)) == NULL || !expr_need_condition(p, e->parts)))
       e = NULL;
-    if (e)
-      e->source = (struct str){p->text + from, p->at - from};
+    (void)end_source(p, e);
   } else {
     e = parse_compare(p);
   }
@@ -952,8 +894,7 @@ static struct expr *parse_chain(struct expr_parser *p, struct expr *(*below)(str
   }
   if (last == NULL || chain == NULL)
     return last;
-  chain->source = (struct str){p->text + chain->at, p->at - chain->at};
-  return chain;
+  return end_source(p, chain);
 }
 
 static struct expr *parse_and(struct expr_parser *p) {
@@ -968,12 +909,8 @@ const struct expr *expr_parse(struct arena *arena, const char *text, size_t n,
                               enum expr_dialect dialect, struct expr_error *error) {
   assert(arena != NULL && text != NULL);
   assert(error != NULL);
-  struct expr_error unused;
-  assert(arena != NULL && (text != NULL || n == 0));
-  struct expr_parser p = {.arena = arena, .dialect = dialect, .error = error ? error : &unused};
-  p.error->code = EXPR_OK;
-  p.error->offset = 0;
-  p.error->text[0] = '\0';
+  struct expr_parser p = {.arena = arena, .dialect = dialect, .error = error};
+  *error = (struct expr_error){.code = EXPR_OK};
   if (n > EXPR_LENGTH_MAX)
     return expr_fail(&p, EXPR_LIMIT, 0, "the expression is longer than %d KiB",
                      EXPR_LENGTH_MAX / 1024);

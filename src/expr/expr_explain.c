@@ -28,14 +28,9 @@ static bool expr_place(struct eval *x, const struct eval_frame *f, const struct 
                        const struct path_step **place, size_t *end, struct value *value) {
   if (e->kind != NODE_REF || e->start == REF_BASE)
     return false;
-  const struct eval_frame *base = expr_frame(f, e->level);
+  size_t i;
+  const struct eval_frame *base = expr_base(f, e, &i);
   struct value v = base->value;
-  size_t i = 0;
-  if (e->maybe_whole && !(v.kind == VALUE_OBJECT && json_object_get(v.json, "root"))) {
-    base = expr_frame(f, 0);
-    v = base->value;
-    i = 1;
-  }
   if (!base->placed)
     return false;
   *place = base->place;
@@ -127,10 +122,6 @@ static void place_operands(struct finder *w, const struct eval_frame *f, const s
 
 /* --- words --- */
 
-static void told_value(struct finder *w, const struct value *v) {
-  expr_value_text(v, &w->out);
-}
-
 static void told_source(struct finder *w, const struct expr *e) {
   buf_puts(&w->out, expr_excerpt(e->source.p, e->source.n).text);
 }
@@ -219,12 +210,12 @@ static bool explain_compare(struct finder *w, const struct eval_frame *f, const 
   if (left->kind == NODE_REF && e->op == CMP_NE && wanted) {
     told_source(w, left);
     buf_puts(&w->out, " is ");
-    told_value(w, &b);
+    expr_value_text(&b, &w->out);
     return true;
   }
-  told_value(w, &a);
+  expr_value_text(&a, &w->out);
   buf_puts(&w->out, order_words(e->op, wanted, a.kind == VALUE_TEXT));
-  told_value(w, &b);
+  expr_value_text(&b, &w->out);
   if (a.kind == VALUE_NULL)
     put_missing(w, f, left, SIZE_MAX);
   else if (b.kind == VALUE_NULL)
@@ -328,49 +319,37 @@ static bool explain_count(struct finder *w, const struct eval_frame *f, const st
 
 static bool explain_on_items(struct finder *w, const struct eval_frame *f, const struct expr *e,
                              bool wanted) {
+  enum function_id id = e->function->id;
   struct value list;
+  struct duplicate d;
+  const struct path_step *place;
   if (!expr_get(w->x, f, e->parts, &list))
     return false;
-  switch ((int)e->function->id) {
-  case FN_UNIQUE: {
-    struct duplicate d;
-    const struct path_step *place;
-    if (!expr_find_duplicate(w->x, f, e, &list, &d))
-      return false;
-    if (!d.found) {
-      buf_puts(&w->out, "all items differ");
-      return true;
-    }
-    if (place_of_item(w->x, f, e->parts, list.n, d.second, &place))
-      (void)set_place(w, place);
-    buf_printf(&w->out, "items %zu and %zu are both ", d.first, d.second);
-    told_value(w, &d.value);
+  if (id != FN_UNIQUE) {
+    bool by_item = id == FN_ANY ? !wanted : wanted && (id == FN_ALL || id == FN_NO);
+    return by_item ? explain_items(w, f, e, &list, id != FN_ALL) : explain_count(w, f, e, &list);
+  }
+  if (!expr_find_duplicate(w->x, f, e, &list, &d))
+    return false;
+  if (!d.found) {
+    buf_puts(&w->out, "all items differ");
     return true;
   }
-  case FN_ALL:
-    return wanted ? explain_items(w, f, e, &list, false) : explain_count(w, f, e, &list);
-  case FN_NO:
-    return wanted ? explain_items(w, f, e, &list, true) : explain_count(w, f, e, &list);
-  case FN_ANY:
-    return wanted ? explain_count(w, f, e, &list) : explain_items(w, f, e, &list, true);
-  default:
-    return explain_count(w, f, e, &list);
-  }
+  if (place_of_item(w->x, f, e->parts, list.n, d.second, &place))
+    (void)set_place(w, place);
+  buf_printf(&w->out, "items %zu and %zu are both ", d.first, d.second);
+  expr_value_text(&d.value, &w->out);
+  return true;
 }
 
 static const char *function_words(enum function_id id, bool wanted) {
-  switch ((int)id) {
-  case FN_CONTAINS:
-    return wanted ? " does not contain " : " contains ";
-  case FN_STARTS:
-    return wanted ? " does not start with " : " starts with ";
-  case FN_ENDS:
-    return wanted ? " does not end with " : " ends with ";
-  case FN_MATCHES:
-    return wanted ? " does not match " : " matches ";
-  default:
-    return NULL;
-  }
+  static const char *const words[][2] = {
+      [FN_CONTAINS] = {" contains ", " does not contain "},
+      [FN_STARTS] = {" starts with ", " does not start with "},
+      [FN_ENDS] = {" ends with ", " does not end with "},
+      [FN_MATCHES] = {" matches ", " does not match "},
+  };
+  return id < ARRAY_LEN(words) ? words[id][wanted] : NULL;
 }
 
 static bool explain_call(struct finder *w, const struct eval_frame *f, const struct expr *e,
@@ -383,16 +362,16 @@ static bool explain_call(struct finder *w, const struct eval_frame *f, const str
     if (!expr_get(w->x, f, e->parts, &a) || !expr_get(w->x, f, e->parts->next, &b))
       return false;
     place_operands(w, f, e->parts, e->parts->next);
-    told_value(w, &a);
+    expr_value_text(&a, &w->out);
     buf_puts(&w->out, words);
-    told_value(w, &b);
+    expr_value_text(&b, &w->out);
     return true;
   }
   (void)place_below(w, f, e);
   if (e->function->id == FN_IS_DATE) {
     if (!expr_get(w->x, f, e->parts, &a))
       return false;
-    told_value(w, &a);
+    expr_value_text(&a, &w->out);
     buf_puts(&w->out, wanted ? " is no date like 2026-12-31" : " is a date");
     if (a.kind == VALUE_NULL)
       put_missing(w, f, e->parts, SIZE_MAX);
@@ -412,7 +391,7 @@ static bool explain_call(struct finder *w, const struct eval_frame *f, const str
 /* Explains why `e`, which is true or false, is not what is wanted. */
 static bool explain_expr(struct finder *w, const struct eval_frame *f, const struct expr *e,
                          bool wanted) {
-  switch (e->kind) {
+  switch ((int)e->kind) {
   case NODE_NOT:
     return explain_expr(w, f, e->parts, !wanted);
   case NODE_OR:
@@ -422,20 +401,12 @@ static bool explain_expr(struct finder *w, const struct eval_frame *f, const str
     return explain_compare(w, f, e, wanted);
   case NODE_CALL:
     return explain_call(w, f, e, wanted);
-  case NODE_REF:
-  case NODE_BOOL:
-  case NODE_NULL:
-  case NODE_NUMBER:
-  case NODE_STRING:
-  case NODE_LIST:
-  case NODE_BINARY:
-  case NODE_NEGATE:
-    break;
+  default:
+    (void)place_below(w, f, e);
+    told_source(w, e);
+    buf_puts(&w->out, wanted ? " is false" : " is true");
+    return true;
   }
-  (void)place_below(w, f, e);
-  told_source(w, e);
-  buf_puts(&w->out, wanted ? " is false" : " is true");
-  return true;
 }
 
 /* --- errors --- */

@@ -13,7 +13,7 @@
  *  1. White space, BOM, ZWSP and NBSP around the text do not matter. Text that is one value:
  *     stage direct.
  *  2. One pass from left to right tries a strict value (json/scan.h) at each bracket. Reasoning
- *     sections (<think> and its relatives, see extract/context.c) count only outside a value: an
+ *     sections (<think> and its relatives, see extract/extract.c) count only outside a value: an
  *     opener skips to its closer, a closer without an opener drops everything before it, and an
  *     opener without a closer ends the text.
  *  3. A value that fails after it looked like JSON is broken: nothing inside it is ever a

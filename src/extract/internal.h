@@ -67,40 +67,20 @@ struct extract_pass {
   size_t hard_offset;
 };
 
-/* extract/context.c: reasoning sections.
- * At text[i], which is '<', '[' or 0xE2: an opener sets *closed to the offset after its closer, or
+/* At text[i], which is '<', '[' or 0xE2: an opener sets *closed to the offset after its closer, or
  * SIZE_MAX when it has none. A closer sets *closed to the offset after it. */
 enum extract_tag { EXTRACT_TAG_NO, EXTRACT_TAG_OPENER, EXTRACT_TAG_CLOSER };
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed);
-/* first byte from i on that may start a value, a tag or a fence; n when there is none */
-size_t extract_next_mark(const char *text, size_t n, size_t i);
 
 /* length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for none */
 size_t extract_space(const char *text, size_t n, size_t i);
 
-/* what stands around a bracket */
-bool extract_line_start(const struct extract_pass *p,
-                        size_t i); /* only white space before it on its line */
-bool extract_loose_member(const char *text, size_t n, size_t i);
-bool extract_item_next(const struct extract_pass *p, size_t i);
-size_t extract_comment_end(const char *text, size_t n, size_t i); /* end of a comment, // or C's */
-bool extract_checkbox(const struct extract_pass *p, size_t i, size_t end);
-bool extract_prose_between(const struct extract_pass *p, size_t from, size_t i);
-bool extract_plainly_prose(const struct extract_pass *p, size_t i);
-
 /* Is a key of the answer in [from, to), as a member has it? */
 bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, bool in_piece);
-/* Returns the end of the broken piece that opens at i and broke at `fail`; SIZE_MAX: unknown. */
-size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail);
 /* Returns whether [from, to) has a closer that nothing opened there. */
 bool extract_stray_closer(const struct extract_pass *p, size_t from, size_t to);
 
-/* extract/rank.c: weighing candidates */
-/* A piece with keys of the answer that is not one follows: earlier valid values are drafts. */
-void extract_refuse_drafts(struct extract_pass *p, const char *why);
-void extract_slot_drop(struct extract_slot *slot);
-void extract_candidate(struct extract_pass *p, size_t start, const struct jscan_result *read,
-                       bool inside);
+/* weighing candidates */
 size_t extract_note_add(struct extract_pass *p, size_t start, size_t end, enum extract_stage stage,
                         const char *outcome, size_t error_offset);
 enum extract_stage extract_stage_of(const struct extract_pass *p, size_t start, size_t end,

@@ -12,10 +12,6 @@
 
 /* --- numbers, literals and words without quotes --- */
 
-static bool repair_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 static bool ends_token(const struct repair *r, size_t i) {
   size_t len;
   return i >= r->n || jscan_one_of(",]}):=\"'`{[", r->t[i]) || repair_space(r, i) ||
@@ -30,19 +26,19 @@ static bool words_follow(struct repair *r, size_t end, size_t next) {
     return false;
   if (r->t[next] == ':')
     return true;
-  return next > end && repair_word_byte(r->t[next]) && !repair_digit(r->t[next]) &&
+  return next > end && jscan_word_byte(r->t[next]) && !jscan_digit(r->t[next]) &&
          !memchr(r->t + end, '\n', next - end) && !repair_key_at(r, next) && r->t[next] != '-';
 }
 
 /* Returns the offset after the last group of 1,234 as a member's value, since no key can look like
  * that. Returns `end` itself if no group follows, 0 if the comma makes it text: 105,12. */
 static size_t behind_groups(struct repair *r, size_t end) {
-  if (end + 1 >= r->n || r->t[end] != ',' || !repair_digit(r->t[end + 1]) ||
+  if (end + 1 >= r->n || r->t[end] != ',' || !jscan_digit(r->t[end + 1]) ||
       repair_key_at(r, end + 1))
     return end;
   size_t k = end;
-  while (k + 3 < r->n && r->t[k] == ',' && repair_digit(r->t[k + 1]) && repair_digit(r->t[k + 2]) &&
-         repair_digit(r->t[k + 3]) && (k + 4 >= r->n || !repair_digit(r->t[k + 4])))
+  while (k + 3 < r->n && r->t[k] == ',' && jscan_digit(r->t[k + 1]) && jscan_digit(r->t[k + 2]) &&
+         jscan_digit(r->t[k + 3]) && (k + 4 >= r->n || !jscan_digit(r->t[k + 4])))
     k += 4;
   return k == end ? 0 : k;
 }
@@ -59,10 +55,10 @@ static size_t plain_number(const struct repair *r, size_t from, size_t end, bool
     i++;
   if (i < end && r->t[i] == '.')
     copy[n++] = '0';
-  while (r->zeros && i + 1 < end && r->t[i] == '0' && repair_digit(r->t[i + 1]))
+  while (r->zeros && i + 1 < end && r->t[i] == '0' && jscan_digit(r->t[i + 1]))
     i++;
   for (; i < end; i++) /* 1_000 as in programs */
-    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !repair_digit(copy[n - 1]))
+    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !jscan_digit(copy[n - 1]))
       copy[n++] = r->t[i];
   while (n && jscan_one_of("eE+-.", copy[n - 1]))
     n--;
@@ -229,7 +225,7 @@ static void repair_members(struct repair *r, json_t *object, bool without_brace)
 /* Reads word( value ): MongoDB's types and JSONP. */
 static json_t *repair_call(struct repair *r) {
   size_t i = r->i, len;
-  while (i < r->n && (repair_word_byte(r->t[i]) || r->t[i] == '.'))
+  while (i < r->n && (jscan_word_byte(r->t[i]) || r->t[i] == '.'))
     i++;
   if (i >= r->n || r->t[i] != '(' || i == r->i || r->depth >= JSCAN_DEPTH_MAX)
     return NULL;
@@ -271,7 +267,7 @@ static bool strict_literal(struct str word) {
 static char literal_before(struct repair *r, size_t from, size_t *stop) {
   char literal = literal_of(r, from, *stop);
   size_t word = from, len;
-  while (word < *stop && repair_word_byte(r->t[word]))
+  while (word < *stop && jscan_word_byte(r->t[word]))
     word++;
   if (literal || word == *stop || word == from)
     return literal;
@@ -511,7 +507,7 @@ static void array_item(struct repair *r, struct array_reading *a) {
     return;
   }
   /* Words after a container, without a comma between, are talk and not an item. */
-  if (v && !a->comma && json_is_string(v) && repair_word_byte(r->t[at]) &&
+  if (v && !a->comma && json_is_string(v) && jscan_word_byte(r->t[at]) &&
       (json_is_object(last) || json_is_array(last))) {
     repair_note(r, "stray_text", at);
     json_decref(v);
@@ -586,10 +582,8 @@ static json_t *repair_array(struct repair *r, char kind) {
 void repair_note(struct repair *r, const char *name, size_t offset) {
   struct repair_result *out = r->out;
   if (out->repair_count < EXTRACT_REPAIRS_MAX) {
-    if (out->repairs_listed == out->repairs_room) {
-      out->repairs_room = out->repairs_room ? out->repairs_room * 2 : 8;
-      out->repairs = xrealloc(out->repairs, out->repairs_room * sizeof *out->repairs);
-    }
+    out->repairs =
+        xgrow(out->repairs, &out->repairs_room, out->repairs_listed + 1, sizeof *out->repairs);
     out->repairs[out->repairs_listed++] = (struct extract_repair){name, offset};
   }
   out->repair_count++;
@@ -598,10 +592,7 @@ void repair_note(struct repair *r, const char *name, size_t offset) {
 void repair_keep(struct repair *r, size_t from, size_t to) {
   if (from >= to)
     return;
-  if (r->span_count == r->span_room) {
-    r->span_room = r->span_room ? 2 * r->span_room : 16;
-    r->spans = xrealloc(r->spans, r->span_room * sizeof *r->spans);
-  }
+  r->spans = xgrow(r->spans, &r->span_room, r->span_count + 1, sizeof *r->spans);
   r->spans[r->span_count++] = (struct repair_span){from, to};
 }
 
@@ -715,14 +706,8 @@ static bool repair_colon(struct repair *r) {
 static bool is_key(struct str key) {
   bool word = key.n == 0 || memchr(key.p, '"', key.n) == NULL;
   for (size_t k = 0; k < key.n; k++)
-    word = word || repair_word_byte(key.p[k]);
+    word = word || jscan_word_byte(key.p[k]);
   return word;
-}
-
-/* Returns true for a word that is no number or literal, which would be an item that lost its
- * array. */
-static bool is_word(struct str key) {
-  return key.n > 0 && !strict_literal(key) && !jscan_one_of("-0123456789", key.p[0]);
 }
 
 static void drop_member(struct repair *r, size_t at) {
@@ -753,7 +738,10 @@ static void read_value_of(struct repair *r, json_t *object, struct str key, size
     return;
   }
   if (jscan_one_of(",}]", r->t[r->i])) {
-    if (!colon && bare && is_word(key))
+    /* A word that is no number or literal is stray; those would be an item that lost its
+     * array. */
+    if (!colon && bare && key.n > 0 && !strict_literal(key) &&
+        !jscan_one_of("-0123456789", key.p[0]))
       repair_note(r, "stray_text", at);
     else if (r->said_only)
       drop_member(r, r->i);
@@ -1010,7 +998,7 @@ static json_t *read_sequence(struct repair *r) {
       break;
     }
     if (!json_is_object(v) && !json_is_array(v) &&
-        (repair_word_byte(r->t[at]) && !json_is_number(v)))
+        (jscan_word_byte(r->t[at]) && !json_is_number(v)))
       r->failed = true; /* words in a row are prose */
     repair_add(array, v);
   }

@@ -7,8 +7,6 @@
 #include "extract/repair.h"
 #include "json/scan.h"
 
-#include <stdint.h>
-
 /* what the innermost container expects; decides what may follow a string */
 enum repair_place { REPAIR_KEY, REPAIR_MEMBER, REPAIR_ITEM };
 
@@ -56,7 +54,6 @@ bool repair_key_at(struct repair *r, size_t i);    /* a key and its colon */
 bool repair_in(const struct repair *r, char kind); /* such a container is open */
 bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len);
 bool repair_fence_at(const struct repair *r, size_t i);
-bool repair_word_byte(char c);
 
 /* repair_string.c, repair.c: read at r->i, move it */
 bool repair_string(struct repair *r, enum repair_place place); /* into r->buf */

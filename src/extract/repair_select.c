@@ -26,10 +26,7 @@ struct fix_copy {
 
 /* Puts bytes that stand for what is at `at` in the text; n may be 0, for the end. */
 static void copy_put(struct fix_copy *c, const char *p, size_t n, size_t at) {
-  if (c->room < c->text.n + n + 1) {
-    c->room = c->text.n + n + 1 + (c->text.n + n) / 2;
-    c->at = xrealloc(c->at, c->room * sizeof *c->at);
-  }
+  c->at = xgrow(c->at, &c->room, c->text.n + n + 1, sizeof *c->at);
   for (size_t i = 0; i < n; i++)
     c->at[c->text.n + i] = (uint32_t)at;
   buf_append(&c->text, p, n);
@@ -335,21 +332,6 @@ static size_t skip_blank(const struct extract_pass *p, size_t i, size_t limit) {
   return i;
 }
 
-/* Translates the offsets of a repair that ran on a copy, and makes the reason for the copy the
- * first repair. */
-static void fix_relocate(struct fix *f, const struct fix_copy *copy, size_t from, const char *why) {
-  f->start = from;
-  f->r.end = copy->at[f->r.end];
-  struct extract_repair *told = xcalloc(f->r.repairs_listed + 1, sizeof *told);
-  told[0] = (struct extract_repair){why, from};
-  for (size_t k = 0; k < f->r.repairs_listed; k++)
-    told[k + 1] = (struct extract_repair){f->r.repairs[k].name, copy->at[f->r.repairs[k].offset]};
-  free(f->r.repairs);
-  f->r.repairs = told;
-  f->r.repairs_listed++;
-  f->r.repair_count++;
-}
-
 /* These ways write the text anew before it is read, in the order in which they are tried. */
 static const struct fix_way {
   bool (*copy)(struct fix_copy *c, const char *text, size_t from, size_t limit);
@@ -384,8 +366,20 @@ static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
     fix_drop(f);
     ok = false;
   }
-  if (ok)
-    fix_relocate(f, &copy, job->from, way->name);
+  if (ok) {
+    /* The offsets of a repair that ran on a copy are translated, and the reason for the copy is the
+     * first repair. */
+    f->start = job->from;
+    f->r.end = copy.at[f->r.end];
+    struct extract_repair *told = xcalloc(f->r.repairs_listed + 1, sizeof *told);
+    told[0] = (struct extract_repair){way->name, job->from};
+    for (size_t k = 0; k < f->r.repairs_listed; k++)
+      told[k + 1] = (struct extract_repair){f->r.repairs[k].name, copy.at[f->r.repairs[k].offset]};
+    free(f->r.repairs);
+    f->r.repairs = told;
+    f->r.repairs_listed++;
+    f->r.repair_count++;
+  }
   buf_deinit(&copy.text);
   free(copy.at);
   return ok;
@@ -421,12 +415,6 @@ static bool quoted_key_at(const struct extract_pass *p, size_t i, size_t limit) 
   return k < end && p->text[k] == ':';
 }
 
-static bool wide_bracket_at(const struct extract_pass *p, size_t i, size_t limit) {
-  static const char *const brackets[] = {"\xEF\xBD\x9B", "\xEF\xBC\xBB"}; /* full-width { and [ */
-  return limit - i > 3 &&
-         (memcmp(p->text + i, brackets[0], 3) == 0 || memcmp(p->text + i, brackets[1], 3) == 0);
-}
-
 /* Repairs places that no bracket marks: members whose opening brace is lost, a tuple, several
  * values in a row, full-width brackets. */
 static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fenced,
@@ -441,7 +429,10 @@ static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fen
   }
   if (p->text[from] == '(' && (fenced || from == p->trim_start))
     return fix_attempt(p, &job, fenced, f);
-  if (wide_bracket_at(p, from, limit) && (fenced || from == p->trim_start))
+  static const char *const brackets[] = {"\xEF\xBD\x9B", "\xEF\xBC\xBB"}; /* full-width { and [ */
+  bool wide = limit - from > 3 && (memcmp(p->text + from, brackets[0], 3) == 0 ||
+                                   memcmp(p->text + from, brackets[1], 3) == 0);
+  if (wide && (fenced || from == p->trim_start))
     return fix_by_copy(p, &job, fix_punctuation, fenced, f);
   return false;
 }

@@ -130,11 +130,6 @@ bool repair_closes(enum repair_quote open, enum repair_quote close) {
   return false;
 }
 
-bool repair_word_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '$' || c == '-' || (c & 0x80);
-}
-
 bool repair_key_at(struct repair *r, size_t i) {
   size_t len, k = i, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
   if (i >= r->n)
@@ -159,7 +154,7 @@ bool repair_key_at(struct repair *r, size_t i) {
       return false;
     k += len;
   } else {
-    while (k < end && (repair_word_byte(r->t[k]) || r->t[k] == '.'))
+    while (k < end && (jscan_word_byte(r->t[k]) || r->t[k] == '.'))
       k++;
     repair_spend(r, k - i);
     if (k == i)
@@ -342,7 +337,7 @@ static bool literal_at(const struct repair *r, size_t i) {
   for (size_t w = 0; w < 6; w++) {
     size_t len = strlen(words[w]);
     if (r->n - i >= len && memcmp(r->t + i, words[w], len) == 0 &&
-        (i + len == r->n || !repair_word_byte(r->t[i + len])))
+        (i + len == r->n || !jscan_word_byte(r->t[i + len])))
       return true;
   }
   return false;
@@ -372,7 +367,7 @@ static bool quoted_item_at(struct repair *r, size_t i) {
  * without quotes, not the middle of a string. */
 static bool words_then_closer(struct repair *r, size_t i) {
   size_t k = i, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
-  while (k < end && (repair_word_byte(r->t[k]) || r->t[k] == ' ' || r->t[k] == '.'))
+  while (k < end && (jscan_word_byte(r->t[k]) || r->t[k] == ' ' || r->t[k] == '.'))
     k++;
   repair_spend(r, k - i);
   return k > i && k < end && (r->t[k] == '}' || r->t[k] == ']') &&
@@ -386,7 +381,7 @@ static size_t comma_key_before(const struct repair *r, size_t start, size_t end)
   while (k > start && repair_space(r, k - 1) == 1)
     k--;
   size_t stop = k;
-  while (k > start && repair_word_byte(r->t[k - 1]))
+  while (k > start && jscan_word_byte(r->t[k - 1]))
     k--;
   if (k == stop)
     return SIZE_MAX;
@@ -670,7 +665,7 @@ static size_t quote_run(const struct repair *r, size_t i) {
     k++;
   if (k - i == 3)
     return 3;
-  if (k - i == 2 && k < r->n && (repair_word_byte(r->t[k]))) {
+  if (k - i == 2 && k < r->n && (jscan_word_byte(r->t[k]))) {
     for (size_t j = k; j + 1 < r->n && j - k < REPAIR_KEY_MAX && r->t[j] != '\n'; j++)
       if (r->t[j] == r->t[i] && r->t[j + 1] == r->t[i])
         return 2;

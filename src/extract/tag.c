@@ -13,10 +13,6 @@ static bool alpha(char c) {
   return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80);
 }
 
-static bool digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 static struct str above_skip(struct str s, size_t n) {
   return (struct str){s.p + n, s.n - n};
 }
@@ -61,7 +57,7 @@ static bool has_fold(struct str s, const char *part) {
 /* Returns the length of the word at the start of `s`: letters, digits and apostrophes within. */
 static size_t word_length(struct str s) {
   size_t n = 0;
-  while (n < s.n && (alpha(s.p[n]) || digit(s.p[n]) || (n > 0 && s.p[n] == '\'')))
+  while (n < s.n && (alpha(s.p[n]) || jscan_digit(s.p[n]) || (n > 0 && s.p[n] == '\'')))
     n++;
   return n;
 }
@@ -75,7 +71,7 @@ static bool word_is_one_of(struct str word, const char *const *words) {
 
 static bool above_is_number(struct str word) {
   size_t n = 0;
-  while (n < word.n && digit(word.p[n]))
+  while (n < word.n && jscan_digit(word.p[n]))
     n++;
   return n == word.n;
 }
@@ -400,8 +396,8 @@ static bool is_prompt(struct str line) {
       char before = line.p[i - 1];
       if (host && next == ' ')
         return true;
-      if (c == '>' && spaces == 0 && alpha(line.p[0]) &&
-          (alpha(before) || digit(before) || memchr("\\)=", before, 3)) && (next == ' ' || path))
+      bool ends_name = alpha(before) || jscan_digit(before) || memchr("\\)=", before, 3) != NULL;
+      if (c == '>' && spaces == 0 && alpha(line.p[0]) && ends_name && (next == ' ' || path))
         return true;
       bool shell = c == '#' && before == '=';
       shell |= spaces <= 1 && before != ' ' && path;
@@ -412,7 +408,8 @@ static bool is_prompt(struct str line) {
     }
     spaces += c == ' ';
     host |= c == '@';
-    path |= (c == '\\' && i > 1 && line.p[i - 1] == ':') || c == '~' || (c == '-' && digit(next));
+    path |= (c == '\\' && i > 1 && line.p[i - 1] == ':') || c == '~';
+    path |= c == '-' && jscan_digit(next);
   }
   return false;
 }
@@ -460,7 +457,7 @@ bool tag_shows_output(struct str line) {
 static bool is_list_mark(struct str s) {
   size_t n = 0;
   s = str_trim(s);
-  while (n < s.n && digit(s.p[n]))
+  while (n < s.n && jscan_digit(s.p[n]))
     n++;
   return n + 1 == s.n && memchr(n > 0 ? ".).)" : "-*+-", s.p[n], 4) != NULL;
 }
@@ -477,7 +474,7 @@ bool tag_begins_foreign(struct str line) {
   if (above_one_of(line, marks, false) > 0 || tag_shows_output(line) ||
       above_is_labelled(line, sources))
     return true;
-  if (line.n > 1 && line.p[0] == '[' && digit(line.p[1])) /* the time of a log */
+  if (line.n > 1 && line.p[0] == '[' && jscan_digit(line.p[1])) /* the time of a log */
     return true;
   const char *quote = memchr(line.p, '>', line.n);
   if (quote != NULL && quote > line.p &&
@@ -689,11 +686,6 @@ static bool is_pointed(const struct pass *pass) {
                               (pass->said_foreign && tag_shows_output(pass->said)));
 }
 
-static bool is_not_foreign(const struct pass *pass) {
-  return !pass->foreign && !pass->foreign_above && !pass->announced &&
-         !tag_blocks_open(&pass->blocks) && !is_pointed(pass);
-}
-
 static void take_line(struct pass *pass, size_t at, struct str line) {
   struct tag_place place = {0};
   bool last = at + line.n == pass->text.n;
@@ -714,7 +706,8 @@ static void take_line(struct pass *pass, size_t at, struct str line) {
     }
     pass->before_count += pass->before_count == 0;
     pass->before[0] = place;
-  } else if (is_not_foreign(pass)) {
+  } else if (!pass->foreign && !pass->foreign_above && !pass->announced &&
+             !tag_blocks_open(&pass->blocks) && !is_pointed(pass)) {
     pass->out->found = true;
     pass->out->tag = place;
   }

@@ -7,7 +7,6 @@
 #include "schema/support.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXTRACT_ECHO_WORK = 1 << 20 }; /* steps that comparing two values may take */
@@ -309,12 +308,17 @@ static bool is_in_block(struct str reply, size_t line) {
   return tag_blocks_open(&blocks);
 }
 
+/* Returns what stands before the value on its line, which begins at *line. */
+static struct str before_value(struct str reply, size_t from, size_t *line) {
+  for (*line = from; *line > 0 && reply.p[*line - 1] != '\n';)
+    --*line;
+  return value_lead((struct str){reply.p + *line, from - *line});
+}
+
 /* Returns true if the words before the value, on its line or above, make it somebody else's. */
 static bool is_foreign_value(struct str reply, size_t from) {
-  size_t line = from;
-  while (line > 0 && reply.p[line - 1] != '\n')
-    line--;
-  struct str before = value_lead((struct str){reply.p + line, from - line});
+  size_t line;
+  struct str before = before_value(reply, from, &line);
   if (before.n > 0 && has_words(reply, line, from) && !tag_hands_over(before, NULL))
     return true;
   return is_below_foreign(reply, line) || is_in_block(reply, line);
@@ -323,10 +327,8 @@ static bool is_foreign_value(struct str reply, size_t from) {
 /* Returns true if a value among words counts. It does so by its form, as a tag does: nothing but a
  * lead-in before it on its line, and no line of quotation or markup above. */
 static bool stands_alone(struct str reply, size_t from) {
-  size_t line = from;
-  while (line > 0 && reply.p[line - 1] != '\n')
-    line--;
-  struct str before = value_lead((struct str){reply.p + line, from - line});
+  size_t line;
+  struct str before = before_value(reply, from, &line);
   if (before.n > 0 && !(has_words(reply, line, from) && hands_over(reply, line, from)))
     return false;
   if (before.n > 0 && line_is_foreign(before))
@@ -383,16 +385,6 @@ static void put_bare(struct buf *out, struct str text) {
       buf_putc(out, text.p[i]);
 }
 
-static bool is_echo_text(struct str piece, struct str report) {
-  struct buf needle = {0}, hay = {0};
-  put_bare(&needle, piece);
-  put_bare(&hay, report);
-  bool found = needle.n > 0 && hay.n >= needle.n && memmem(hay.p, hay.n, needle.p, needle.n);
-  buf_deinit(&needle);
-  buf_deinit(&hay);
-  return found;
-}
-
 /* Compares two values as JSON does: 1 and 1.0 are one number. */
 static bool same_value(const json_t *a, const json_t *b) {
   int64_t work = EXTRACT_ECHO_WORK;
@@ -406,7 +398,12 @@ static bool stands_in_report(const struct extract_check *check, const json_t *va
   struct extract_result r;
   if (report.p == NULL || report.n == 0)
     return false;
-  bool found = is_echo_text(piece, report);
+  struct buf needle = {0}, hay = {0};
+  put_bare(&needle, piece);
+  put_bare(&hay, report);
+  bool found = needle.n > 0 && hay.n >= needle.n && memmem(hay.p, hay.n, needle.p, needle.n);
+  buf_deinit(&needle);
+  buf_deinit(&hay);
   if (!found) { /* mended too: an echo may be better JSON than what it echoes */
     (void)extract(report.p, report.n, &opts, &r);
     found = r.value != NULL && same_value(r.value, value);
@@ -485,4 +482,36 @@ void whole_reply_deinit(struct whole_reply *s) {
     json_decref(s->places[i].value);
   json_decref(s->value);
   *s = (struct whole_reply){0};
+}
+
+/* --- a reply that says nothing --- */
+
+/* Returns where what the text says begins, after a closer of reasoning that was not opened. */
+static size_t behind_stray_closer(struct str text) {
+  size_t begin = 0;
+  for (size_t i = 0; i < text.n; i++) {
+    size_t closed = 0;
+    bool mark = text.p[i] == '<' || text.p[i] == '[' || text.p[i] == '\xE2';
+    size_t after = i + (mark && text.p[i] == '\xE2' ? 3 : 1);
+    if (mark && after < text.n && (text.p[after] == '/' || text.p[after] == '|') &&
+        extract_tag_at(text.p, text.n, i, &closed) == EXTRACT_TAG_CLOSER)
+      begin = closed;
+  }
+  return begin;
+}
+
+bool extract_says_nothing(struct str text) {
+  for (size_t i = behind_stray_closer(text); i < text.n;) {
+    struct str rest = str_trim((struct str){text.p + i, text.n - i});
+    size_t closed = 0;
+    if (rest.n == 0)
+      return true;
+    i = (size_t)(rest.p - text.p);
+    if (*rest.p != '<' && *rest.p != '[' && *rest.p != '\xE2')
+      return false;
+    if (extract_tag_at(text.p, text.n, i, &closed) == EXTRACT_TAG_NO)
+      return false;
+    i = closed < text.n ? closed : text.n;
+  }
+  return true;
 }

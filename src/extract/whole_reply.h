@@ -66,4 +66,10 @@ void whole_reply_deinit(struct whole_reply *s);
 /* Returns whether a text of the object is blank, or the words of a form such as "<why>". */
 bool whole_reply_placeholder(const json_t *value);
 
+/* --- a reply that says nothing --- */
+
+/* Reasoning (<think> and its relatives, see extract/extract.c) at the start that never ends counts
+ * as reasoning alone. Work is linear in the text's length. */
+bool extract_says_nothing(struct str text);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #include <jansson.h>
+#include <string.h>
 
 /* json_object_set_new_nocheck: takes `value`, whose texts are UTF-8. */
 #define json_put(object, key, value)                                                               \
@@ -20,9 +21,19 @@ static inline struct str json_view(const json_t *value) {
   return (struct str){json_string_value(value), json_string_length(value)};
 }
 
-/* The same of a member whose key is known at run time only. */
+/* The same of a member. */
 static inline struct str json_view_at(const json_t *object, const char *key) {
-  return json_view(json_object_get(object, key));
+  return json_view(json_object_getn(object, key, strlen(key)));
+}
+
+/* The same as a C string. */
+static inline const char *json_word_at(const json_t *object, const char *key) {
+  return json_view_at(object, key).p;
+}
+
+/* Returns a member's integer, 0 if it is none. */
+static inline json_int_t json_int_at(const json_t *object, const char *key) {
+  return json_integer_value(json_object_getn(object, key, strlen(key)));
 }
 
 #endif

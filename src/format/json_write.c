@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -149,11 +150,6 @@ void json_write_string(struct str text, struct buf *out) {
   write_string(text.p, text.n, out, 0);
 }
 
-static void json_write_integer(int64_t value, struct buf *out) {
-  char digits[STR_NUMBER_BYTES];
-  json_write_put(out, digits, str_from_number(digits, value));
-}
-
 void json_write_real(double value, struct buf *out) {
   char text[40];
   for (int digits = 15; digits <= 17; digits++) {
@@ -218,9 +214,10 @@ void json_write(const json_t *value, struct buf *out) {
   case JSON_STRING:
     write_string(json_string_value(value), json_string_length(value), out, 0);
     break;
-  case JSON_INTEGER:
-    json_write_integer(json_integer_value(value), out);
-    break;
+  case JSON_INTEGER: {
+    char digits[STR_NUMBER_BYTES];
+    json_write_put(out, digits, str_from_number(digits, json_integer_value(value)));
+  } break;
   case JSON_REAL:
     json_write_real(json_real_value(value), out);
     break;
@@ -254,6 +251,21 @@ json_t *json_text(struct str text) {
   return json;
 }
 
+void json_put_text(json_t *object, const char *key, struct str text) {
+  if (text.n > 0)
+    json_object_set_new_nocheck(object, key, json_text(text));
+}
+
+void json_put_count(json_t *object, const char *key, json_int_t count) {
+  if (count > 0)
+    json_object_set_new_nocheck(object, key, json_integer(count));
+}
+
+void json_put_true(json_t *object, const char *key, bool value) {
+  if (value)
+    json_object_set_new_nocheck(object, key, json_true());
+}
+
 size_t json_depth(const json_t *value, size_t max) {
   size_t deepest = 0, i;
   const char *key;
@@ -271,4 +283,48 @@ size_t json_depth(const json_t *value, size_t max) {
     deepest = depth > deepest ? depth : deepest;
   }
   return deepest + 1;
+}
+
+/* --- the size of a text before it is read --- */
+
+/* Returns the place after the string's closing quote: the first one with an even number of
+ * backslashes before it. `from` is after the opening quote. */
+static const char *skip_string(const char *from, const char *end) {
+  for (const char *p = from; (p = memchr(p, '"', (size_t)(end - p))) != NULL; p++) {
+    const char *slash = p;
+    while (slash > from && slash[-1] == '\\')
+      slash--;
+    if ((p - slash) % 2 == 0)
+      return p + 1;
+  }
+  return end;
+}
+
+struct json_size json_size(struct str text, size_t max_depth, size_t max_values) {
+  struct json_size size = {0, 1};
+  const char *p = text.p, *end = text.p + text.n;
+  size_t depth = 0;
+  while (p < end && size.depth <= max_depth && size.values <= max_values) {
+    switch (*p++) {
+    case '"':
+      p = skip_string(p, end);
+      break;
+    case '[':
+    case '{':
+      size.values++;
+      depth++;
+      size.depth = depth > size.depth ? depth : size.depth;
+      break;
+    case ']':
+    case '}':
+      depth -= depth > 0;
+      break;
+    case ',':
+      size.values++;
+      break;
+    default:
+      break;
+    }
+  }
+  return size;
 }

@@ -8,6 +8,7 @@
 #define SEGUE_FORMAT_JSON_WRITE_H
 
 #include "base/buf.h"
+#include "base/str.h"
 
 #include <jansson.h>
 
@@ -28,7 +29,22 @@ char *json_dump_text(const json_t *value, size_t flags);
  * content. */
 json_t *json_text(struct str text);
 
+/* Set a member that says something: a text that is not empty, a count above 0, what is true. */
+void json_put_text(json_t *object, const char *key, struct str text);
+void json_put_count(json_t *object, const char *key, json_int_t count);
+void json_put_true(json_t *object, const char *key, bool value);
+
 /* Levels of arrays and objects in it, up to `max` + 1; it looks no deeper. */
 size_t json_depth(const json_t *value, size_t max);
+
+/* --- the size of a text before it is read --- */
+
+struct json_size {
+  size_t depth; /* levels of arrays and objects */
+  size_t
+      values; /* of all kinds, names of members not counted; an empty array or object may be two */
+};
+
+struct json_size json_size(struct str text, size_t max_depth, size_t max_values);
 
 #endif

@@ -35,4 +35,27 @@ bool sse_feed(struct sse *sse, struct str bytes) MUST_CHECK;
 bool sse_end(struct sse *sse) MUST_CHECK;
 void sse_deinit(struct sse *sse);
 
+/* --- newline-delimited JSON --- */
+
+/* Receives a line, borrowed for the call. Returns false to stop reading. */
+typedef bool (*ndjson_line_fn)(void *ctx, struct str line);
+
+struct ndjson {
+  struct buf line;
+  ndjson_line_fn on_line;
+  void *ctx;
+  size_t max_bytes;
+  bool stopped;  /* the callback said so */
+  bool over_max; /* a line was longer than max_bytes */
+};
+
+void ndjson_init(struct ndjson *nd, size_t max_line_bytes, ndjson_line_fn on_line, void *ctx);
+
+/* Returns false once it has stopped; the rest is not read. */
+bool ndjson_feed(struct ndjson *nd, struct str bytes) MUST_CHECK;
+
+bool ndjson_end(struct ndjson *nd) MUST_CHECK;
+
+void ndjson_deinit(struct ndjson *nd);
+
 #endif

@@ -206,15 +206,6 @@ static long or_zero(long number) {
   return number > 0 ? number : 0;
 }
 
-/* Skips what can stand before a summary: '=' and blanks. */
-static struct str bare_summary(struct str line) {
-  while (line.n > 0 && (line.p[0] == '=' || line.p[0] == ' ')) {
-    line.p++;
-    line.n--;
-  }
-  return line;
-}
-
 static bool has_prefix(struct str line, const char *prefix, struct str *rest) {
   if (!str_starts(line, prefix))
     return false;
@@ -271,7 +262,12 @@ static void ctest_line(struct test_reading *r, struct str line) {
 }
 
 static void pytest_line(struct test_reading *r, struct str line) {
-  struct str text = bare_summary(str_trim(line));
+  /* '=' and blanks can stand before a summary. */
+  struct str text = str_trim(line);
+  while (text.n > 0 && (text.p[0] == '=' || text.p[0] == ' ')) {
+    text.p++;
+    text.n--;
+  }
   bool none = str_starts(text, "no tests ran");
   r->programs_begun += str_starts(text, "test session starts");
   if (!none && (text.n == 0 || !isdigit((unsigned char)text.p[0]) || !str_has(text, " in ")))
@@ -288,23 +284,21 @@ static void pytest_line(struct test_reading *r, struct str line) {
   r->counts.skipped += or_zero(skipped) + or_zero(number_before(text, "xfailed"));
 }
 
-static void go_json(struct test_reading *r, struct str line) {
-  if (!str_has(line, "\"Test\":") && str_has(line, "\"Action\":\"fail\""))
-    r->packages[0]++;
-  if (!str_has(line, "\"Test\":"))
-    return;
-  bool passed = str_has(line, "\"Action\":\"pass\""), failed = str_has(line, "\"Action\":\"fail\"");
-  r->counts.skipped += str_has(line, "\"Action\":\"skip\"");
-  r->counts.passed += passed;
-  r->failed_tests += failed;
-  r->tests += passed || failed;
-}
-
 static void go_line(struct test_reading *r, struct str line) {
   struct str text = str_trim(line);
   bool is_json = str_starts(text, "{") && str_has(text, "\"Action\":");
-  if (is_json)
-    go_json(r, text);
+  if (is_json) {
+    if (!str_has(text, "\"Test\":") && str_has(text, "\"Action\":\"fail\""))
+      r->packages[0]++;
+    if (str_has(text, "\"Test\":")) {
+      bool passed = str_has(text, "\"Action\":\"pass\""),
+           failed = str_has(text, "\"Action\":\"fail\"");
+      r->counts.skipped += str_has(text, "\"Action\":\"skip\"");
+      r->counts.passed += passed;
+      r->failed_tests += failed;
+      r->tests += passed || failed;
+    }
+  }
   bool passed = str_starts(text, "--- PASS:"), failed = str_starts(text, "--- FAIL:");
   r->tests += passed;
   r->counts.passed += passed;

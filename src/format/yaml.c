@@ -257,6 +257,22 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
   return NULL;
 }
 
+bool yaml_wrong(struct err *err, const char *file, const struct yaml_node *at, const char *fmt,
+                ...) {
+  char text[sizeof err->text];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  return err_set_at(err, ERR_FILE, file, at->line, at->column, "%s", text);
+}
+
+bool yaml_unknown(struct err *err, const char *file, const struct yaml_node *key, const char *what,
+                  const char *near, const char *all) {
+  return yaml_wrong(err, file, key, "%s \"%.40s\": %s%s%s", what, key->text.p,
+                    near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
+}
+
 const char *yaml_kind_name(enum yaml_kind kind) {
   switch (kind) {
   case YAML_NULL:
@@ -298,7 +314,7 @@ struct composer {
   struct err_list *errors;
   json_t *anchors; /* name -> index into anchored */
   const struct yaml_node **anchored;
-  size_t anchored_count, anchored_cap;
+  size_t anchored_count;
   size_t nodes, bytes; /* so far, aliases expanded */
 };
 
@@ -446,18 +462,21 @@ static bool within_limits(struct composer *c, const yaml_event_t *event, size_t 
   return false;
 }
 
+/* Grows an array in the arena: it doubles, and the old one stays behind. */
+static void *grown(struct composer *c, void *items, size_t count, size_t each) {
+  if (count != 0 && (count < 4 || (count & (count - 1)) != 0))
+    return items;
+  void *wider = arena_array(c->arena, count < 4 ? 4 : count * 2, each);
+  if (count > 0)
+    memcpy(wider, items, count * each);
+  return wider;
+}
+
 static void remember_anchor(struct composer *c, const yaml_char_t *name,
                             const struct yaml_node *node) {
   if (name == NULL)
     return;
-  if (c->anchored_count == c->anchored_cap) {
-    size_t cap = c->anchored_cap ? c->anchored_cap * 2 : 16;
-    const struct yaml_node **wider = arena_array(c->arena, cap, sizeof(const struct yaml_node *));
-    if (c->anchored_count > 0)
-      memcpy(wider, c->anchored, c->anchored_count * sizeof(const struct yaml_node *));
-    c->anchored = wider;
-    c->anchored_cap = cap;
-  }
+  c->anchored = grown(c, c->anchored, c->anchored_count, sizeof(const struct yaml_node *));
   c->anchored[c->anchored_count] = node;
   if (json_object_set_new(c->anchors, (const char *)name,
                           json_integer((json_int_t)c->anchored_count)) != 0)
@@ -515,16 +534,6 @@ static const struct yaml_node *compose_scalar(struct composer *c, const yaml_eve
 }
 
 static const struct yaml_node *yaml_compose(struct composer *c, yaml_event_t *event, size_t depth);
-
-/* Grows an array in the arena: it doubles, and the old one stays behind. */
-static void *grown(struct composer *c, void *items, size_t count, size_t each) {
-  if (count != 0 && (count < 4 || (count & (count - 1)) != 0))
-    return items;
-  void *wider = arena_array(c->arena, count < 4 ? 4 : count * 2, each);
-  if (count > 0)
-    memcpy(wider, items, count * each);
-  return wider;
-}
 
 static void adopt(struct yaml_node *parent, const struct yaml_node *child) {
   parent->all_nodes += child->all_nodes;

@@ -67,6 +67,14 @@ const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct
 /* Returns the value of a key, NULL if `map` is no map or has no such key. */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 
+/* Sets an error of the file (ERR_FILE) at the node, and returns false. */
+bool yaml_wrong(struct err *err, const char *file, const struct yaml_node *at, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+/* Does so for a key that is not known: `what` says of what, such as "notify has no key". near: the
+ * known key that was probably meant, or NULL: then `all` says what there is. */
+bool yaml_unknown(struct err *err, const char *file, const struct yaml_node *key, const char *what,
+                  const char *near, const char *all);
+
 /* Returns a word for messages: a text, a number, a list, ... */
 const char *yaml_kind_name(enum yaml_kind kind);
 

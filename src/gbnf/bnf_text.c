@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { LAST = 0x10ffff, BMP_LAST = 0xffff, ESCAPED_RANGES_MAX = 12 };
@@ -719,14 +718,6 @@ static const struct format_pattern *format_find(const char *format) {
 
 /* --- strings --- */
 
-static void note_lengths(struct gb *g, const struct gb_shape *s) {
-  static const char why[] = "together with a pattern or format it is kept by the validator only";
-  if (s->min_length.value)
-    gb_note(g, s->min_length.entry, "minLength", why);
-  if (s->max_length.value != UINT64_MAX)
-    gb_note(g, s->max_length.entry, "maxLength", why);
-}
-
 static const struct gb_node *by_length(struct gb *g, const struct gb_shape *s, const char *name) {
   uint64_t min = s->min_length.value, max = s->max_length.value;
   if (!min && max == UINT64_MAX)
@@ -826,8 +817,13 @@ const struct gb_node *gb_string(struct gb *g, const struct gb_shape *s, const ch
     node = by_format(g, s, f, node, &p);
   if (g->status != GBNF_OK)
     return NULL;
-  if (node && !p.fits)
-    note_lengths(g, s);
+  if (node && !p.fits) {
+    static const char why[] = "together with a pattern or format it is kept by the validator only";
+    if (s->min_length.value)
+      gb_note(g, s->min_length.entry, "minLength", why);
+    if (s->max_length.value != UINT64_MAX)
+      gb_note(g, s->max_length.entry, "maxLength", why);
+  }
   bool is_free = !node && !p.min && p.max == UINT64_MAX;
   return without_values(g, s, node ? node : by_length(g, s, name), is_free);
 }

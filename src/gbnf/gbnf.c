@@ -1,56 +1,7 @@
 /* Converts a schema to a grammar and a list. */
 #include "gbnf/internal.h"
 
-#include <assert.h>
 #include <stdio.h>
-
-bool gb_too_complex(struct gb *g, const char *limit) {
-  if (g->status == GBNF_OK) {
-    g->status = GBNF_TOO_COMPLEX;
-    g->limit = limit;
-  }
-  return false;
-}
-
-bool gb_spend(struct gb *g, int64_t work) {
-  g->work += work;
-  return g->work <= GB_WORK_MAX || gb_too_complex(g, "the schema takes too much work");
-}
-
-void *gb_get(struct gb *g, size_t size) {
-  g->bytes += size;
-  if (g->bytes > GB_MEMORY_BYTES_MAX) {
-    gb_too_complex(g, "the schema takes too much memory");
-    return NULL;
-  }
-  return arena_alloc(&g->arena, size);
-}
-
-static void note_add(struct gb *g, char *pointer, const char *keyword, const char *why) {
-  g->notes = xgrow(g->notes, &g->note_capacity, g->note_count + 1, sizeof *g->notes);
-  g->notes[g->note_count++] = (struct gbnf_note){pointer, keyword, why};
-}
-
-void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why) {
-  assert(keyword && why);
-  struct buf key = {0};
-  uint32_t known = 1;
-  g->missed = g->missed || g->quiet;
-  if (g->quiet || g->note_count > GBNF_NOTES_MAX)
-    return;
-  if (g->note_count == GBNF_NOTES_MAX) {
-    note_add(g, xstrdup(""), "", "and others: the list ends here");
-    return;
-  }
-  if (entry != NODE_NONE)
-    schema_entry_text(g->compiler.schema, entry, &key);
-  size_t pointer = key.n;
-  buf_puts(&key, "\n");
-  buf_puts(&key, keyword);
-  if (map_add(&g->noted, &g->arena, buf_view(&key), &known))
-    note_add(g, xstrndup(key.p, pointer), keyword, why);
-  buf_deinit(&key);
-}
 
 /* Makes all up to "</think>", then blank space: one state for each beginning of the end mark. */
 static const struct gb_node *think_node(struct gb *g) {

@@ -178,10 +178,6 @@ const struct gb_node *gb_space(struct gb *g);
 /* Writes the rules that derive something and are reached from `root`. */
 bool gb_write(struct gb *g, uint32_t root, struct buf *out);
 
-/* gbnf/literal.c: a string or any value as JSON. `integers`: no "1.0" for 1. */
-const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t length);
-const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool integers);
-
 /* gbnf/set.c */
 struct gb_set gb_set_of(uint32_t *entries, size_t count); /* sorts them in place */
 /* Returns a reference to the rule of a set, which is made when its turn comes. `name`: the
@@ -189,10 +185,6 @@ struct gb_set gb_set_of(uint32_t *entries, size_t count); /* sorts them in place
 const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name);
 bool gb_sets_build(struct gb *g);
 enum { GB_NAME_BYTES = 40 };
-/* Makes a name of letters, digits and dashes similar to `name`, with room for a suffix. */
-void gb_rule_name(char out[GB_NAME_BYTES], const char *name);
-bool gb_matches(struct gb *g, const struct gb_set *set, const json_t *value);
-
 /* gbnf/value_shape.c: schemas into shapes */
 #define GB_NO_SCOPE UINT32_MAX
 struct gb_shapes {
@@ -209,11 +201,9 @@ const struct gb_link **gb_links(struct gb *g, const struct gb_link *list, size_t
 bool gb_scope_within(const struct gb *g, uint32_t scope, uint32_t outer);
 uint64_t gb_count_of(const json_t *value);
 
-/* gbnf/number.c, gbnf/bnf_text.c, gbnf/array.c, gbnf/object.c: one type of a shape */
+/* gbnf/number.c, gbnf/bnf_text.c, gbnf/set.c: one type of a shape */
 const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape);
 const struct gb_node *gb_string(struct gb *g, const struct gb_shape *shape, const char *name);
-const struct gb_node *gb_array(struct gb *g, const struct gb_shape *shape, const char *name);
-const struct gb_node *gb_object(struct gb *g, const struct gb_shape *shape, const char *name);
 /* Returns what the value of a member must match. */
 struct gb_set gb_member_set(struct gb *g, const struct gb_shape *shape, const char *name,
                             size_t length);

@@ -155,22 +155,6 @@ static int fraction_digit(const struct digits_of *d, int i) {
   return i < d->fraction ? d->digits[d->whole + i] - '0' : 0;
 }
 
-static const struct gb_node *fraction_free(struct gb *g, int max) {
-  if (max <= 0)
-    return &gb_empty;
-  return gb_maybe(g, "fraction", gb_seq(g, gb_word(g, "."), some_digits(g, 1, max)));
-}
-
-/* Makes further digits that are not all zeros: above an excluded bound, however little. The first
- * that counts is one of `safe`. Where no more than those may count at all, because an excluded
- * bound lies above too, zeros may still follow. */
-static const struct gb_node *above_zero(struct gb *g, int room, int safe) {
-  const struct gb_node *some = digits(g, 1, 9);
-  if (room > safe)
-    return gb_seq(g, zeros(g, 0, safe - 1), some, some_digits(g, 0, room - 1));
-  return gb_seq(g, some_digits(g, 0, room - 1), some, zeros(g, 0, room - 1));
-}
-
 /* Returns true if the number may end after `at` digits of the fraction, all equal to the bounds so
  * far. */
 static bool may_end(const struct magnitudes *r, int at, bool on_low, bool on_high) {
@@ -195,8 +179,15 @@ static const struct gb_node *fraction(struct gb *g, const struct magnitudes *r, 
       return end;
     return zeros(g, at ? 0 : 1, room);
   }
-  if (low_over && !on_high)
-    return above_zero(g, room, safe);
+  if (low_over && !on_high) {
+    /* Further digits must not all be zeros: above an excluded bound, however little. The first
+     * that counts is one of `safe`. Where no more than those may count at all, because an excluded
+     * bound lies above too, zeros may still follow. */
+    const struct gb_node *some = digits(g, 1, 9);
+    if (room > safe)
+      return gb_seq(g, zeros(g, 0, safe - 1), some, some_digits(g, 0, room - 1));
+    return gb_seq(g, some_digits(g, 0, room - 1), some, zeros(g, 0, room - 1));
+  }
   int low = on_low ? fraction_digit(r->low, at) : 0,
       high = on_high ? fraction_digit(r->high, at) : 9;
   const struct gb_node *node = end;
@@ -221,8 +212,11 @@ static const struct gb_node *after_whole(struct gb *g, const struct magnitudes *
                                          bool on_high) {
   if (r->integral)
     return &gb_empty;
-  if (!on_low && !on_high)
-    return fraction_free(g, r->fraction);
+  if (!on_low && !on_high) {
+    if (r->fraction <= 0)
+      return &gb_empty;
+    return gb_maybe(g, "fraction", gb_seq(g, gb_word(g, "."), some_digits(g, 1, r->fraction)));
+  }
   const struct gb_node *plain = may_end(r, 0, on_low, on_high) ? &gb_empty : &gb_never;
   if (r->fraction <= 0)
     return plain;
@@ -296,14 +290,6 @@ static const struct gb_node *magnitudes(struct gb *g, struct magnitudes r) {
     length = until;
   }
   return node;
-}
-
-static void note_multiples(struct gb *g, const struct gb_shape *shape, bool *integral) {
-  for (const struct gb_link *m = shape->multiples; m; m = m->next) {
-    *integral = *integral || schema_value_is_integral(m->value);
-    if (json_number_value(m->value) != 1)
-      gb_note(g, m->entry, "multipleOf", "a grammar cannot divide");
-  }
 }
 
 /* Holds the bounds of a shape, written out. */
@@ -392,7 +378,11 @@ static const struct gb_node *between_bounds(struct gb *g, const struct written_b
 const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape) {
   bool integral = shape->integral;
   struct written_bounds b;
-  note_multiples(g, shape, &integral);
+  for (const struct gb_link *m = shape->multiples; m; m = m->next) {
+    integral = integral || schema_value_is_integral(m->value);
+    if (json_number_value(m->value) != 1)
+      gb_note(g, m->entry, "multipleOf", "a grammar cannot divide");
+  }
   for (const struct gb_link *v = shape->not_values; v; v = v->next)
     if (json_is_number(v->value))
       gb_note(g, v->entry, v->keyword, "a single number is kept out by the validator only");

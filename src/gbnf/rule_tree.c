@@ -5,6 +5,55 @@
 #include <assert.h>
 #include <stdio.h>
 
+/* --- bounds and notes --- */
+
+bool gb_too_complex(struct gb *g, const char *limit) {
+  if (g->status == GBNF_OK) {
+    g->status = GBNF_TOO_COMPLEX;
+    g->limit = limit;
+  }
+  return false;
+}
+
+bool gb_spend(struct gb *g, int64_t work) {
+  g->work += work;
+  return g->work <= GB_WORK_MAX || gb_too_complex(g, "the schema takes too much work");
+}
+
+void *gb_get(struct gb *g, size_t size) {
+  g->bytes += size;
+  if (g->bytes > GB_MEMORY_BYTES_MAX) {
+    gb_too_complex(g, "the schema takes too much memory");
+    return NULL;
+  }
+  return arena_alloc(&g->arena, size);
+}
+
+static void note_add(struct gb *g, char *pointer, const char *keyword, const char *why) {
+  g->notes = xgrow(g->notes, &g->note_capacity, g->note_count + 1, sizeof *g->notes);
+  g->notes[g->note_count++] = (struct gbnf_note){pointer, keyword, why};
+}
+
+void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why) {
+  assert(keyword && why);
+  struct buf key = {0};
+  uint32_t known = 1;
+  g->missed = g->missed || g->quiet;
+  if (g->quiet || g->note_count > GBNF_NOTES_MAX)
+    return;
+  if (g->note_count == GBNF_NOTES_MAX) {
+    note_add(g, xstrdup(""), "", "and others: the list ends here");
+    return;
+  }
+  if (entry != NODE_NONE)
+    schema_entry_text(g->compiler.schema, entry, &key);
+  size_t pointer = key.n;
+  buf_printf(&key, "\n%s", keyword);
+  if (map_add(&g->noted, &g->arena, buf_view(&key), &known))
+    note_add(g, xstrndup(key.p, pointer), keyword, why);
+  buf_deinit(&key);
+}
+
 enum { COMPARED_MAX = 1000 }; /* alternatives that are compared, to leave out equal ones */
 
 /* --- nodes --- */
@@ -335,33 +384,18 @@ static bool productive(const struct gb *g, const struct gb_node *node) {
   return false;
 }
 
-/* Marks the rules that derive something. Rules are mostly made after those that refer to them, so
- * this goes from the last. */
-static void mark_productive(struct gb *g) {
-  bool again = true;
-  while (again) {
-    again = false;
-    for (size_t i = g->rule_count; i-- > 0;)
-      if (!g->rules[i].productive && g->rules[i].node && productive(g, g->rules[i].node))
-        again = g->rules[i].productive = true;
-  }
-}
-
-/* Returns what a node refers to, past rules that only name another one. */
-static const struct gb_node *follow_names(const struct gb *g, const struct gb_node *node) {
-  for (size_t i = 0; i < g->rule_count && node->kind == GB_REF; i++) {
-    const struct gb_node *to = g->rules[node->rule].node;
-    if (!to || to->kind != GB_REF)
-      break;
-    node = to;
-  }
-  return node;
-}
-
 /* Returns the node without the parts that derive nothing; the node is productive. */
 static const struct gb_node *prune(struct gb *g, const struct gb_node *node) {
-  if (node->kind == GB_REF)
-    return follow_names(g, node);
+  if (node->kind == GB_REF) {
+    /* It is what the node refers to, past rules that only name another one. */
+    for (size_t i = 0; i < g->rule_count && node->kind == GB_REF; i++) {
+      const struct gb_node *to = g->rules[node->rule].node;
+      if (!to || to->kind != GB_REF)
+        break;
+      node = to;
+    }
+    return node;
+  }
   if (node->kind == GB_REPEAT && !productive(g, node->kids[0]))
     return &gb_empty;
   if (node->kind != GB_SEQ && node->kind != GB_ALT && node->kind != GB_REPEAT)
@@ -454,27 +488,6 @@ static void write_seq(const struct gb *g, const struct gb_node *node, struct buf
   }
 }
 
-static void write_alt(const struct gb *g, const struct gb_node *node, struct buf *out) {
-  for (uint32_t i = 0; i < node->count; i++) {
-    if (i)
-      buf_puts(out, " | ");
-    write_node(g, node->kids[i], PLACE_ALTERNATIVE, out);
-  }
-}
-
-static void write_count(const struct gb_node *node, struct buf *out) {
-  if (node->min == 0 && node->max == 1)
-    buf_puts(out, "?");
-  else if (node->min <= 1 && node->max == UINT64_MAX)
-    buf_puts(out, node->min ? "+" : "*");
-  else if (node->max == UINT64_MAX)
-    buf_printf(out, "{%u,}", (unsigned)node->min);
-  else if (node->min == node->max)
-    buf_printf(out, "{%u}", (unsigned)node->min);
-  else
-    buf_printf(out, "{%u,%u}", (unsigned)node->min, (unsigned)node->max);
-}
-
 static void write_node(const struct gb *g, const struct gb_node *node, enum place place,
                        struct buf *out) {
   bool grouped =
@@ -498,18 +511,38 @@ static void write_node(const struct gb *g, const struct gb_node *node, enum plac
     write_seq(g, node, out);
     break;
   case GB_ALT:
-    write_alt(g, node, out);
+    for (uint32_t i = 0; i < node->count; i++) {
+      if (i)
+        buf_puts(out, " | ");
+      write_node(g, node->kids[i], PLACE_ALTERNATIVE, out);
+    }
     break;
   case GB_REPEAT:
     write_node(g, node->kids[0], PLACE_ITEM, out);
-    write_count(node, out);
+    if (node->min == 0 && node->max == 1)
+      buf_puts(out, "?");
+    else if (node->min <= 1 && node->max == UINT64_MAX)
+      buf_puts(out, node->min ? "+" : "*");
+    else if (node->max == UINT64_MAX)
+      buf_printf(out, "{%u,}", (unsigned)node->min);
+    else if (node->min == node->max)
+      buf_printf(out, "{%u}", (unsigned)node->min);
+    else
+      buf_printf(out, "{%u,%u}", (unsigned)node->min, (unsigned)node->max);
     break;
   }
   buf_puts(out, grouped ? ")" : "");
 }
 
 bool gb_write(struct gb *g, uint32_t root, struct buf *out) {
-  mark_productive(g);
+  /* The rules that derive something are marked first. Rules are mostly made after those that refer
+   * to them, so this goes from the last. */
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = g->rule_count; i-- > 0;)
+      if (!g->rules[i].productive && g->rules[i].node && productive(g, g->rules[i].node))
+        again = g->rules[i].productive = true;
+  }
   if (!g->rules[root].productive) {
     g->status = GBNF_UNSATISFIABLE;
     return false;
@@ -519,8 +552,7 @@ bool gb_write(struct gb *g, uint32_t root, struct buf *out) {
   for (size_t i = 0; i < g->rule_count; i++) {
     if (!g->rules[i].reached)
       continue;
-    buf_puts(out, g->rules[i].name);
-    buf_puts(out, " ::= ");
+    buf_printf(out, "%s ::= ", g->rules[i].name);
     write_node(g, g->rules[i].node, PLACE_RULE, out);
     buf_puts(out, "\n");
     if (out->n > GBNF_TEXT_BYTES_MAX)

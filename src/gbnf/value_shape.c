@@ -647,15 +647,11 @@ static bool expand(struct gb *g, struct gb_shape *shape, struct expansion *e, un
   return true;
 }
 
-static struct gb_shape shape_any(void) {
-  return (struct gb_shape){.types = T_ALL,
-                           .max_length = {UINT64_MAX, NODE_NONE},
-                           .max_items = {UINT64_MAX, NODE_NONE},
-                           .max_members = {UINT64_MAX, NODE_NONE}};
-}
-
 static bool merge_set(struct gb *g, const struct gb_set *set, struct gb_shape *shape) {
-  *shape = shape_any();
+  *shape = (struct gb_shape){.types = T_ALL,
+                             .max_length = {UINT64_MAX, NODE_NONE},
+                             .max_items = {UINT64_MAX, NODE_NONE},
+                             .max_members = {UINT64_MAX, NODE_NONE}};
   for (size_t i = 0; i < set->count; i++)
     if (!merge(g, shape, set->entries[i], GB_NO_SCOPE))
       return false;

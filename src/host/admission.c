@@ -50,7 +50,12 @@ bool admission_check(const struct provider *provider, struct err *err) {
                  provider->capability.name, LIMIT_CONCURRENCY);
 }
 
-static struct admission_slot *admission_slot_of(const struct admission *a, struct str provider);
+static struct admission_slot *admission_slot_of(const struct admission *a, struct str provider) {
+  for (size_t i = 0; i < a->count; i++)
+    if (str_eq(a->slots[i].name, provider))
+      return &a->slots[i];
+  return NULL;
+}
 
 void admission_init(struct admission *a, const struct provider_registry *registry) {
   *a = (struct admission){.slots = xcalloc(LIMIT_PROVIDER_COUNT, sizeof *a->slots)};
@@ -81,13 +86,6 @@ void admission_deinit(struct admission *a) {
   }
   free(a->slots);
   *a = (struct admission){0};
-}
-
-static struct admission_slot *admission_slot_of(const struct admission *a, struct str provider) {
-  for (size_t i = 0; i < a->count; i++)
-    if (str_eq(a->slots[i].name, provider))
-      return &a->slots[i];
-  return NULL;
 }
 
 void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out) {
@@ -122,11 +120,6 @@ enum admission_answer admission_ask(struct admission *a, struct str provider, bo
   s->probing = s->open_until_ms > 0;
   s->open++;
   return ADMISSION_ADMITTED;
-}
-
-static bool says_down(enum error_class class) {
-  return class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_TIMEOUT ||
-         class == CLASS_CRASHED || class == CLASS_PROTOCOL;
 }
 
 static void cool_down(struct admission_slot *s, int64_t ms, uint64_t now_ms) {
@@ -171,7 +164,9 @@ void admission_done(struct admission *a, struct str provider, const void *owner,
     s->failures = s->trips = 0;
     s->open_until_ms = 0;
   }
-  if (!says_down(class))
+  bool down = class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_TIMEOUT ||
+              class == CLASS_CRASHED || class == CLASS_PROTOCOL;
+  if (!down)
     return;
   s->several = s->failures > 0 && (s->several || s->last_owner != owner);
   s->last_owner = owner;

@@ -5,13 +5,14 @@
 #include "base/sha256.h"
 #include "format/json_write.h"
 #include "host/admission.h"
-#include "host/daily_budget.h"
+#include "host/daily_usage.h"
 #include "host/paths.h"
 #include "provider/agent/agent.h"
+#include "provider/agent/driver.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
 #include "provider/probe.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void hold_by_transport(struct provider *provider, const json_t *settings)
   enum transport transport;
   struct err err;
   if (profile != NULL && profile->broken == NULL &&
-      agent_transport(profile, settings, &transport, &err)) {
+      driver_transport(profile, settings, &transport, &err)) {
     provider->capability.held = &profile->holds[transport];
     provider->capability.forks = profile_forks(profile, transport);
     provider->capability.structured = schema_delivery_enforced(profile, transport);
@@ -85,7 +86,7 @@ static bool check_settings(const struct provider *p, struct err *err) {
   enum transport transport;
   return profile == NULL || profile->broken != NULL ||
          (profile_check_settings(profile, p->settings, err) &&
-          agent_transport(profile, p->settings, &transport, err));
+          driver_transport(profile, p->settings, &transport, err));
 }
 
 static bool known(const struct provider_registry *reg, const char *name, struct err *err) {

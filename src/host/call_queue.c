@@ -1,7 +1,6 @@
 /* Queues calls in front of their providers. */
 #include "host/call_queue.h"
 
-#include "base/list.h"
 #include "base/log.h"
 #include "store/slots.h"
 

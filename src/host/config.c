@@ -8,7 +8,7 @@
 #include "core/movement_limits.h"
 #include "core/prompt.h"
 #include "format/yaml.h"
-#include "host/daily_budget.h"
+#include "host/daily_usage.h"
 #include "host/notify_config.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
@@ -49,25 +49,16 @@ const struct config_key config_keys[] = {
     {0},
 };
 
-static void config_names(const char *names[ARRAY_LEN(config_keys)]) {
-  for (size_t i = 0; i < ARRAY_LEN(config_keys); i++)
-    names[i] = config_keys[i].name;
-}
-
-/* Sets an error of config.yaml at its node. */
-static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
-  return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
-}
-
 static bool config_read_env(struct config *config, const char *path, const struct yaml_node *node,
                             struct err *err) {
   if (node->kind != YAML_LIST)
-    return wrong(err, path, node, "env must be a list of names of variables");
+    return yaml_wrong(err, path, node, "env must be a list of names of variables");
   config->env = xcalloc(node->count + 1, sizeof *config->env);
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
     if (item->kind != YAML_TEXT || item->text.n == 0 || memchr(item->text.p, '=', item->text.n))
-      return wrong(err, path, item, "env takes names only: the values come from the environment");
+      return yaml_wrong(err, path, item,
+                        "env takes names only: the values come from the environment");
     config->env[i] = xstrndup(item->text.p, item->text.n);
   }
   return true;
@@ -76,11 +67,11 @@ static bool config_read_env(struct config *config, const char *path, const struc
 static bool config_read_secrets(struct config *config, const char *path,
                                 const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_LIST || node->count > LIMIT_SECRET_COUNT)
-    return wrong(err, path, node, "secrets must be a list of at most 32 names of variables");
+    return yaml_wrong(err, path, node, "secrets must be a list of at most 32 names of variables");
   for (size_t i = 0; i < node->count; i++)
     if (node->items[i]->kind != YAML_TEXT || !str_is_variable(node->items[i]->text))
-      return wrong(err, path, node->items[i],
-                   "secrets takes names only: the values come from the environment");
+      return yaml_wrong(err, path, node->items[i],
+                        "secrets takes names only: the values come from the environment");
   config->secrets = yaml_to_json(node);
   return true;
 }
@@ -96,17 +87,17 @@ static bool is_named_before(const struct yaml_pair *pair, size_t k) {
 static bool config_read_fallback(struct config *config, const char *path,
                                  const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
-    return wrong(err, path, node, "fallback must be a map of providers to lists of providers");
+    return yaml_wrong(err, path, node, "fallback must be a map of providers to lists of providers");
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *list = node->pairs[i].value;
     if (list->kind != YAML_LIST || list->count == 0 || list->count > LIMIT_FALLBACK_COUNT)
-      return wrong(err, path, list, "it must be a list of 1 to 8 providers");
+      return yaml_wrong(err, path, list, "it must be a list of 1 to 8 providers");
     for (size_t k = 0; k < list->count; k++)
       if (list->items[k]->kind != YAML_TEXT || list->items[k]->text.n == 0)
-        return wrong(err, path, list->items[k], "it must be the name of a provider");
+        return yaml_wrong(err, path, list->items[k], "it must be the name of a provider");
       else if (is_named_before(&node->pairs[i], k))
-        return wrong(err, path, list->items[k],
-                     "this provider is already listed: name each one once");
+        return yaml_wrong(err, path, list->items[k],
+                          "this provider is already listed: name each one once");
   }
   config->fallback = yaml_to_json(node);
   return true;
@@ -119,19 +110,19 @@ static bool config_read_prices(struct config *config, const char *path,
       "prices must be a map of models to US dollars per million tokens, such as {big-model: "
       "{input: 3, output: 15, cached: 0.3}}";
   if (node->kind != YAML_MAP)
-    return wrong(err, path, node, wanted);
+    return yaml_wrong(err, path, node, "%s", wanted);
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *price = node->pairs[i].value;
     if (price->kind != YAML_MAP)
-      return wrong(err, path, price, wanted);
+      return yaml_wrong(err, path, price, "%s", wanted);
     for (size_t k = 0; k < price->count; k++) {
       struct str name = price->pairs[k].key->text;
       const struct yaml_node *usd = price->pairs[k].value;
       if (!str_eq_c(name, "input") && !str_eq_c(name, "output") && !str_eq_c(name, "cached"))
-        return wrong(err, path, price->pairs[k].key, wanted);
+        return yaml_wrong(err, path, price->pairs[k].key, "%s", wanted);
       if ((usd->kind != YAML_INTEGER && usd->kind != YAML_REAL) || usd->real < 0 ||
           usd->real > LIMIT_COST_USD)
-        return wrong(err, path, usd, "it must be a number of US dollars, 0 or more");
+        return yaml_wrong(err, path, usd, "it must be a number of US dollars, 0 or more");
     }
   }
   config->prices = yaml_to_json(node);
@@ -145,7 +136,8 @@ static bool config_read_workspace(struct config *config, const char *path,
   config->workspace = yaml_to_json(node);
   if (node->kind == YAML_TEXT)
     config->workspace = json_pack("{so}", "mode", config->workspace);
-  return workspace_set_check(config->workspace, true, &why) || wrong(err, path, node, why.text);
+  return workspace_set_check(config->workspace, true, &why) ||
+         yaml_wrong(err, path, node, "%s", why.text);
 }
 
 static const char *not_one_word(struct str key, const struct yaml_node *value) {
@@ -175,7 +167,7 @@ static bool config_read_sandbox(struct config *config, const char *path,
 static bool config_read_options(struct config *config, const char *path,
                                 const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
-    return wrong(err, path, node, "options must be a map, such as {temperature: 0}");
+    return yaml_wrong(err, path, node, "options must be a map, such as {temperature: 0}");
   config->options = yaml_to_json(node);
   return true;
 }
@@ -192,15 +184,15 @@ static bool config_read_outage_wait(struct config *config, const char *path,
   config->outage_wait = off ? json_false() : yaml_to_json(node);
   if (off || limits_check_duration(node->text, &why))
     return true;
-  return wrong(err, path, node,
-               "wait_for_outage must be off, or a duration of at most 24h, such as 30m");
+  return yaml_wrong(err, path, node,
+                    "wait_for_outage must be off, or a duration of at most 24h, such as 30m");
 }
 
 static bool config_read_reset_wait(struct config *config, const char *path,
                                    const struct yaml_node *node, struct err *err) {
   bool off = says_off(node);
   if (!off && !str_eq_c(node->text, "on") && node->kind != YAML_BOOL)
-    return wrong(err, path, node, "wait_for_reset must be on or off");
+    return yaml_wrong(err, path, node, "wait_for_reset must be on or off");
   config->no_reset_wait = off;
   return true;
 }
@@ -210,23 +202,26 @@ static bool config_read_store(struct config *config, const char *path, const str
                               struct err *err) {
   (void)config;
   bool ok = node->kind == YAML_TEXT && store_is_address(node->text.p);
-  return ok || wrong(err, path, node, "store must be an address: write postgres://HOST/DATABASE");
+  return ok ||
+         yaml_wrong(err, path, node, "store must be an address: write postgres://HOST/DATABASE");
 }
 
 static bool config_read_shared_paths(struct config *config, const char *path,
                                      const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
-    return wrong(err, path, node, "shared_paths must be a map of folders to labels of workers");
+    return yaml_wrong(err, path, node,
+                      "shared_paths must be a map of folders to labels of workers");
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_pair *pair = &node->pairs[i];
     if (pair->key->text.n == 0 || pair->key->text.p[0] != '/')
-      return wrong(err, path, pair->key, "it must be an absolute path");
+      return yaml_wrong(err, path, pair->key, "it must be an absolute path");
     if (pair->value->kind != YAML_TEXT || pair->value->text.n == 0)
-      return wrong(err, path, pair->value, "it must be a label that workers have, such as nfs1");
+      return yaml_wrong(err, path, pair->value,
+                        "it must be a label that workers have, such as nfs1");
     json_auto_t *labels = json_pack("[s]", pair->value->text.p);
     struct err why;
     if (!worker_labels_check(labels, &why))
-      return wrong(err, path, pair->value, why.text);
+      return yaml_wrong(err, path, pair->value, "%s", why.text);
   }
   config->shared_paths = yaml_to_json(node);
   return true;
@@ -252,10 +247,11 @@ const char *config_shared_label(const struct config *config, const char *folder)
 static bool config_read_providers(struct config *config, const char *path,
                                   const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
-    return wrong(err, path, node, "providers must be a map of names to their settings");
+    return yaml_wrong(err, path, node, "providers must be a map of names to their settings");
   for (size_t i = 0; i < node->count; i++)
     if (node->pairs[i].value->kind != YAML_MAP)
-      return wrong(err, path, node->pairs[i].value, "the settings of a provider must be a map");
+      return yaml_wrong(err, path, node->pairs[i].value,
+                        "the settings of a provider must be a map");
   config->providers = yaml_to_json(node);
   return true;
 }
@@ -263,7 +259,7 @@ static bool config_read_providers(struct config *config, const char *path,
 static bool config_read_word(const char *path, struct str key, const struct yaml_node *node,
                              char **out, struct err *err) {
   if (node->kind == YAML_LIST || node->kind == YAML_MAP || node->text.n == 0)
-    return wrong(err, path, node, not_one_word(key, node));
+    return yaml_wrong(err, path, node, "%s", not_one_word(key, node));
   *out = xstrndup(node->text.p, node->text.n);
   return true;
 }
@@ -304,19 +300,17 @@ static const struct {
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
                       struct err *err) {
   struct str key = pair->key->text;
-  char text[240];
   for (size_t i = 0; i < ARRAY_LEN(readers); i++)
     if (str_eq_c(key, readers[i].key))
       return readers[i].read(config, path, pair->value, err);
   const char *names[ARRAY_LEN(config_keys)];
-  config_names(names);
+  for (size_t i = 0; i < ARRAY_LEN(config_keys); i++)
+    names[i] = config_keys[i].name;
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
       "wait_for_outage, env, secrets, sandbox, store, shared_paths or providers";
-  print_into(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
-             near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
-  return wrong(err, path, pair->key, text);
+  return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
 
 static bool read_config(struct config *config, const char *path, struct str text, struct err *err) {
@@ -327,7 +321,7 @@ static bool read_config(struct config *config, const char *path, struct str text
   if (!ok && errors.count > 0)
     *err = errors.items[0];
   if (ok && root->kind != YAML_MAP)
-    ok = wrong(err, path, root, "it must be a map: write provider: NAME");
+    ok = yaml_wrong(err, path, root, "it must be a map: write provider: NAME");
   for (size_t i = 0; ok && i < root->count; i++)
     ok = read_pair(config, path, &root->pairs[i], err);
   err_list_deinit(&errors);
@@ -445,8 +439,7 @@ const char *config_store(void) {
 }
 
 static void config_set_string(json_t *object, const char *key, const char *value) {
-  if (value != NULL)
-    json_object_set_new(object, key, json_string(value));
+  json_object_set_new(object, key, json_string(value));
 }
 
 /* Puts the models that the user has set for single providers. */
@@ -466,23 +459,16 @@ static void set_provider_models(json_t *config, json_t *providers) {
 void config_resolve(const struct config *config, json_t *session_config) {
   config_set_string(session_config, "default_provider", config->provider);
   config_set_string(session_config, "default_model", config->model);
-  if (config->options)
-    json_object_set(session_config, "default_options", config->options);
+  json_object_set(session_config, "default_options", config->options);
   set_provider_models(session_config, config->providers);
-  if (config->fallback)
-    json_object_set(session_config, "fallback", config->fallback);
+  json_object_set(session_config, "fallback", config->fallback);
   if (config->no_reset_wait)
     json_object_set_new(session_config, "wait_for_reset", json_false());
-  if (config->outage_wait)
-    json_object_set(session_config, "wait_for_outage", config->outage_wait);
-  if (config->prices)
-    json_object_set(session_config, "prices", config->prices);
-  if (config->workspace)
-    json_object_set(session_config, "default_workspace", config->workspace);
-  if (config->templates)
-    json_object_set(session_config, "templates", config->templates);
-  if (config->secrets)
-    json_object_set(session_config, "secrets", config->secrets);
+  json_object_set(session_config, "wait_for_outage", config->outage_wait);
+  json_object_set(session_config, "prices", config->prices);
+  json_object_set(session_config, "default_workspace", config->workspace);
+  json_object_set(session_config, "templates", config->templates);
+  json_object_set(session_config, "secrets", config->secrets);
   json_object_set_new(session_config, "sandbox",
                       sandbox_resolve(config->sandbox, config->providers));
   if (config->env == NULL)

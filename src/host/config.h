@@ -6,7 +6,7 @@
  *   fallback: {claude: [codex, gemini]}   providers to ask when one cannot go on
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
  *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notify_config.h
- *   budget: {day: {cost: 20}}   what all sessions may use in a day, see daily_budget.h
+ *   budget: {day: {cost: 20}}   what all sessions may use in a day, see daily_usage.h
  *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   wait_for_outage: 30m    how long a provider is waited for that is away, or off

@@ -19,9 +19,27 @@
 #ifndef SEGUE_HOST_DAILY_USAGE_H
 #define SEGUE_HOST_DAILY_USAGE_H
 
-#include "host/daily_budget.h"
+#include "core/budget.h"
+#include "format/yaml.h"
+#include "provider/registry.h"
 
 #include <sys/types.h>
+
+struct day_limits {
+  struct budget all;
+  struct day_limit {
+    char *provider;
+    struct budget budget;
+  } * of;
+  size_t count;
+};
+
+/* Returns a new JSON object with the keys as they are written, checked. NULL: err is set. */
+json_t *day_set_read(const char *path, const struct yaml_node *node, struct err *err);
+
+/* Keeps a result of day_set_read; NULL is fine. */
+void day_set_keep(struct provider_registry *registry, const json_t *budget);
+const struct day_limits *day_set_of(const struct provider_registry *registry);
 
 struct day_sum {
   char *provider; /* "": all providers */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/movement_limits.h"
+#include "core/protect.h"
 #include "core/retained.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -17,6 +18,7 @@
 #include "os/fs.h"
 #include "os/loop.h"
 #include "store/store.h"
+#include "tree/tree.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -27,6 +29,188 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- changes ---
+ *
+ * Finds out, without blocking the loop, what a call changed in the working tree
+ * (tree/tree.h).
+ *
+ *   c = changes_begin(&spec, on_ready, ctx)   start the call once on_ready came
+ *   changes_end(c, on_done)                   after its end
+ *   changes_take(c, result)                   then: puts them, or why they are unknown, into its
+ *                                             result
+ *   changes_free(c)                           not between begin and on_ready, or end and on_done
+ *
+ * Files are read in the loop's pool, git runs as any program does (os/process.h), with a time
+ * limit. Callbacks come from the loop, once each, never from within begin or end. */
+
+enum changes_job { JOB_BEGIN, JOB_AGAIN, JOB_LISTED, JOB_BLOBS };
+
+struct changes {
+  uv_loop_t *loop;
+  struct process_table *processes;
+  char *cwd, *name;
+  char *own_folders[4];
+  struct tree *tree;
+  enum changes_job job; /* the work in progress */
+  enum tree_step step;  /* the result of the last one */
+  bool busy;            /* between begin and on_ready, or end and on_done */
+  bool ok;              /* the program ended with status 0 */
+  struct buf output;    /* output of the program */
+  uv_work_t work;
+  void (*then)(void *ctx);
+  void *ctx;
+};
+
+static void changes_on_work(uv_work_t *work) {
+  struct changes *c = work->data;
+  switch (c->job) {
+  case JOB_BEGIN:
+    c->tree = tree_new(c->cwd, c->name, (const char *const *)c->own_folders);
+    c->step = tree_begin(c->tree);
+    break;
+  case JOB_AGAIN:
+    c->step = tree_again(c->tree);
+    break;
+  case JOB_LISTED:
+    c->step = tree_listed(c->tree, buf_view(&c->output), c->ok);
+    break;
+  case JOB_BLOBS:
+    c->step = tree_blobs(c->tree, buf_view(&c->output), c->ok);
+    break;
+  }
+}
+
+static void changes_after_work(uv_work_t *work, int status);
+
+static void do_job(struct changes *c, enum changes_job job) {
+  c->job = job;
+  c->work.data = c;
+  loop_work(c->loop, &c->work, changes_on_work, changes_after_work);
+}
+
+static void changes_go_on(struct changes *c) {
+  do_job(c, c->step == TREE_LIST ? JOB_LISTED : JOB_BLOBS);
+}
+
+static void on_git(void *ctx, struct process_result *result) {
+  struct changes *c = ctx;
+  static const char unread[] = "could not open directory"; /* git goes on without it */
+  const char *at = memmem(buf_c(&result->err), result->err.n, unread, strlen(unread));
+  if (at != NULL && c->tree->problem.code == ERR_NONE)
+    err_set(&c->tree->problem, ERR_INVALID, "git %.*s", (int)strcspn(at, "\n"), at);
+  c->ok = result->why == PROCESS_END_EXITED && result->exit_code == 0 && !result->out.cut;
+  buf_deinit(&c->output);
+  c->output = result->out;
+  result->out = (struct buf){0};
+  changes_go_on(c);
+}
+
+/* Runs git. A program that could not be started counts as one that failed. */
+static void run_git(struct changes *c) {
+  static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
+  const struct tree *t = tree_asks(c->tree);
+  struct arena arena = {0};
+  struct err err;
+  const char *assignments[16];
+  size_t n = 0;
+  for (size_t i = 0; i < ARRAY_LEN(t->env); i++)
+    assignments[n++] = t->env[i];
+  for (size_t i = 0; tree_environment[i] != NULL; i++)
+    assignments[n++] = tree_environment[i];
+  assert(n < ARRAY_LEN(assignments));
+  assignments[n] = NULL;
+  const char *const *envp = process_env_build(&arena, NULL, copied, assignments, &err);
+  const struct process_spec spec = {.argv = t->argv,
+                                    .cwd = t->top,
+                                    .envp = envp,
+                                    .stdin_bytes = t->ask.p,
+                                    .stdin_n = c->step == TREE_BLOBS ? t->ask.n : 0,
+                                    .stdout_max = LIMIT_TREE_LIST_BYTES,
+                                    .wall_ms = LIMIT_TREE_GIT_MS};
+  bool started = envp != NULL && process_start(c->processes, &spec, NULL, on_git, c, &err) != NULL;
+  arena_deinit(&arena);
+  if (started)
+    return;
+  c->ok = false;
+  buf_clear(&c->output);
+  changes_go_on(c);
+}
+
+static void changes_after_work(uv_work_t *work, int status) {
+  struct changes *c = work->data;
+  (void)status;
+  if (c->step == TREE_LIST || c->step == TREE_BLOBS) {
+    run_git(c);
+    return;
+  }
+  buf_deinit(&c->output);
+  c->busy = false;
+  c->then(c->ctx);
+}
+
+static struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
+                                     void *ctx) {
+  struct changes *c = xcalloc(1, sizeof *c);
+  c->loop = spec->loop;
+  c->processes = spec->processes;
+  c->cwd = xstrdup(spec->cwd);
+  c->name = xstrdup(spec->name);
+  for (size_t i = 0; spec->own_folders[i] != NULL && i + 1 < ARRAY_LEN(c->own_folders); i++)
+    c->own_folders[i] = xstrdup(spec->own_folders[i]);
+  c->then = on_ready;
+  c->ctx = ctx;
+  c->busy = true;
+  do_job(c, JOB_BEGIN);
+  return c;
+}
+
+/* Returns why the call's changes are not known; NULL: they are. */
+static const char *changes_problem(const struct changes *c) {
+  return c->step == TREE_FAILED ? c->tree->problem.text : NULL;
+}
+
+/* Notes in a result why the call's changes are not known, or not all. */
+static void changes_unknown(struct call_result *result, const char *problem) {
+  size_t n = strlen(result->note);
+  print_into(result->note + n, sizeof result->note - n,
+             "%sit is not known which files changed: %.100s", n > 0 ? "; " : "", problem);
+  print_into(result->files_unknown, sizeof result->files_unknown, "%s", problem);
+}
+
+/* If there are very many, those that protect_needs come first. */
+static void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
+  assert(!c->busy);
+  const json_t *all = c->tree->changed, *file;
+  size_t i, n = json_array_size(all);
+  if (c->tree->problem.code != ERR_NONE)
+    changes_unknown(result, c->tree->problem.text);
+  if (c->step != TREE_DONE || all == NULL)
+    return;
+  json_decref(result->files);
+  result->files = json_array();
+  for (int pass = 0; pass < 2; pass++)
+    json_array_foreach((json_t *)all, i, file) {
+      bool first = n <= LIMIT_TREE_TOLD || protect_needs(wf, json_view(json_at(file, "path")));
+      if (first == (pass == 0) && json_array_size(result->files) < LIMIT_TREE_TOLD)
+        json_array_append(result->files, (json_t *)file);
+    }
+  result->files_more = n - json_array_size(result->files);
+}
+
+/* Accepts NULL. */
+static void changes_free(struct changes *c) {
+  if (c == NULL)
+    return;
+  assert(!c->busy);
+  tree_free(c->tree);
+  for (size_t i = 0; i < ARRAY_LEN(c->own_folders); i++)
+    free(c->own_folders[i]);
+  buf_deinit(&c->output);
+  free(c->name);
+  free(c->cwd);
+  free(c);
+}
 
 /* --- reports --- */
 
@@ -155,11 +339,6 @@ struct test_reports {
   struct err problem;
 };
 
-static bool reports_are_older(const struct test_reports *r, const struct stat *st) {
-  int64_t ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
-  return ms + LIMIT_TREE_TICK_MS < r->since_ms;
-}
-
 static bool read_report(struct test_reports *r, int folder, const char *path) {
   struct stat st;
   struct buf text = {0};
@@ -170,7 +349,8 @@ static bool read_report(struct test_reports *r, int folder, const char *path) {
       (void)close(fd);
     return err_set(&r->problem, ERR_NOT_FOUND, "there is no report %s", path);
   }
-  if (reports_are_older(r, &st)) {
+  int64_t ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+  if (ms + LIMIT_TREE_TICK_MS < r->since_ms) {
     r->older++;
     (void)close(fd);
     return true;
@@ -217,7 +397,7 @@ static bool read_reports(struct test_reports *r, const char *cwd, const char *pa
   return ok;
 }
 
-/* spec: the movement's `tests`. Reports are looked for below cwd; one older than since_ms (real
+/* `spec`: the movement's `tests`. Reports are looked for below cwd; one older than since_ms (real
  * time) belongs to another run. Sets result->tests: if they could not be counted there are none,
  * and `problem` says why. */
 static void tests_count(struct str spec, const char *cwd, int64_t since_ms,
@@ -420,7 +600,11 @@ static void on_changes(void *ctx) {
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
   if (call->changes != NULL && !session_is_leaving(s)) {
-    changes_end(call->changes, on_changes);
+    struct changes *c = call->changes;
+    assert(!c->busy && changes_problem(c) == NULL);
+    c->then = on_changes;
+    c->busy = true;
+    do_job(c, JOB_AGAIN);
     return;
   }
   if (call->looks && s->unseen != NULL)
@@ -440,14 +624,6 @@ static void after_tests(uv_work_t *work, int status) {
   see_changes(work->data);
 }
 
-/* Remembers that the provider answers, once in a session that would wait for it. */
-static void note_reached(const struct open_call *call) {
-  const struct core *core = &call->session->core;
-  if (call->provider != NULL && !json_is_false(json_object_get(core->config, "wait_for_outage")) &&
-      !json_is_true(json_object_get(core->reached, call->provider->capability.name)))
-    backends_note_answer(call->provider);
-}
-
 void session_call_done(void *ctx, struct call_result *result) {
   struct open_call *call = ctx;
   struct session *s = call->session;
@@ -456,8 +632,14 @@ void session_call_done(void *ctx, struct call_result *result) {
     call_queue_leave(&s->host->gate, s, call->request.provider, result->class,
                      result->retry_after_ms);
   call->admitted = false;
-  if (result->class == CLASS_NONE)
-    note_reached(call);
+  if (result->class == CLASS_NONE) {
+    /* That the provider answers is noted once in a session that would wait for it. */
+    const struct core *core = &call->session->core;
+    if (call->provider != NULL &&
+        !json_is_false(json_object_get(core->config, "wait_for_outage")) &&
+        !json_is_true(json_object_get(core->reached, call->provider->capability.name)))
+      backends_note_answer(call->provider);
+  }
   if (call->ends_as != CLASS_NONE && result->class == CLASS_CANCELLED)
     result->class = call->ends_as;
   call->result = *result;

@@ -115,11 +115,6 @@ static bool examine_right(const char *file, const struct folder_ask *ask,
   return in_way;
 }
 
-static bool names_right(const char *name) {
-  size_t n = strlen(name);
-  return n > sizeof suffix - 1 && strcmp(name + n - (sizeof suffix - 1), suffix) == 0;
-}
-
 /* Returns true if somebody holds the folder; `holder` then says who. */
 static bool is_taken(const char *locks, const struct folder_ask *ask,
                      struct folder_holder *holder) {
@@ -129,7 +124,9 @@ static bool is_taken(const char *locks, const struct folder_ask *ask,
   while (dir != NULL && !taken && (entry = readdir(dir)) != NULL) {
     struct buf file = {0};
     buf_printf(&file, "%s/%s", locks, entry->d_name);
-    taken = names_right(entry->d_name) && examine_right(buf_c(&file), ask, holder);
+    size_t n = strlen(entry->d_name), end = sizeof suffix - 1;
+    taken = n > end && strcmp(entry->d_name + n - end, suffix) == 0 &&
+            examine_right(buf_c(&file), ask, holder);
     buf_deinit(&file);
   }
   if (dir != NULL)
@@ -210,14 +207,6 @@ static void right_free(struct folder_right *right) {
   json_decref(right->said);
   free(right->file);
   free(right);
-}
-
-/* Frees the folder. Accepts NULL. */
-static void folder_give(struct folder_right *right) {
-  if (right == NULL)
-    return;
-  (void)unlink(right->file);
-  right_free(right);
 }
 
 bool folder_release(const char *session, struct err *err) {
@@ -362,16 +351,12 @@ static void folder_on_timer(uv_timer_t *timer) {
   folder_arm(q, LIMIT_FOLDER_POLL_MS);
 }
 
-/* Returns true for a session that edits here and was not told to ignore others. */
-static bool needs_folder(const struct session *s) {
-  return s->core.edits && s->folder == NULL && !s->folder_free && s->env.cwd != NULL &&
-         !s->core.worktree.made && !json_is_false(json_at(s->core.config, "lock"));
-}
-
 bool session_takes_folder(struct session *s, long call) {
   struct folder_queue *q = &s->host->folders;
   struct folder_holder holder = {0};
-  if (!needs_folder(s))
+  /* only a session that edits here and was not told to ignore others needs it */
+  if (!s->core.edits || s->folder != NULL || s->folder_free || s->env.cwd == NULL ||
+      s->core.worktree.made || json_is_false(json_at(s->core.config, "lock")))
     return true;
   enum folder_answer answer = folder_ask_for(s, &holder);
   if (answer == FOLDER_MINE)
@@ -418,8 +403,9 @@ void session_give_folder(struct session *s) {
       (void)unlink(right->file);
     right_free(right);
     session_trouble(s, text);
-  } else {
-    folder_give(right);
+  } else if (right != NULL) {
+    (void)unlink(right->file);
+    right_free(right);
   }
   folder_arm(q, 0);
 }

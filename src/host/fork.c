@@ -234,13 +234,11 @@ static void settle_place(struct fork *f) {
     json_object_set_new(set, "branch", json_string("segue/{id}"));
   static const char *const members[] = {"base", "merge"};
   for (size_t i = 0; i < ARRAY_LEN(members); i++)
-    if (json_object_get(f->place, members[i]) != NULL)
-      json_object_set(set, members[i], json_object_get(f->place, members[i]));
+    json_object_set(set, members[i], json_object_get(f->place, members[i]));
   if (json_object_size(set) > 0)
     json_object_set(f->config, "workspace", set);
   json_decref(set);
-  if (json_object_get(f->place, "source") != NULL)
-    json_object_set(f->config, "source", json_object_get(f->place, "source"));
+  json_object_set(f->config, "source", json_object_get(f->place, "source"));
 }
 
 static bool settle_task(struct fork *f, struct err *err) {
@@ -268,8 +266,7 @@ bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const s
   settle_place(f);
   if (!settle_task(f, err))
     return false;
-  if (cwd != NULL)
-    json_object_set_new(f->config, "cwd", json_string(cwd));
+  json_object_set_new(f->config, "cwd", json_string(cwd));
   const struct preflight p = {.workflow = f->workflow,
                               .config = f->config,
                               .registry = registry,

@@ -2,6 +2,7 @@
  * one write and one sync a batch, before the effects run. */
 #include "host/host.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/apply.h"
@@ -22,6 +23,107 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- the ledger writer ---
+ *
+ * Enters the heads of sessions that stop or end in the ledger of their store.
+ *
+ *   ledger_writer_init(&sl, loop, store)        store NULL: nothing is kept
+ *   ledger_writer_add(&sl, &entry, now)  after the record is durable; now: on this thread, at once
+ *   ledger_writer_deinit(&sl)                   nothing is under way: the loop has ended
+ *
+ * One sync covers everything gathered since the last one, and syncs begin at least
+ * LIMIT_LEDGER_SYNC_MS apart. The loop stays alive until everything is written. An entry that
+ * cannot be written is reported once and made late: when the session is opened again, or the next
+ * daemon starts. */
+
+static void ledger_writer_start(struct ledger_writer *sl);
+
+static void ledger_writer_work(uv_work_t *work) {
+  struct ledger_writer *sl = work->data;
+  sl->failed = !ledger_append(sl->store, sl->flying, sl->flying_count, &sl->err);
+}
+
+static void ledger_writer_over(struct ledger_writer *sl) {
+  if (sl->failed)
+    log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
+  free(sl->flying);
+  sl->flying = NULL;
+  sl->flying_count = 0;
+}
+
+static void after_seal(uv_work_t *work, int status) {
+  struct ledger_writer *sl = work->data;
+  assert(status == 0); /* work is never cancelled */
+  ledger_writer_over(sl);
+  ledger_writer_start(sl);
+}
+
+static void ledger_writer_take(struct ledger_writer *sl) {
+  assert(sl->flying == NULL);
+  sl->flying = sl->waiting;
+  sl->flying_count = sl->waiting_count;
+  sl->waiting = NULL;
+  sl->waiting_count = 0;
+  sl->begun_ms = uv_now(sl->loop);
+  sl->work.data = sl;
+}
+
+static void on_seal_timer(uv_timer_t *timer) {
+  ledger_writer_start(timer->data);
+}
+
+static void ledger_writer_start(struct ledger_writer *sl) {
+  if (sl->waiting_count == 0 || sl->flying != NULL)
+    return;
+  uint64_t passed = uv_now(sl->loop) - sl->begun_ms;
+  if (sl->begun_ms != 0 && passed < LIMIT_LEDGER_SYNC_MS) {
+    uv_timer_start(sl->timer, on_seal_timer, LIMIT_LEDGER_SYNC_MS - passed, 0);
+    return;
+  }
+  ledger_writer_take(sl);
+  loop_work(sl->loop, &sl->work, ledger_writer_work, after_seal);
+}
+
+static void ledger_writer_add(struct ledger_writer *sl, const struct ledger_entry *entry,
+                              bool now) {
+  assert(sl->store != NULL);
+  sl->waiting = xrealloc(sl->waiting, (sl->waiting_count + 1) * sizeof *sl->waiting);
+  sl->waiting[sl->waiting_count++] = *entry;
+  if (!now || sl->flying != NULL || sl->begun_ms != 0) {
+    ledger_writer_start(sl);
+    return;
+  }
+  ledger_writer_take(sl);
+  ledger_writer_work(&sl->work);
+  ledger_writer_over(sl);
+}
+
+void ledger_writer_add_late(struct ledger_writer *sl, const struct heads *heads,
+                            const struct summary *b, bool now) {
+  const struct ledger_entry *last = heads_last(heads, b->session);
+  struct ledger_entry entry = {.late = true, .seq = b->seq};
+  bool stopped = summary_is_stopped(b);
+  if (strcmp(b->status, "running") == 0 || strlen(b->hash) != SHA256_HEX - 1 ||
+      strlen(b->session) != STORE_ID_BYTES - 1 || (last != NULL && last->seq >= b->seq))
+    return;
+  entry.kind = stopped ? LEDGER_STOP : LEDGER_END;
+  memcpy(entry.session, b->session, sizeof entry.session);
+  memcpy(entry.hash, b->hash, sizeof entry.hash);
+  ledger_writer_add(sl, &entry, now);
+}
+
+static void on_seal_timer_closed(uv_handle_t *handle) {
+  free(handle);
+}
+
+static void ledger_writer_init(struct ledger_writer *sl, uv_loop_t *loop, struct store *store) {
+  *sl = (struct ledger_writer){.loop = loop, .store = store, .timer = xmalloc(sizeof *sl->timer)};
+  uv_timer_init(loop, sl->timer);
+  sl->timer->data = sl;
+}
+
+/* --- host --- */
 
 /* Sends the batch that is being filled, unless one is in flight. */
 static void session_flush(struct session *s);
@@ -177,7 +279,12 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
   daily_usage_deinit(&host->day);
-  ledger_writer_deinit(&host->sealer);
+  struct ledger_writer *sl = &host->sealer;
+  assert(sl->flying == NULL);
+  if (sl->waiting_count > 0 && !ledger_append(sl->store, sl->waiting, sl->waiting_count, &sl->err))
+    log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
+  free(sl->waiting);
+  uv_close((uv_handle_t *)sl->timer, on_seal_timer_closed);
   call_queue_deinit(&host->gate);
   folder_queue_deinit(&host->folders);
   api_free(host->api);
@@ -569,15 +676,6 @@ uint64_t session_recovered(const struct session *s) {
 
 /* --- appending --- */
 
-/* Gives free memory back to the system: many sessions in one wave leave holes in the heap. */
-static void give_back_memory(struct host *host, size_t logged) {
-  host->logged_since_trim += logged;
-  if (host->logged_since_trim < LIMIT_TRIM_BYTES)
-    return;
-  host->logged_since_trim = 0;
-  memory_give_back(64 * 1024);
-}
-
 /* Gives the durable record that its log ends with. */
 static void session_head(const struct session *s, enum ledger_kind kind,
                          struct ledger_entry *head) {
@@ -640,7 +738,11 @@ static void finish_durable_batch(struct session *s, struct str lines) {
   session_run_effects(s, &done);
   s->in_flight = false;
   batch_clear(&done);
-  give_back_memory(s->host, lines.n);
+  s->host->logged_since_trim += lines.n;
+  if (s->host->logged_since_trim >= LIMIT_TRIM_BYTES) {
+    s->host->logged_since_trim = 0;
+    memory_give_back(64 * 1024); /* many sessions in one wave leave holes in the heap */
+  }
   session_flush(s);
   session_maybe_finish(s);
 }

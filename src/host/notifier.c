@@ -242,10 +242,6 @@ void notifier_recover(struct notifier *n) {
   tell_next(n);
 }
 
-bool notifier_telling(const struct notifier *n) {
-  return n->process != NULL;
-}
-
 void notifier_use(struct notifier *n, json_t *set) {
   json_decref(n->set);
   n->set = json_incref(set);

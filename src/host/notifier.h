@@ -48,7 +48,6 @@ void notifier_recover(struct notifier *n);
 void notifier_on_record(struct notifier *n, const struct summary *b, const struct record *record);
 void notifier_put(struct notifier *n, json_t *notification);
 bool notifier_wants(const struct notifier *n, const char *event);
-bool notifier_telling(const struct notifier *n); /* its program runs */
 void notifier_close(struct notifier *n);
 void notifier_deinit(struct notifier *n);
 

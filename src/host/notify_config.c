@@ -9,21 +9,16 @@
 
 static const char *const notify_config_keys[] = {"command", "on", "env", "stall", "timeout", NULL};
 
-static bool notify_config_wrong(struct err *err, const char *path, const struct yaml_node *at,
-                                const char *what) {
-  return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
-}
-
 static bool notify_config_words(json_t *set, const char *path, const struct yaml_node *node,
                                 struct err *err) {
   static const char *const wanted = "notify must be a command as a list of words, such as "
                                     "[notify-send, segue], or a map with it: {command: [...]}";
   if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_NOTICE_WORDS)
-    return notify_config_wrong(err, path, node, wanted);
+    return yaml_wrong(err, path, node, "%s", wanted);
   for (size_t i = 0; i < node->count; i++)
     if (node->items[i]->kind == YAML_LIST || node->items[i]->kind == YAML_MAP ||
         (i == 0 && node->items[i]->text.n == 0))
-      return notify_config_wrong(err, path, node->items[i], wanted);
+      return yaml_wrong(err, path, node->items[i], "%s", wanted);
   json_t *words = json_array();
   for (size_t i = 0; i < node->count; i++)
     json_array_append_new(words, json_stringn(node->items[i]->text.p, node->items[i]->text.n));
@@ -40,9 +35,8 @@ static bool is_event(struct str word) {
 
 static bool notify_config_on(json_t *set, const char *path, const struct yaml_node *node,
                              struct err *err) {
-  char text[240];
   if (node->kind != YAML_LIST || node->count == 0)
-    return notify_config_wrong(
+    return yaml_wrong(
         err, path, node,
         "on must be a list of events: question, stop, stall, limit, budget, end, start");
   for (size_t i = 0; i < node->count; i++) {
@@ -50,11 +44,10 @@ static bool notify_config_on(json_t *set, const char *path, const struct yaml_no
     if (is_event(item->text))
       continue;
     const char *near = str_nearest(item->text, notification_events);
-    print_into(
-        text, sizeof text,
+    return yaml_wrong(
+        err, path, item,
         "\"%.40s\" is not an event: use question, stop, stall, limit, budget, end or start%s%s%s",
         item->text.p, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
-    return notify_config_wrong(err, path, item, text);
   }
   json_object_set_new(set, "on", yaml_to_json(node));
   return true;
@@ -62,11 +55,9 @@ static bool notify_config_on(json_t *set, const char *path, const struct yaml_no
 
 static bool read_duration(json_t *set, const char *key, const char *path,
                           const struct yaml_node *node, struct err *err) {
-  char text[300];
   struct err why = {0};
   if (!limits_check_duration(node->text, &why)) {
-    print_into(text, sizeof text, "it %.200s", why.text);
-    return notify_config_wrong(err, path, node, text);
+    return yaml_wrong(err, path, node, "it %.200s", why.text);
   }
   json_object_set_new(set, key, json_integer(limits_duration_ms(node->text, 0)));
   return true;
@@ -75,19 +66,18 @@ static bool read_duration(json_t *set, const char *key, const char *path,
 static bool read_notice_key(json_t *set, const char *path, const struct yaml_pair *pair,
                             struct err *err) {
   struct str key = pair->key->text;
-  char text[200];
   if (str_eq_c(key, "command"))
     return notify_config_words(set, path, pair->value, err);
   if (str_eq_c(key, "on"))
     return notify_config_on(set, path, pair->value, err);
   if (str_eq_c(key, "env")) {
     if (pair->value->kind != YAML_LIST || pair->value->count > LIMIT_SECRET_COUNT)
-      return notify_config_wrong(err, path, pair->value,
-                                 "env must be a list of at most 32 names of variables");
+      return yaml_wrong(err, path, pair->value,
+                        "env must be a list of at most 32 names of variables");
     for (size_t i = 0; i < pair->value->count; i++)
       if (pair->value->items[i]->kind != YAML_TEXT || !str_is_variable(pair->value->items[i]->text))
-        return notify_config_wrong(err, path, pair->value->items[i],
-                                   "env takes names only: the values come from the environment");
+        return yaml_wrong(err, path, pair->value->items[i],
+                          "env takes names only: the values come from the environment");
     json_object_set_new(set, "env", yaml_to_json(pair->value));
     return true;
   }
@@ -96,10 +86,8 @@ static bool read_notice_key(json_t *set, const char *path, const struct yaml_pai
   if (str_eq_c(key, "timeout"))
     return read_duration(set, "timeout_ms", path, pair->value, err);
   const char *near = str_nearest(key, notify_config_keys);
-  print_into(text, sizeof text, "notify has no key \"%.40s\": %s%s%s", key.p,
-             near ? "did you mean \"" : "use command, on, env, stall or timeout", near ? near : "",
-             near ? "\"?" : "");
-  return notify_config_wrong(err, path, pair->key, text);
+  return yaml_unknown(err, path, pair->key, "notify has no key", near,
+                      "use command, on, env, stall or timeout");
 }
 
 static void set_defaults(json_t *set) {
@@ -120,7 +108,7 @@ json_t *notify_config_set_read(const char *path, const struct yaml_node *node, s
     for (size_t i = 0; ok && i < node->count; i++)
       ok = read_notice_key(set, path, &node->pairs[i], err);
     if (ok && json_object_get(set, "command") == NULL)
-      ok = notify_config_wrong(err, path, node, "notify needs its command, a list of words");
+      ok = yaml_wrong(err, path, node, "notify needs its command, a list of words");
   } else {
     ok = notify_config_words(set, path, node, err);
   }

@@ -23,18 +23,14 @@ static bool is_listed(const char *name, const char *const *names) {
   return false;
 }
 
-static bool is_let_be(const char *name) {
-  size_t n = strlen(name);
-  return name[0] == '.' || name[n - 1] == '~' || str_starts(str_from(name), "README");
-}
-
 /* Visits each entry of the folder. Returns false if it is not a readable folder. */
 static bool each_entry(const char *folder, entry_fn each, struct err_list *warnings) {
   struct dirent **entries = NULL;
   int count = scandir(folder, &entries, NULL, alphasort);
   for (int i = 0; i < count; i++) {
-    if (!is_let_be(entries[i]->d_name))
-      each(folder, entries[i]->d_name, warnings);
+    const char *name = entries[i]->d_name;
+    if (name[0] != '.' && name[strlen(name) - 1] != '~' && !str_starts(str_from(name), "README"))
+      each(folder, name, warnings);
     free(entries[i]);
   }
   free(entries);

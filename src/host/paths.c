@@ -101,12 +101,6 @@ static size_t project_ceiling(const char *dir) {
   }
 }
 
-/* Returns whether the file and the link to it belong to this user and are not writable by
- * everybody. */
-static bool is_own(const struct stat *st, const struct stat *link) {
-  return link->st_uid == geteuid() && st->st_uid == geteuid() && (st->st_mode & S_IWOTH) == 0;
-}
-
 void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[PATHS_BYTES]) {
   struct stat st, link;
   char *at = realpath(dir, NULL);
@@ -116,7 +110,9 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
   while (n >= ceiling) {
     print_into(out, PATHS_BYTES, "%.*s/.segue", n > 1 ? (int)n : 0, at);
     bool is_there = lstat(out, &link) == 0 && stat(out, &st) == 0 && S_ISDIR(st.st_mode);
-    if (is_there && is_own(&st, &link)) {
+    /* The folder and the link to it must belong to this user, and not be writable by everybody. */
+    if (is_there && link.st_uid == geteuid() && st.st_uid == geteuid() &&
+        (st.st_mode & S_IWOTH) == 0) {
       print_into(out + strlen(out), PATHS_BYTES - strlen(out), "/facets");
       free(at);
       return;

@@ -3,13 +3,11 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/decide.h"
 #include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "host/daily_usage.h"
-#include "host/reachable.h"
 #include "provider/probe.h"
 #include "store/summary.h"
 
@@ -146,12 +144,8 @@ static double answer_cost(struct planning *plan, const struct reachable_part *pa
 static void add_limits(json_t *list, const json_t *budget, const struct movement *m) {
   if (budget == NULL)
     return;
-  json_t *one = json_object();
-  json_put(one, "of", json_string(m ? "movement" : "session"));
-  if (m != NULL)
-    json_put(one, "movement", json_text(m->name));
-  json_object_set(one, "limits", (json_t *)budget);
-  json_array_append_new(list, one);
+  json_array_append_new(list, json_pack("{ss so* sO}", "of", m ? "movement" : "session", "movement",
+                                        m ? json_text(m->name) : NULL, "limits", budget));
 }
 
 /* Returns {"limits": [{"of", "movement"?, "limits"}], "unseen": []}; JSON null if there is no
@@ -220,14 +214,6 @@ static void plan_budget_see(json_t *budget, const struct workflow *wf, const jso
 
 /* --- who --- */
 
-/* Tells what a backend does other than the permission says; null if it keeps to the word. */
-static void put_gap(json_t *out, const struct capability *capability, const struct movement *m) {
-  struct buf gap = {0};
-  bool differs = capability_gap(capability, m->permission, m->run != NULL, &gap);
-  json_object_set_new(out, "permission_gap", differs ? json_text(buf_view(&gap)) : json_null());
-  buf_deinit(&gap);
-}
-
 /* Puts what would confine the movement's program. Puts nothing if there is none, or no word on
  * it. */
 static void put_sandbox(json_t *out, const struct planning *plan, const struct movement *m,
@@ -235,16 +221,14 @@ static void put_sandbox(json_t *out, const struct planning *plan, const struct m
   json_t *sandbox = sandbox_of_call(plan->p->config, m, c, command);
   if (sandbox == NULL && command)
     sandbox = json_pack("{ss}", "level", sandbox_level_name(SANDBOX_OFF));
-  if (sandbox != NULL)
-    json_object_set_new(out, "sandbox", sandbox);
+  json_object_set_new(out, "sandbox", sandbox);
 }
 
 static json_t *who_json(const struct planning *plan, const struct reachable_part *part,
                         const struct reachable_who *who) {
   const struct provider *provider = registry_find(plan->p->registry, who->provider);
-  json_t *out = json_object();
-  json_object_set_new(out, "provider", json_text(who->provider));
-  json_object_set_new(out, "model", who->model.n ? json_text(who->model) : json_null());
+  json_t *out = json_pack("{so so}", "provider", json_text(who->provider), "model",
+                          who->model.n ? json_text(who->model) : json_null());
   if (provider == NULL)
     return out;
   struct backend_probe probe;
@@ -255,12 +239,19 @@ static json_t *who_json(const struct planning *plan, const struct reachable_part
   json_object_set_new(out, "schema", json_string(probe.schema));
   put_sandbox(out, plan, &plan->p->workflow->movements[part->movement], &provider->capability,
               false);
-  if (part->role == REACHABLE_WORK)
-    put_gap(out, &provider->capability, &plan->p->workflow->movements[part->movement]);
+  if (part->role == REACHABLE_WORK) {
+    /* what a backend does other than the permission says; null if it keeps to the word */
+    const struct movement *m = &plan->p->workflow->movements[part->movement];
+    struct buf gap = {0};
+    bool differs = capability_gap(&provider->capability, m->permission, m->run != NULL, &gap);
+    json_object_set_new(out, "permission_gap", differs ? json_text(buf_view(&gap)) : json_null());
+    buf_deinit(&gap);
+  }
   return out;
 }
 
 static void plan_part(void *ctx, const struct reachable_part *part) {
+  static const char *const roles[REACHABLE_ROLE_COUNT] = {"work", "judge", "vote", "correct"};
   struct planning *plan = ctx;
   const struct movement *m = &plan->p->workflow->movements[part->movement];
   json_t *object = json_array_get(plan->movements, part->movement), *who = json_array();
@@ -270,7 +261,7 @@ static void plan_part(void *ctx, const struct reachable_part *part) {
       json_array_append_new(who, who_json(plan, part, &part->who[i]));
   if (part->role == REACHABLE_VOTE)
     json_object_set_new(object, "agree", json_integer((json_int_t)part->needed));
-  json_object_set_new(object, reachable_role_name(part->role), who);
+  json_object_set_new(object, roles[part->role], who);
   plan_budget_see(plan->budget, plan->p->workflow, plan->p->config, part, plan->p->registry);
   plan->calls[part->movement] += calls;
   plan->output[part->movement] += calls * answer_cost(plan, part);
@@ -282,11 +273,8 @@ static json_t *rules_json(const struct workflow *wf, const struct movement *m) {
   json_t *rules = json_array();
   for (size_t i = 0; i < m->rule_count && m->group == NO_GROUP; i++) {
     int next = m->rule_next[i];
-    json_t *to = NULL;
-    if (next >= 0)
-      to = json_text(wf->movements[next].name);
-    else
-      to = json_string(next == NEXT_COMPLETE ? "COMPLETE" : "ABORT");
+    const char *end = next == NEXT_COMPLETE ? "COMPLETE" : "ABORT";
+    json_t *to = next >= 0 ? json_text(wf->movements[next].name) : json_string(end);
     size_t k = 0;
     while (k < json_array_size(rules) && !json_same(json_array_get(rules, k), to))
       k++;
@@ -331,10 +319,8 @@ static json_t *movement_json(const struct planning *plan, const struct movement 
     put_sandbox(out, plan, m, NULL, true);
   if (m->argv == NULL)
     json_object_set_new(out, "permission", json_string(permission_name(m->permission)));
-  if (m->run != NULL)
-    json_object_set(out, "run", (json_t *)m->run);
-  if (m->secrets != NULL)
-    json_object_set(out, "secrets", (json_t *)m->secrets);
+  json_object_set(out, "run", (json_t *)m->run);
+  json_object_set(out, "secrets", (json_t *)m->secrets);
   for (size_t i = 0; i < m->judge.stage_count; i++)
     json_array_append_new(stages, json_string(judge_stage_name(m->judge.stages[i])));
   json_object_set_new(out, "stages", stages);
@@ -356,21 +342,9 @@ static void history_add(struct history *h, int what, double value) {
   h->values[what][h->counts[what]++] = value;
 }
 
-static bool is_whole_run(const struct summary *b, const char *workflow) {
-  return b->workflow != NULL && strcmp(b->workflow, workflow) == 0 &&
-         (strcmp(b->status, "complete") == 0 || strcmp(b->status, "abort") == 0);
-}
-
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
-}
-
-static json_t *ranks_json(const double *sorted, size_t count) {
-  if (count == 0)
-    return json_null();
-  return json_pack("{sf sf}", "p50", plan_rank(sorted, count, 50), "p90",
-                   plan_rank(sorted, count, 90));
 }
 
 /* Tells what the newest sessions that came to COMPLETE or ABORT used; null if there are none. */
@@ -386,7 +360,8 @@ static json_t *history_json(const struct store *store, const char *workflow) {
     struct summary b = {0};
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);
-    if (summary_read(&b, &ref, &err) && is_whole_run(&b, workflow)) {
+    if (summary_read(&b, &ref, &err) && b.workflow != NULL && strcmp(b.workflow, workflow) == 0 &&
+        (strcmp(b.status, "complete") == 0 || strcmp(b.status, "abort") == 0)) {
       const json_t *cost = json_object_get(b.spent, "cost_usd");
       int64_t from, to;
       h.runs++;
@@ -403,26 +378,25 @@ static json_t *history_json(const struct store *store, const char *workflow) {
   free(ids);
   json_t *out = h.runs > 0 ? json_pack("{si}", "runs", (int)h.runs) : json_null();
   for (size_t i = 0; h.runs > 0 && i < HISTORY_COUNT; i++) {
-    qsort(h.values[i], h.counts[i], sizeof *h.values[i], by_value);
-    json_object_set_new(out, names[i], ranks_json(h.values[i], h.counts[i]));
+    const double *sorted = h.values[i];
+    size_t n = h.counts[i];
+    json_t *ranks = json_null();
+    qsort(h.values[i], n, sizeof *h.values[i], by_value);
+    if (n > 0)
+      ranks =
+          json_pack("{sf sf}", "p50", plan_rank(sorted, n, 50), "p90", plan_rank(sorted, n, 90));
+    json_object_set_new(out, names[i], ranks);
   }
   return out;
 }
 
 /* --- the whole --- */
 
-static json_t *calls_json(const struct planning *plan) {
-  double worst = plan_worst(plan->p->workflow, plan->calls);
-  return worst < 0 ? json_null() : json_integer((json_int_t)worst);
-}
-
 static json_t *cost_json(const struct planning *plan, bool calls_none) {
   double worst = plan_worst(plan->p->workflow, plan->output);
-  bool known = json_array_size(plan->unknown) == 0 && worst >= 0;
-  json_t *out = json_object();
-  json_object_set_new(out, "answers_usd", known && !calls_none ? json_real(worst) : json_null());
-  json_object_set(out, "unknown", plan->unknown);
-  return out;
+  bool known = json_array_size(plan->unknown) == 0 && worst >= 0 && !calls_none;
+  return json_pack("{so sO}", "answers_usd", known ? json_real(worst) : json_null(), "unknown",
+                   plan->unknown);
 }
 
 /* Returns how often a child runs in a turn of its group; that is the most if a value decides. */
@@ -479,10 +453,11 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
                       endless ? json_null() : json_integer(wf->max_movements));
   json_object_set_new(out, "movements", plan.movements);
   json_object_set_new(out, "env", env ? json_incref(env) : json_array());
-  json_object_set_new(out, "calls", calls_json(&plan));
+  double calls = plan_worst(wf, plan.calls);
+  json_object_set_new(out, "calls", calls < 0 ? json_null() : json_integer((json_int_t)calls));
   json_object_set_new(out, "budget", plan.budget);
   json_object_set_new(out, "day", day_json(p->registry));
-  json_object_set_new(out, "cost", cost_json(&plan, plan_worst(wf, plan.calls) == 0));
+  json_object_set_new(out, "cost", cost_json(&plan, calls == 0));
   struct buf name = {0};
   buf_str(&name, wf->name);
   json_object_set_new(out, "history", history_json(store, buf_c(&name)));

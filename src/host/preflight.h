@@ -15,6 +15,39 @@
 #include "core/workflow.h"
 #include "provider/registry.h"
 #include "workflow/load.h"
+#include "workflow/source_map.h"
+
+enum reachable_role {
+  REACHABLE_WORK,
+  REACHABLE_JUDGE,
+  REACHABLE_VOTE, /* a panel's members: all are asked */
+  REACHABLE_CORRECT,
+  REACHABLE_ROLE_COUNT
+};
+
+enum { REACHABLE_WHO_COUNT = 16 }; /* the first, and those after it; any more are left out */
+
+struct reachable_who {
+  struct str provider; /* empty: nobody is chosen */
+  struct str model;    /* may be empty */
+};
+
+struct reachable_part { /* everything is borrowed from the workflow and the configuration */
+  size_t movement;
+  enum reachable_role role;
+  struct reachable_who
+      who[REACHABLE_WHO_COUNT]; /* the first, then who takes over; or a panel's voters */
+  size_t count;
+  size_t needed;         /* how many of them must be able to answer */
+  const json_t *options; /* options of their calls, by the movement; or NULL */
+  const char *section;   /* where they are named: "", "judge." or "structured_output.reask." */
+  bool chosen;           /* by a flag or the user's default, not by the file */
+};
+
+/* Visits each part. config: as session_start records it. reachable: see workflow_reachable.
+ * Commands have no work part. */
+void reachable_each(const struct workflow *workflow, const json_t *config, const bool *reachable,
+                    void (*fn)(void *ctx, const struct reachable_part *part), void *ctx);
 
 /* Loads, lints and builds; facets also come from the project around cwd and from the user's folder.
  * source: path, text and inline facets; the rest is filled in. A workflow may be returned with

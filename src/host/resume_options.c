@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "host/preflight.h"
 #include "host/sandbox_config.h"
 #include "os/orphans.h"
@@ -16,17 +17,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- reading --- */
+/* --- parse_answer ---
+ *
+ * Reads a person's answer to a question, from a request or from flags.
+ *
+ *   parsed_answer_parse(&said, body, says, &err)
+ *       members of POST .../answer, .../approve, .../reject
+ *   host_reply(session, &said.core, &err)
+ *   parsed_answer_deinit(&said)                       accepts a zeroed one
+ *
+ * The answer counts as given by the user that this process runs as; `name` in the body is the name
+ * that the person gives, such as the sender of a mail. */
 
-/* These lists name the members of a resume, those of a fork, and those of both. */
-static const char *const resume_members[] = {
-    "rule",      "why",      "max_movements", "provider", "model", "judge_provider",
-    "providers", "scenario", "add_budget",    "lock",     NULL};
-static const char *const fork_members[] = {
-    "from",  "instruction",    "cwd",       "max_movements", "provider",
-    "model", "judge_provider", "providers", "scenario",      NULL};
+static const char *const answer_members[] = {"movement", "question", "text",
+                                             "choice",   "name",     NULL};
+static const char *const verdict_members[] = {"movement", "question", "reason", "name", NULL};
 
-bool resume_options_known_members(const json_t *body, const char *const *members, struct err *err) {
+/* Checks that there are only these members (NULL-terminated); otherwise err says which was probably
+ * meant. */
+static bool members_known(const json_t *body, const char *const *members, struct err *err) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)body, key, value) {
@@ -40,6 +49,86 @@ bool resume_options_known_members(const json_t *body, const char *const *members
   }
   return true;
 }
+
+static bool parsed_answer_members_known(const json_t *body, const char *const *members,
+                                        struct err *err) {
+  const char *key;
+  json_t *value;
+  if (!members_known(body, members, err))
+    return false;
+  json_object_foreach((json_t *)body, key, value) {
+    bool number = strcmp(key, "question") == 0 || strcmp(key, "choice") == 0;
+    if (number && (!json_is_integer(value) || json_integer_value(value) < 1))
+      return err_set(err, ERR_INVALID, "%s must be a number from 1", key);
+    if (!number && !json_is_string(value))
+      return err_set(err, ERR_INVALID, "%s must be a text", key);
+    if (!number && memchr(json_string_value(value), '\0', json_string_length(value)) != NULL)
+      return err_set(err, ERR_INVALID, "%s must be a text without NUL", key);
+  }
+  return true;
+}
+
+static bool parsed_answer_take_name(struct parsed_answer *said, struct err *err) {
+  struct str name = json_view(json_at(said->body, "name"));
+  said->by = resume_options_person();
+  said->core.by = said->by;
+  if (json_at(said->body, "name") == NULL)
+    return true;
+  if (str_trim(name).n == 0 || name.n > LIMIT_NAME_BYTES || str_has_control(name))
+    return err_set(err, ERR_INVALID, "name must be one line of 1 to %u bytes", LIMIT_NAME_BYTES);
+  if (!str_eq(name, json_view(json_at(said->by, "name"))))
+    json_put(said->by, "user", json_incref(json_at(said->by, "name")));
+  json_put(said->by, "name", json_incref(json_at(said->body, "name")));
+  return true;
+}
+
+static bool parsed_answer_take_answer(struct parsed_answer *said, struct err *err) {
+  const json_t *text = json_at(said->body, "text"), *choice = json_at(said->body, "choice");
+  if ((text == NULL) == (choice == NULL))
+    return err_set(err, ERR_INVALID, "give either text or choice");
+  said->core.text = json_view(text);
+  if (choice != NULL) {
+    json_int_t number = json_integer_value(choice);
+    said->core.says = SAYS_CHOICE;
+    said->core.choice = number < LIMIT_CHOICE_COUNT ? (long)number : (long)LIMIT_CHOICE_COUNT + 1;
+  }
+  return true;
+}
+
+bool parsed_answer_parse(struct parsed_answer *said, const json_t *body, enum answer_says says,
+                         struct err *err) {
+  bool verdict = says == SAYS_APPROVE || says == SAYS_REJECT;
+  *said = (struct parsed_answer){.core = {.says = says, .text = STR("")}};
+  said->body = body ? json_clone(body) : json_object();
+  if (!json_is_object(said->body))
+    return err_set(err, ERR_INVALID, "the body must be an object, such as {\"text\": \"yes\"}");
+  if (!parsed_answer_members_known(said->body, verdict ? verdict_members : answer_members, err) ||
+      !parsed_answer_take_name(said, err))
+    return false;
+  said->core.movement = json_string_value(json_at(said->body, "movement"));
+  said->core.question = (uint64_t)json_integer_value(json_at(said->body, "question"));
+  if (!verdict)
+    return parsed_answer_take_answer(said, err);
+  said->core.text = json_view(json_at(said->body, "reason"));
+  return true;
+}
+
+void parsed_answer_deinit(struct parsed_answer *said) {
+  core_answer_deinit(&said->core);
+  json_decref(said->body);
+  json_decref(said->by);
+  *said = (struct parsed_answer){0};
+}
+
+/* --- reading --- */
+
+/* These lists name the members of a resume, those of a fork, and those of both. */
+static const char *const resume_members[] = {
+    "rule",      "why",      "max_movements", "provider", "model", "judge_provider",
+    "providers", "scenario", "add_budget",    "lock",     NULL};
+static const char *const fork_members[] = {
+    "from",  "instruction",    "cwd",       "max_movements", "provider",
+    "model", "judge_provider", "providers", "scenario",      NULL};
 
 static bool resume_options_take_rule(struct resume_options *st, const json_t *body,
                                      struct err *err) {
@@ -58,16 +147,13 @@ static bool resume_options_take_rule(struct resume_options *st, const json_t *bo
   return true;
 }
 
-static bool take_max(const struct resume_options *st, const json_t *body, struct err *err) {
+static bool check_max(const json_t *body, struct err *err) {
   json_t *max = json_object_get(body, "max_movements");
-  if (max == NULL)
-    return true;
-  bool infinite = json_is_string(max) && strcmp(json_string_value(max), "infinite") == 0;
-  if (!infinite && (json_integer_value(max) < 1 || json_integer_value(max) > LIMIT_MOVEMENTS))
-    return err_set(err, ERR_INVALID, "max_movements must be a number from 1 to %u, or infinite",
-                   LIMIT_MOVEMENTS);
-  json_object_set(st->changed, "max_movements", max);
-  return true;
+  bool fits = max == NULL || str_eq_c(json_view(max), "infinite") ||
+              (json_integer_value(max) >= 1 && json_integer_value(max) <= LIMIT_MOVEMENTS);
+  return fits ||
+         err_set(err, ERR_INVALID, "max_movements must be a number from 1 to %u, or infinite",
+                 LIMIT_MOVEMENTS);
 }
 
 /* Checks a provider that is named; `where` says which member it is. */
@@ -87,22 +173,8 @@ static bool check_provider(const json_t *name, const char *where, bool executes,
   return false;
 }
 
-static bool resume_options_take_provider(const struct resume_options *st, const json_t *body,
-                                         const char *key, const struct provider_registry *registry,
-                                         struct err *err) {
-  json_t *name = json_object_get(body, key);
-  bool executes = strcmp(key, "provider") == 0;
-  if (name == NULL)
-    return true;
-  if (!check_provider(name, key, executes, registry, err))
-    return false;
-  json_object_set(st->changed, key, name);
-  return true;
-}
-
-static bool resume_options_take_providers(const struct resume_options *st, const json_t *body,
-                                          const struct provider_registry *registry,
-                                          struct err *err) {
+static bool check_providers(const json_t *body, const struct provider_registry *registry,
+                            struct err *err) {
   json_t *providers = json_object_get(body, "providers"), *name;
   const char *movement;
   if (providers == NULL)
@@ -113,64 +185,44 @@ static bool resume_options_take_providers(const struct resume_options *st, const
     if (!check_provider(name, movement, true, registry, err))
       return false;
   }
-  json_object_set(st->changed, "providers", providers);
-  return true;
-}
-
-static bool resume_options_take_model(const struct resume_options *st, const json_t *body,
-                                      struct err *err) {
-  json_t *model = json_object_get(body, "model");
-  if (model == NULL)
-    return true;
-  if (json_string_length(model) == 0)
-    return err_set(err, ERR_INVALID, "model must be a model's name");
-  json_object_set(st->changed, "model", model);
   return true;
 }
 
 static bool parse_members(struct resume_options *st, const json_t *body, const char *const *members,
                           const struct provider_registry *registry, struct err *err) {
+  static const char *const changes[] = {
+      "max_movements", "provider", "judge_provider", "providers", "model", "add_budget", "lock"};
   *st = (struct resume_options){.changed = json_object()};
   if (body == NULL)
     return true;
   if (!json_is_object(body))
     return err_set(err, ERR_INVALID, "the body must be an object, such as {\"provider\": \"x\"}");
-  return resume_options_known_members(body, members, err) &&
-         resume_options_take_rule(st, body, err) && take_max(st, body, err) &&
-         resume_options_take_provider(st, body, "provider", registry, err) &&
-         resume_options_take_provider(st, body, "judge_provider", registry, err) &&
-         resume_options_take_providers(st, body, registry, err) &&
-         resume_options_take_model(st, body, err);
-}
-
-/* Takes what is added to the budget. Which amounts are allowed depends on the session, see
- * resume_options_settle. */
-static bool resume_options_take_budget(const struct resume_options *st, const json_t *body,
-                                       struct err *err) {
-  json_t *added = json_object_get(body, "add_budget");
-  if (added == NULL)
-    return true;
-  if (!json_is_object(added) || json_object_size(added) == 0 ||
-      json_object_size(added) > LIMIT_ADD_BUDGET_COUNT)
-    return err_set(err, ERR_INVALID, "add_budget must be an object, such as {\"tokens\": 100000}");
-  json_object_set(st->changed, "add_budget", added);
-  return true;
-}
-
-static bool resume_options_take_lock(const struct resume_options *st, const json_t *body,
-                                     struct err *err) {
-  json_t *lock = json_object_get(body, "lock");
-  if (lock == NULL)
-    return true;
-  json_object_set(st->changed, "lock", lock);
-  return json_is_false(lock) ||
-         err_set(err, ERR_INVALID, "lock must be false: leave it out for the folder's lock");
+  const json_t *provider = json_object_get(body, "provider");
+  const json_t *judge = json_object_get(body, "judge_provider");
+  const json_t *model = json_object_get(body, "model");
+  for (size_t i = 0; i < ARRAY_LEN(changes); i++)
+    json_object_set(st->changed, changes[i], json_object_get(body, changes[i]));
+  if (!members_known(body, members, err) || !resume_options_take_rule(st, body, err) ||
+      !check_max(body, err) ||
+      (provider != NULL && !check_provider(provider, "provider", true, registry, err)) ||
+      (judge != NULL && !check_provider(judge, "judge_provider", false, registry, err)) ||
+      !check_providers(body, registry, err))
+    return false;
+  return model == NULL || json_string_length(model) > 0 ||
+         err_set(err, ERR_INVALID, "model must be a model's name");
 }
 
 bool resume_options_parse(struct resume_options *st, const json_t *body,
                           const struct provider_registry *registry, struct err *err) {
-  return parse_members(st, body, resume_members, registry, err) &&
-         resume_options_take_budget(st, body, err) && resume_options_take_lock(st, body, err);
+  if (!parse_members(st, body, resume_members, registry, err))
+    return false;
+  /* Which amounts are allowed depends on the session, see resume_options_settle. */
+  const json_t *added = json_object_get(body, "add_budget"), *lock = json_object_get(body, "lock");
+  if (added != NULL && (!json_is_object(added) || json_object_size(added) == 0 ||
+                        json_object_size(added) > LIMIT_ADD_BUDGET_COUNT))
+    return err_set(err, ERR_INVALID, "add_budget must be an object, such as {\"tokens\": 100000}");
+  return lock == NULL || json_is_false(lock) ||
+         err_set(err, ERR_INVALID, "lock must be false: leave it out for the folder's lock");
 }
 
 bool resume_options_parse_fork(struct resume_options *st, const json_t *body,
@@ -232,8 +284,7 @@ json_t *resume_options_config(const json_t *config, const struct config *user,
                                     "source",        "on"};
   json_t *now = json_object();
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
-    if (json_object_get(config, own[i]) != NULL)
-      json_object_set(now, own[i], json_object_get(config, own[i]));
+    json_object_set(now, own[i], json_object_get(config, own[i]));
   if (json_object_get(changed, "provider") != NULL) { /* they were meant for the earlier one */
     json_object_del(now, "providers");
     json_object_del(now, "model");

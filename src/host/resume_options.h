@@ -12,9 +12,20 @@
 #ifndef SEGUE_HOST_RESUME_OPTIONS_H
 #define SEGUE_HOST_RESUME_OPTIONS_H
 
+#include "core/answer.h"
 #include "core/decide.h"
 #include "host/config.h"
 #include "provider/registry.h"
+
+struct parsed_answer {
+  struct core_answer core; /* borrows from below */
+  json_t *body, *by;
+};
+
+/* Reads a body. says: SAYS_TEXT for an answer of either kind. ERR_INVALID: the body is wrong. */
+bool parsed_answer_parse(struct parsed_answer *said, const json_t *body, enum answer_says says,
+                         struct err *err) MUST_CHECK;
+void parsed_answer_deinit(struct parsed_answer *said);
 
 struct resume_options {
   struct core_steer core; /* borrows from below */
@@ -23,10 +34,6 @@ struct resume_options {
   unsigned browser; /* of the window, in which it was said; 0: none */
 };
 
-/* Checks that there are only these members (NULL-terminated); otherwise err says which was probably
- * meant. */
-bool resume_options_known_members(const json_t *body, const char *const *members,
-                                  struct err *err) MUST_CHECK;
 /* Reads the members rule, why, max_movements, add_budget, provider, providers, model,
  * judge_provider; scenario is left to the caller. body NULL: nothing is said. ERR_INVALID: the body
  * is wrong. */

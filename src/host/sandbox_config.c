@@ -35,11 +35,6 @@ static const struct sandbox_key {
     {"hosts", HOSTS, NULL},           {"image", LINE, NULL},
 };
 
-static bool sandbox_wrong(struct err *err, const char *path, const struct yaml_node *at,
-                          const char *what) {
-  return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
-}
-
 /* Returns the word at a node; YAML reads off as false. */
 static struct str word_of(const struct yaml_node *node) {
   return node->kind == YAML_BOOL && !node->boolean ? STR("off") : node->text;
@@ -55,36 +50,34 @@ static bool sandbox_one_of(const char *path, const struct yaml_node *node, const
       return true;
     n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? ", " : "", words[i]);
   }
-  char what[300];
   const char *near = scalar ? str_nearest(word_of(node), words) : NULL;
-  print_into(what, sizeof what, "sandbox: %s must be one of %s%s%s%s", name, text,
-             near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
-  return sandbox_wrong(err, path, node, what);
+  return yaml_wrong(err, path, node, "sandbox: %s must be one of %s%s%s%s", name, text,
+                    near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static bool are_paths(const char *path, const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_LIST || node->count > LIMIT_SANDBOX_PATHS)
-    return sandbox_wrong(err, path, node, "it must be a list of at most 200 paths");
+    return yaml_wrong(err, path, node, "it must be a list of at most 200 paths");
   for (size_t i = 0; i < node->count; i++) {
     struct str text = node->items[i]->text;
     if (node->items[i]->kind != YAML_TEXT ||
         !(str_starts(text, "/") || str_starts(text, "~/") || str_eq_c(text, "~")))
-      return sandbox_wrong(err, path, node->items[i],
-                           "it must be an absolute path, or one that begins with ~/");
+      return yaml_wrong(err, path, node->items[i],
+                        "it must be an absolute path, or one that begins with ~/");
   }
   return true;
 }
 
 static bool are_hosts(const char *path, const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_LIST || node->count > LIMIT_SANDBOX_HOSTS)
-    return sandbox_wrong(err, path, node, "it must be a list of at most 100 hosts");
+    return yaml_wrong(err, path, node, "it must be a list of at most 100 hosts");
   for (size_t i = 0; i < node->count; i++) {
     struct str host;
     unsigned port;
     if (node->items[i]->kind != YAML_TEXT || !proxy_split(node->items[i]->text, &host, &port) ||
         memchr(host.p, '/', host.n) != NULL)
-      return sandbox_wrong(err, path, node->items[i],
-                           "it must be a host: NAME, *.NAME or NAME:PORT, without https://");
+      return yaml_wrong(err, path, node->items[i],
+                        "it must be a host: NAME, *.NAME or NAME:PORT, without https://");
   }
   return true;
 }
@@ -93,31 +86,26 @@ static bool are_hosts(const char *path, const struct yaml_node *node, struct err
 static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml_node *node,
                                 struct err *err) {
   struct err why;
-  char text[300];
   json_auto_t *limits = node->kind == YAML_MAP ? yaml_to_json(node) : NULL;
   if (limits == NULL)
-    return sandbox_wrong(err, path, node,
-                         "sandbox: limits must be a map, such as {memory: 4G, cpus: 2, pids: 512}");
+    return yaml_wrong(err, path, node,
+                      "sandbox: limits must be a map, such as {memory: 4G, cpus: 2, pids: 512}");
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *key = node->pairs[i].key;
     if (key_find(&limits_keys, key->text) != NULL)
       continue;
     const char *near = key_nearest(&limits_keys, key->text);
-    print_into(text, sizeof text, "sandbox: limits has no key \"%.40s\": %s%s%s", key->text.p,
-               near ? "did you mean \"" : "use memory, cpus or pids", near ? near : "",
-               near ? "\"?" : "");
-    return sandbox_wrong(err, path, key, text);
+    return yaml_unknown(err, path, key, "sandbox: limits has no key", near,
+                        "use memory, cpus or pids");
   }
   if (!key_set_check(&limits_keys, limits, &why)) {
-    print_into(text, sizeof text, "sandbox: limits: %.200s", why.text);
-    return sandbox_wrong(err, path, node, text);
+    return yaml_wrong(err, path, node, "sandbox: limits: %.200s", why.text);
   }
   json_object_set(out, "limits", limits);
   return true;
 }
 
 static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err) {
-  char text[200];
   const char *names[ARRAY_LEN(sandbox_keys) + 1] = {NULL};
   for (size_t i = 0; i < ARRAY_LEN(sandbox_keys); i++) {
     const struct sandbox_key *key = &sandbox_keys[i];
@@ -132,11 +120,11 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
     if (key->type == LINE && pair->value->kind == YAML_TEXT && pair->value->text.n > 0)
       json_object_set_new(out, key->name, json_stringn(pair->value->text.p, pair->value->text.n));
     else if (key->type == LINE)
-      return sandbox_wrong(err, path, pair->value, "it must be the name of an image");
+      return yaml_wrong(err, path, pair->value, "it must be the name of an image");
     else if (key->type == FLAG && pair->value->kind == YAML_BOOL)
       json_object_set_new(out, key->name, json_boolean(pair->value->boolean));
     else if (key->type == FLAG)
-      return sandbox_wrong(err, path, pair->value, "it must be true or false");
+      return yaml_wrong(err, path, pair->value, "it must be true or false");
     else if ((key->type == PATHS && are_paths(path, pair->value, err)) ||
              (key->type == HOSTS && are_hosts(path, pair->value, err)))
       json_object_set_new(out, key->name, yaml_to_json(pair->value));
@@ -144,16 +132,10 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
       return key->type == LIMITS && sandbox_read_limits(out, path, pair->value, err);
     return true;
   }
-  const char *near = str_nearest(pair->key->text, names);
-  if (near != NULL)
-    print_into(text, sizeof text, "sandbox has no key \"%.40s\": did you mean \"%s\"?",
-               pair->key->text.p, near);
-  else
-    print_into(text, sizeof text,
-               "sandbox has no key \"%.40s\": use level, commands, least, mechanism, network, "
-               "hosts, image, namespaces, limits, read, write or secret",
-               pair->key->text.p);
-  return sandbox_wrong(err, path, pair->key, text);
+  return yaml_unknown(err, path, pair->key, "sandbox has no key",
+                      str_nearest(pair->key->text, names),
+                      "use level, commands, least, mechanism, network, hosts, image, namespaces, "
+                      "limits, read, write or secret");
 }
 
 json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err *err) {
@@ -241,10 +223,8 @@ static json_t *of_providers(const json_t *providers) {
       json_object_set_new(own, "level", json_string("off"));
     else if (level != NULL)
       json_object_set(own, "level", level);
-    if (network != NULL)
-      json_object_set(own, "network", network);
-    if (json_object_get(settings, "image") != NULL)
-      json_object_set(own, "image", json_object_get(settings, "image"));
+    json_object_set(own, "network", network);
+    json_object_set(own, "image", json_object_get(settings, "image"));
     if (json_object_size(own) > 0)
       json_object_set(out, name, own);
     json_decref(own);
@@ -269,8 +249,7 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   json_t *out = words ? json_clone_top(words) : json_object();
   json_t *mechanisms = json_object(), *own = of_providers(providers);
   const char *engine = sandbox_engine(words, &why);
-  if (engine != NULL)
-    json_object_set_new(mechanisms, sandbox_level_name(SANDBOX_CONTAINER), json_string(engine));
+  json_object_set_new(mechanisms, sandbox_level_name(SANDBOX_CONTAINER), json_string(engine));
   for (int level = SANDBOX_GUARD; can && level < SANDBOX_CONTAINER; level++)
     json_object_set_new(mechanisms, sandbox_level_name((enum sandbox_level)level),
                         json_string(mechanism));

@@ -8,8 +8,22 @@
 #define SEGUE_HOST_SESSION_H
 
 #include "base/list.h"
-#include "host/changes.h"
+#include "core/call.h"
+#include "core/workflow.h"
 #include "host/host.h"
+#include "os/process.h"
+
+#include <uv.h>
+
+struct changes;
+
+struct changes_spec { /* borrowed for changes_begin, except the first two */
+  uv_loop_t *loop;
+  struct process_table *processes;
+  const char *cwd;                /* absolute */
+  const char *name;               /* name of a private folder, unique for this call */
+  const char *const *own_folders; /* NULL-terminated: segue's own, where writes do not count */
+};
 
 /* Holds a decision's records and the effects that wait for them. */
 struct session_batch {

@@ -58,12 +58,6 @@ bool single_session_signalled(void) {
   return signalled != 0;
 }
 
-/* Returns true if the signal is ignored, as under nohup: the session is to outlive the terminal. */
-static bool is_ignored(int number) {
-  struct sigaction now;
-  return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
 /* Takes news from a shared store: what others ask of the session, and that it has been lost. */
 static void single_session_on_news(void *ctx, enum worker_news news, const char *id,
                                    const char *what) {
@@ -86,7 +80,9 @@ static void listen_to_signals(struct single_session *solo) {
   static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   uv_signal_start(&solo->sigint, single_session_on_signal, SIGINT);
   uv_signal_start(&solo->sigterm, single_session_on_signal, SIGTERM);
-  if (!is_ignored(SIGHUP))
+  /* If it is ignored, as under nohup, the session is to outlive the terminal. */
+  struct sigaction now;
+  if (sigaction(SIGHUP, NULL, &now) != 0 || now.sa_handler != SIG_IGN)
     uv_signal_start(&solo->sighup, single_session_on_signal, SIGHUP);
   uv_signal_start(&solo->sigquit, on_quit, SIGQUIT);
   for (size_t i = 0; i < ARRAY_LEN(all); i++)

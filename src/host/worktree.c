@@ -41,10 +41,12 @@ struct git_job {
 };
 
 /* In a step `ask` fills in what to run; false: there is nothing to run. `take` reads the answer;
- * false: err is set. A list ends with a step whose `ask` is NULL. */
+ * false: err is set. Without it, what is named by `must` has to succeed; NULL: that does not
+ * matter. A list ends with a step whose `ask` is NULL. */
 struct git_step {
   bool (*ask)(struct git_job *job, struct git_ask *ask);
   bool (*take)(struct git_job *job, const struct git_answer *answer);
+  const char *must;
 };
 
 enum { GIT_LIST_STEP = 3 }; /* index in git_make_steps of the step that lists worktrees */
@@ -84,12 +86,6 @@ static char *git_line_of(const struct git_answer *answer) {
   if (n > 0 && answer->out.p[n - 1] == '\n')
     n--;
   return xstrndup(buf_c(&answer->out), n);
-}
-
-static bool git_step_take_nothing(struct git_job *job, const struct git_answer *answer) {
-  (void)job;
-  (void)answer;
-  return true;
 }
 
 /* Both lists have these steps. */
@@ -243,10 +239,6 @@ static bool ask_add(struct git_job *job, struct git_ask *ask) {
   return true;
 }
 
-static bool take_add(struct git_job *job, const struct git_answer *answer) {
-  return answer->exit == 0 || git_job_complain(job, "git worktree add", answer);
-}
-
 /* Merges without a commit. The tree then has both sides, with git's marks where they conflict: the
  * session's first call finds them, and its commit is the merge. */
 static bool ask_merge(struct git_job *job, struct git_ask *ask) {
@@ -285,10 +277,6 @@ static bool take_merge(struct git_job *job, const struct git_answer *answer) {
 static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, job->path, "submodule", "update", "--init", "--recursive", "--quiet");
   return json_is_true(git_job_setting(job, "submodules"));
-}
-
-static bool take_submodules(struct git_job *job, const struct git_answer *answer) {
-  return answer->exit == 0 || git_job_complain(job, "git submodule update", answer);
 }
 
 /* Sets the paths of a file that git does not have and of its copy. Returns false if there is
@@ -346,19 +334,19 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
 }
 
 static const struct git_step git_make_steps[] = {
-    {git_step_ask_drivers, git_step_take_drivers},
-    {ask_base, take_base},
-    {ask_prefix, take_prefix},
-    [GIT_LIST_STEP] = {ask_list, take_list},
-    {ask_remove_files, git_step_take_nothing},
-    {ask_remove, git_step_take_nothing},
-    {ask_branch, take_branch},
-    {ask_add, take_add},
-    {ask_merge, take_merge},
-    {ask_submodules, take_submodules},
-    {ask_copy, take_copy},
-    {link_files, NULL},
-    {NULL, NULL},
+    {git_step_ask_drivers, git_step_take_drivers, NULL},
+    {ask_base, take_base, NULL},
+    {ask_prefix, take_prefix, NULL},
+    [GIT_LIST_STEP] = {ask_list, take_list, NULL},
+    {ask_remove_files, NULL, NULL},
+    {ask_remove, NULL, NULL},
+    {ask_branch, take_branch, NULL},
+    {ask_add, NULL, "git worktree add"},
+    {ask_merge, take_merge, NULL},
+    {ask_submodules, NULL, "git submodule update"},
+    {ask_copy, take_copy, NULL},
+    {link_files, NULL, NULL},
+    {0},
 };
 
 /* Returns EVENT_WORKTREE's data after all steps. New. Calls work in the same folder below the top
@@ -434,10 +422,6 @@ static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
         "--pathspec-file-nul");
   return !job->found && job->names.n > 0;
-}
-
-static bool take_staging(struct git_job *job, const struct git_answer *answer) {
-  return answer->exit == 0 || git_job_complain(job, "git add", answer);
 }
 
 /* Asks which of them git ignores by itself: git add refuses to hear of those. */
@@ -527,10 +511,6 @@ static bool ask_commit_now(struct git_job *job, struct git_ask *ask) {
   return job->staged;
 }
 
-static bool take_commit_now(struct git_job *job, const struct git_answer *answer) {
-  return answer->exit == 0 || git_job_complain(job, "git commit", answer);
-}
-
 static bool ask_head(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, commit_folder(job), "rev-parse", "HEAD", "--symbolic-full-name", "HEAD");
   return true;
@@ -549,16 +529,16 @@ static bool take_head(struct git_job *job, const struct git_answer *answer) {
 }
 
 static const struct git_step git_commit_steps[] = {
-    {git_step_ask_drivers, git_step_take_drivers},
-    {ask_last, take_last},
-    {ask_unstaging, take_staging},
-    {ask_ignored, take_ignored},
-    {ask_staging, take_staging},
-    {ask_staged, take_staged},
-    {ask_identity, take_identity},
-    {ask_commit_now, take_commit_now},
-    {ask_head, take_head},
-    {NULL, NULL},
+    {git_step_ask_drivers, git_step_take_drivers, NULL},
+    {ask_last, take_last, NULL},
+    {ask_unstaging, NULL, "git add"},
+    {ask_ignored, take_ignored, NULL},
+    {ask_staging, NULL, "git add"},
+    {ask_staged, take_staged, NULL},
+    {ask_identity, take_identity, NULL},
+    {ask_commit_now, NULL, "git commit"},
+    {ask_head, take_head, NULL},
+    {0},
 };
 
 static json_t *git_job_committed(const struct git_job *job) {
@@ -631,7 +611,11 @@ static void on_answer(void *ctx, struct git_answer *answer) {
   }
   if (ok && !answer->ran)
     ok = err_set(&job->err, ERR_IO, "%.400s", buf_c(&answer->err));
-  ok = ok && job->steps[job->at].take(job, answer);
+  const struct git_step *step = &job->steps[job->at];
+  if (ok && step->take != NULL)
+    ok = step->take(job, answer);
+  else if (ok && step->must != NULL && answer->exit != 0)
+    ok = git_job_complain(job, step->must, answer);
   job->at++;
   if (ok)
     job_next(job);

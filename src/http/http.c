@@ -503,11 +503,6 @@ static size_t http_curl_on_body(char *bytes, size_t one, size_t n, void *ctx) {
   return x->ended_by_us ? 0 : n;
 }
 
-static bool is_known_encoding(struct str value) {
-  return str_eq_c(value, "gzip") || str_eq_c(value, "x-gzip") || str_eq_c(value, "deflate") ||
-         str_eq_c(value, "br") || str_eq_c(value, "identity") || value.n == 0;
-}
-
 static size_t http_curl_on_header(char *bytes, size_t one, size_t n, void *ctx) {
   struct http_exchange *x = ((struct http_easy *)ctx)->exchange;
   struct str line = str_trim((struct str){bytes, n});
@@ -536,7 +531,9 @@ static size_t http_curl_on_header(char *bytes, size_t one, size_t n, void *ctx) 
   struct str value = str_trim((struct str){colon + 1, line.n - name.n - 1});
   if (str_eq_fold(name, "content-encoding")) {
     /* One encoding is decoded; a stack of them, or one that needs much memory, is not. */
-    if (x->encoded || !is_known_encoding(value)) {
+    if (x->encoded ||
+        !(str_eq_c(value, "gzip") || str_eq_c(value, "x-gzip") || str_eq_c(value, "deflate") ||
+          str_eq_c(value, "br") || str_eq_c(value, "identity") || value.n == 0)) {
       exchange_set_end(x, HTTP_END_PROTOCOL, "the reply's encoding \"%.*s\" is not decoded",
                        (int)(value.n < 40 ? value.n : 40), value.p);
       return 0;

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "http/address.h"
+#include "os/fs.h"
 #include "os/loop.h"
 
 #include <assert.h>
@@ -104,19 +105,6 @@ bool proxy_is_loopback(struct str host) {
 
 /* --- the proxy behind ours --- */
 
-static char *base64_of(struct str bytes) {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  struct buf out = {0};
-  for (size_t i = 0; i < bytes.n; i += 3) {
-    unsigned group = 0;
-    for (size_t k = 0; k < 3; k++)
-      group = group << 8 | (i + k < bytes.n ? (unsigned char)bytes.p[i + k] : 0u);
-    for (size_t k = 0; k < 4; k++)
-      buf_putc(&out, i + k > bytes.n ? '=' : digits[group >> (18 - 6 * k) & 63]);
-  }
-  return buf_take(&out);
-}
-
 static int hex_pair(struct str text, size_t i) {
   int high = i + 2 < text.n ? str_hex_digit(text.p[i + 1]) : -1;
   int low = i + 2 < text.n ? str_hex_digit(text.p[i + 2]) : -1;
@@ -140,7 +128,9 @@ void proxy_read_upstream(struct str url, char **where, char **credentials) {
       buf_putc(&plain, escaped >= 0 ? (char)escaped : user.p[i]);
       i += escaped >= 0 ? 2 : 0;
     }
-    *credentials = base64_of(buf_view(&plain));
+    struct buf coded = {0};
+    buf_base64(&coded, buf_view(&plain));
+    *credentials = buf_take(&coded);
     if (plain.n > 0)
       explicit_bzero(plain.p, plain.n);
     buf_deinit(&plain);
@@ -194,7 +184,7 @@ struct tunnel {
   struct buf head;
   char host[256], service[8];
   struct addrinfo *found, *next; /* what the name leads to, and which is tried next */
-  char client_bytes[PIECE_BYTES], server_bytes[PIECE_BYTES];
+  char bytes[2][PIECE_BYTES];    /* read from the server, from the client */
 };
 
 struct outgoing {
@@ -262,16 +252,10 @@ static void tunnel_close(struct tunnel *t) {
 
 /* --- bytes --- */
 
-static void tunnel_allocate_client(uv_handle_t *handle, size_t size, uv_buf_t *out) {
+static void tunnel_allocate(uv_handle_t *handle, size_t size, uv_buf_t *out) {
   struct tunnel *t = handle->data;
   (void)size;
-  *out = uv_buf_init(t->client_bytes, sizeof t->client_bytes);
-}
-
-static void tunnel_allocate_server(uv_handle_t *handle, size_t size, uv_buf_t *out) {
-  struct tunnel *t = handle->data;
-  (void)size;
-  *out = uv_buf_init(t->server_bytes, sizeof t->server_bytes);
+  *out = uv_buf_init(t->bytes[handle == (uv_handle_t *)&t->client], PIECE_BYTES);
 }
 
 static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes);
@@ -279,12 +263,12 @@ static void on_server_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes
 
 static void read_client(struct tunnel *t) {
   if (!t->client_ended)
-    (void)uv_read_start((uv_stream_t *)&t->client, tunnel_allocate_client, on_client_read);
+    (void)uv_read_start((uv_stream_t *)&t->client, tunnel_allocate, on_client_read);
 }
 
 static void read_server(struct tunnel *t) {
   if (!t->server_ended)
-    (void)uv_read_start((uv_stream_t *)&t->server, tunnel_allocate_server, on_server_read);
+    (void)uv_read_start((uv_stream_t *)&t->server, tunnel_allocate, on_server_read);
 }
 
 /* Returns true if both ends have said all, and it has gone out. */
@@ -384,50 +368,30 @@ static void tunnel_refuse(struct tunnel *t, const char *status, const char *word
   }
 }
 
-static void refuse_host(struct tunnel *t) {
-  struct proxy *p = t->proxy;
-  char where[300], words[800];
-  const char *brackets = strchr(t->host, ':') ? "[]" : "";
-  print_into(where, sizeof where, "%.1s%s%s:%s", brackets, t->host, brackets[0] ? brackets + 1 : "",
-             t->service);
-  print_into(words, sizeof words,
-             "segue: its network is api, which does not let it out to %s: "
-             "sandbox: {hosts: [%s]} in config.yaml allows it",
-             where, where);
-  tunnel_refuse(t, "403 Forbidden", words);
-  bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
-  for (size_t i = 0; i < p->refused_count; i++)
-    known = known || strcmp(p->refused[i], where) == 0;
-  if (known)
-    return;
-  p->refused[p->refused_count++] = xstrdup(where);
-  p->spec.refused(p->spec.ctx, where);
-}
-
 /* --- to the host --- */
 
-/* Asks the proxy behind us. Its answer goes to the client as it is. */
-static void ask_upstream(struct tunnel *t) {
-  struct buf asked = {0};
-  const char *brackets = strchr(t->host, ':') ? "[]" : "";
-  char where[300];
-  print_into(where, sizeof where, "%.1s%s%s:%s", brackets, t->host, brackets[0] ? brackets + 1 : "",
-             t->service);
-  buf_printf(&asked, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", where, where);
-  if (t->proxy->credentials != NULL)
-    buf_printf(&asked, "Proxy-Authorization: Basic %s\r\n", t->proxy->credentials);
-  buf_puts(&asked, "\r\n");
-  (void)tunnel_put(t, (uv_stream_t *)&t->server, asked.p, asked.n);
-  buf_deinit(&asked);
+/* Writes HOST:PORT, with brackets where the host has colons itself. */
+static void put_where(const struct tunnel *t, char *where, size_t size) {
+  bool colons = strchr(t->host, ':') != NULL;
+  print_into(where, size, colons ? "[%s]:%s" : "%s:%s", t->host, t->service);
 }
 
 static void tunnel_open(struct tunnel *t) {
   static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
   t->state = TUNNEL_OPEN;
   (void)uv_timer_stop(&t->timer);
-  if (t->relayed)
-    ask_upstream(t);
-  else if (!t->plain)
+  if (t->relayed) {
+    /* Asks the proxy behind us. Its answer goes to the client as it is. */
+    struct buf asked = {0};
+    char where[300];
+    put_where(t, where, sizeof where);
+    buf_printf(&asked, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", where, where);
+    if (t->proxy->credentials != NULL)
+      buf_printf(&asked, "Proxy-Authorization: Basic %s\r\n", t->proxy->credentials);
+    buf_puts(&asked, "\r\n");
+    (void)tunnel_put(t, (uv_stream_t *)&t->server, asked.p, asked.n);
+    buf_deinit(&asked);
+  } else if (!t->plain)
     (void)tunnel_put(t, (uv_stream_t *)&t->client, yes, sizeof yes - 1);
   if (t->state == TUNNEL_OPEN && t->head.n > 0)
     (void)tunnel_put(t, (uv_stream_t *)&t->server, t->head.p, t->head.n);
@@ -581,7 +545,21 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
     return;
   }
   if (!proxy_lets(t->proxy->spec.hosts, str_from(t->host), port)) {
-    refuse_host(t);
+    struct proxy *p = t->proxy;
+    char where[300], words[800];
+    put_where(t, where, sizeof where);
+    print_into(words, sizeof words,
+               "segue: its network is api, which does not let it out to %s: "
+               "sandbox: {hosts: [%s]} in config.yaml allows it",
+               where, where);
+    tunnel_refuse(t, "403 Forbidden", words);
+    bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
+    for (size_t i = 0; i < p->refused_count; i++)
+      known = known || strcmp(p->refused[i], where) == 0;
+    if (!known) {
+      p->refused[p->refused_count++] = xstrdup(where);
+      p->spec.refused(p->spec.ctx, where);
+    }
     return;
   }
   t->state = TUNNEL_LOOKING_UP;
@@ -654,26 +632,6 @@ static void on_tunnel_connection(uv_stream_t *listener, int status) {
 
 /* --- the listener --- */
 
-/* Listens in the folder. The socket is named by a handle on it: a path may be too long for an
- * address. */
-static int listen_at(const char *folder, struct err *err) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  print_into(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir, PROXY_SOCKET);
-  if (dir >= 0)
-    (void)unlinkat(dir, PROXY_SOCKET, 0); /* left by an earlier process of this call */
-  if (dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    err_set_errno(err, errno, "cannot make a socket in %s", folder);
-    if (fd >= 0)
-      (void)close(fd);
-    fd = -1;
-  }
-  if (dir >= 0)
-    (void)close(dir);
-  return fd;
-}
-
 static void on_listener_closed(uv_handle_t *handle) {
   struct proxy *p = handle->data;
   p->listener_closed = true;
@@ -681,14 +639,25 @@ static void on_listener_closed(uv_handle_t *handle) {
 }
 
 struct proxy *proxy_new(const struct proxy_spec *spec, struct err *err) {
-  size_t n = 0;
-  int fd = listen_at(spec->folder, err);
+  size_t n = str_count(spec->hosts);
+  /* Listens in the folder. The socket is named by a handle on it: a path may be too long for an
+   * address. */
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int dir = open(spec->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  print_into(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir, PROXY_SOCKET);
+  if (dir >= 0)
+    (void)unlinkat(dir, PROXY_SOCKET, 0); /* left by an earlier process of this call */
+  if (dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    err_set_errno(err, errno, "cannot make a socket in %s", spec->folder);
+    fs_close(fd);
+    fd = -1;
+  }
+  fs_close(dir);
   if (fd < 0)
     return NULL;
   struct proxy *p = xcalloc(1, sizeof *p);
   p->spec = *spec;
-  while (spec->hosts != NULL && spec->hosts[n] != NULL)
-    n++;
   p->hosts = xcalloc(n + 1, sizeof *p->hosts);
   for (size_t i = 0; i < n; i++)
     p->hosts[i] = xstrdup(spec->hosts[i]);

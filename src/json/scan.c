@@ -21,10 +21,6 @@ static const double pow10_exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1
 
 enum { DIGITS_KEPT = 18 }; /* so many always fit 64 bits */
 
-static bool jscan_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /* Reads a number by strtod. It reads the locale's decimal point, so the copy gets that one. */
 static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
   struct buf copy = {0};

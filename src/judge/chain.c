@@ -4,16 +4,80 @@
 #include "base/buf.h"
 #include "base/resource.h"
 #include "base/utf8.h"
+#include "extract/tag_line.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "judge/parse_reply.h"
-#include "judge/reason.h"
 #include "judge/usage.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+/* --- a reason that contradicts its tag --- */
+
+static const char *const none_words[] = {
+    "no rule ",      "no condition ",     "none of the rules", "none of the conditions",
+    "I cannot tell", "I cannot decide",   "I can't tell",      "I can't decide",
+    "cannot tell",   "cannot be decided", "undecided",         NULL};
+
+/* Takes the first of `words` that `s` begins with, and the spaces behind it. */
+static bool take_one_of(struct str *s, const char *const *words) {
+  for (size_t i = 0; words[i]; i++) {
+    size_t n = strlen(words[i]);
+    if (!str_starts_fold(*s, words[i]))
+      continue;
+    *s = str_trim((struct str){s->p + n, s->n - n});
+    return true;
+  }
+  return false;
+}
+
+/* Returns the number in words such as "I choose rule 2" or "Condition 2 holds"; 0 if there is
+ * none. */
+static long number_chosen(struct str reason) {
+  static const char *const chooses[] = {"I choose ", "I chose ", "I select ", "I pick ", NULL};
+  static const char *const nouns[] = {"rule ", "condition ", "step ", "option ", "number ", NULL};
+  static const char *const holds[] = {"holds", "applies", "matches", "is met", "is right", NULL};
+  static const char *const because[] = {"because", "since", "as ", NULL};
+  struct str rest = str_trim(reason);
+  bool chosen = take_one_of(&rest, chooses), noun = take_one_of(&rest, nouns);
+  size_t digits = 0;
+  while (digits < rest.n && rest.p[digits] >= '0' && rest.p[digits] <= '9')
+    digits++;
+  long number = 0;
+  if ((!chosen && !noun) || !str_to_long((struct str){rest.p, digits}, &number))
+    return 0;
+  rest = str_trim((struct str){rest.p + digits, rest.n - digits});
+  if (!chosen && !take_one_of(&rest, holds) && rest.n > 0)
+    return 0;
+  bool ends = rest.n == 0 || memchr(".,:;(", rest.p[0], 5) != NULL || take_one_of(&rest, because);
+  return ends ? number : 0;
+}
+
+/* Returns the rule whose tag, number or words are all that the reason says; 0 if there is none. */
+static long number_alone(struct str reason, const struct tag_query *query) {
+  struct tag_place place;
+  struct str words = str_trim(reason);
+  if (tag_line_read(words, query, true, &place) || tag_line_number(words, query, false, &place))
+    return place.number;
+  while (words.n > 0 && memchr(".!", words.p[words.n - 1], 2) != NULL)
+    words.n--;
+  for (size_t i = 0; i < query->word_count; i++)
+    if (words.n > 0 && tag_folded_equal(words, query->words[i].words))
+      return query->words[i].number;
+  return 0;
+}
+
+bool reason_contradicts(struct str reason, long number, const struct tag_query *query) {
+  struct str rest = str_trim(reason);
+  if (number != 0 && take_one_of(&rest, none_words))
+    return true;
+  long other = number_chosen(reason);
+  if (other == 0)
+    other = number_alone(reason, query);
+  return other != 0 && other != number && tag_is_offered(query, other);
+}
 
 /* --- the schemas of judges' answers --- */
 
@@ -438,19 +502,6 @@ static bool number_against(const struct chain_spec *spec, enum judge_stage stage
          (place->number == 0 || chain_offers(spec, place->number));
 }
 
-/* Reports a value that contradicts a tag or a number beside it. */
-static void doubt_value(json_t *object, enum judge_stage stage, double number, struct str text,
-                        const struct whole_reply_place *value, const struct tag_place *place) {
-  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
-  json_put(object, "candidates",
-           json_pack("[o,o]", value_object(stage, text, value), place_object(text, place)));
-  buf_printf(&line, "the value names %.0f and ", number);
-  tag_words(&line, text, place);
-  buf_puts(&line, " another rule");
-  stage_object_error(object, line.p, line.n);
-  buf_deinit(&line);
-}
-
 /* Reports two values that differ, a key given twice, or an echo of the report. */
 static void doubt_reading(json_t *object, enum judge_stage stage, struct str text,
                           const struct parsed_reply *reading) {
@@ -464,7 +515,7 @@ static void doubt_reading(json_t *object, enum judge_stage stage, struct str tex
     buf_puts(&line, i == 0 ? ": " : " and ");
     if (rule != NULL)
       buf_printf(&line, "%" JSON_INTEGER_FORMAT " ", json_integer_value(rule));
-    buf_printf(&line, "on line %" JSON_INTEGER_FORMAT, json_integer_value(json_at(place, "line")));
+    buf_printf(&line, "on line %" JSON_INTEGER_FORMAT, json_int_at(place, "line"));
     json_array_append_new(candidates, place);
   }
   stage_object_error(object, line.p, line.n);
@@ -476,7 +527,7 @@ static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stag
                             const json_t *value, double number) {
   struct tag_words words[LIMIT_RULE_COUNT];
   const struct tag_query query = query_of(spec, stage, words);
-  struct str reason = json_view(json_at(value, "reason"));
+  struct str reason = json_view_at(value, "reason");
   return reason.p != NULL && number < LIMIT_RULE_COUNT &&
          reason_contradicts(reason, (long)number, &query);
 }
@@ -497,7 +548,15 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
       number_against(spec, stage, text, number, value, &other))
     against = &other;
   if (against != NULL) {
-    doubt_value(object, stage, number, text, value, against);
+    /* The value contradicts a tag or a number beside it. */
+    struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+    json_put(object, "candidates",
+             json_pack("[o,o]", value_object(stage, text, value), place_object(text, against)));
+    buf_printf(&line, "the value names %.0f and ", number);
+    tag_words(&line, text, against);
+    buf_puts(&line, " another rule");
+    stage_object_error(object, line.p, line.n);
+    buf_deinit(&line);
     return OUTCOME_AMBIGUOUS;
   }
   if (reading->sole.doubted) {
@@ -505,7 +564,7 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
     return OUTCOME_AMBIGUOUS;
   }
   /* Only the start: the whole text stands in the call's answer. */
-  struct str reason = json_view(json_at(reading->value, "reason"));
+  struct str reason = json_view_at(reading->value, "reason");
   if (reason.n > LIMIT_ERROR_TEXT_BYTES)
     reason.n = LIMIT_ERROR_TEXT_BYTES;
   if (reason.p != NULL)
@@ -514,8 +573,7 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
     stage_object_error(object, LIT("the reason names another rule than the value, or none"));
     return OUTCOME_AMBIGUOUS;
   }
-  if (number == 0)
-    json_put(object, "none", json_true());
+  json_put_true(object, "none", number == 0);
   return place_number(spec, number, object,
                       stage == STAGE_AI_JUDGE ? "$.matched_index:" : "$.step:");
 }
@@ -537,8 +595,7 @@ static enum stage_outcome judge_by_tag(const struct chain_spec *spec, struct str
   }
   if (so_far != OUTCOME_UNREADABLE && tag.tag.number != 0 && !chain_offers(spec, tag.tag.number))
     return so_far;
-  if (tag.tag.number == 0)
-    json_put(object, "none", json_true());
+  json_put_true(object, "none", tag.tag.number == 0);
   return place_number(spec, (double)tag.tag.number, object, "tag");
 }
 
@@ -594,7 +651,7 @@ static void count_rule(struct tally *t, long rule) {
   json_t *other;
   int same = 0;
   json_array_foreach(t->said, i, other) {
-    same += json_integer_value(json_at(other, "rule")) == rule;
+    same += json_int_at(other, "rule") == rule;
   }
   if (same > t->most) {
     t->most = same;
@@ -610,23 +667,12 @@ static void count_vote(struct tally *t, const json_t *vote) {
     t->class = json_string_value(json_at(vote, "class"));
   if (outcome != OUTCOME_MATCHED && !(outcome == OUTCOME_NO_MATCH && none))
     return;
-  json_int_t rule = outcome == OUTCOME_MATCHED ? json_integer_value(json_at(vote, "rule")) : 0;
+  json_int_t rule = outcome == OUTCOME_MATCHED ? json_int_at(vote, "rule") : 0;
   json_t *said = json_pack("{sI sO}", "rule", rule, "vote", json_at(vote, "vote"));
   if (json_at(vote, "provider") != NULL)
     json_put(said, "provider", json_incref(json_at(vote, "provider")));
   json_array_append_new(t->said, said);
   count_rule(t, (long)rule);
-}
-
-static struct tally tally_votes(const json_t *stages, enum judge_stage stage) {
-  struct tally t = {.said = json_array()};
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object) {
-    if (stage_object_is_vote(object) && stage_object_stage(object) == stage)
-      count_vote(&t, object);
-  }
-  return t;
 }
 
 /* Builds the stage's own object from its votes. */
@@ -680,12 +726,24 @@ static size_t replies_of(enum judge_stage stage, int vote, const struct chain_re
 static void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage,
                              const json_t *stages, const struct chain_reply *replies, size_t n,
                              struct chain_step *step);
-static void chain_yield(struct chain_step *step, json_t *object);
+static void chain_yield(struct chain_step *step, json_t *object) {
+  step->action = CHAIN_STAGE;
+  step->stage = stage_object_stage(object);
+  if (json_at(object, "duration_ms") == NULL)
+    json_put(object, "duration_ms", json_integer(0));
+  step->object = object;
+}
 
 /* Goes on with a stage that asks a panel: the next vote, or their joint decision. */
 static void chain_panel(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
                         const struct chain_reply *replies, size_t n, struct chain_step *step) {
-  struct tally t = tally_votes(stages, stage);
+  struct tally t = {.said = json_array()};
+  size_t i;
+  json_t *object;
+  json_array_foreach(stages, i, object) {
+    if (stage_object_is_vote(object) && stage_object_stage(object) == stage)
+      count_vote(&t, object);
+  }
   int left = spec->panel - t.votes;
   assert(spec->panel > 0 && spec->agree > 0);
   if (left <= 0 || t.most >= spec->agree || t.most + left < spec->agree) {
@@ -769,16 +827,11 @@ static const struct chain_reply *last_answer_of(const struct chain_reply *replie
   return last;
 }
 
-static void put_str(json_t *object, const char *key, struct str text) {
-  if (text.n > 0)
-    json_object_set_new(object, key, json_text(text));
-}
-
 /* Puts who was asked and with which prompt. */
 static void chain_put_judge(json_t *object, const struct chain_reply *reply) {
-  put_str(object, "provider", reply->provider);
-  put_str(object, "model", reply->model);
-  put_str(object, "prompt_sha256", reply->prompt_sha256);
+  json_put_text(object, "provider", reply->provider);
+  json_put_text(object, "model", reply->model);
+  json_put_text(object, "prompt_sha256", reply->prompt_sha256);
 }
 
 /* Adds the calls of a stage, in order, and what they used. */
@@ -846,14 +899,6 @@ static const char *provider_trouble(const json_t *stages) {
   return NULL;
 }
 
-static void chain_yield(struct chain_step *step, json_t *object) {
-  step->action = CHAIN_STAGE;
-  step->stage = stage_object_stage(object);
-  if (json_at(object, "duration_ms") == NULL)
-    json_put(object, "duration_ms", json_integer(0));
-  step->object = object;
-}
-
 /* Goes on with a stage that asks one judge: chain.c. Hands out a stage's object. */
 static void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage,
                              const json_t *stages, const struct chain_reply *replies, size_t n,
@@ -916,15 +961,6 @@ static void chain_call_stage(const struct chain_spec *spec, enum judge_stage sta
   chain_yield(step, object);
 }
 
-/* Returns the index in spec->stages of the next stage without an object; stage_count if all have
- * one. */
-static size_t next_stage(const struct chain_spec *spec, const json_t *stages) {
-  size_t i = 0;
-  while (i < spec->stage_count && stage_object_find(stages, spec->stages[i]) != NULL)
-    i++;
-  return i;
-}
-
 /* Finds the first stage in which evidence conflicted, NULL if there is none. */
 static const json_t *first_conflict(const json_t *stages) {
   size_t i;
@@ -982,7 +1018,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
 /* Finds, once a label was chosen, the rule that wins with it, or an earlier when() that is true. */
 static void after_match(const struct chain_spec *spec, const json_t *last,
                         struct chain_step *step) {
-  json_int_t number = json_integer_value(json_at(last, "rule"));
+  json_int_t number = json_int_at(last, "rule");
   const struct rule *chosen =
       number >= 1 && (size_t)number <= spec->rule_count ? &spec->rules[number - 1] : NULL;
   bool failed;
@@ -1023,17 +1059,16 @@ static bool is_deterministic(const json_t *object) {
   return stage == STAGE_WHEN || stage == STAGE_AGGREGATE;
 }
 
-/* Returns true if not enough votes of a panel's stage agreed. */
-static bool is_split(const json_t *object) {
-  return object != NULL && stage_calls(stage_object_stage(object)) &&
-         stage_object_outcome(object) == OUTCOME_AMBIGUOUS && !stage_object_is_vote(object);
-}
-
 static void next_in_list(const struct chain_spec *spec, const json_t *stages,
                          const struct chain_reply *replies, size_t n, struct chain_step *step) {
-  size_t i = next_stage(spec, stages);
+  /* i becomes the index of the next stage without an object; stage_count if all have one. */
+  size_t i = 0;
+  while (i < spec->stage_count && stage_object_find(stages, spec->stages[i]) != NULL)
+    i++;
   const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
-  if (spec->split_asks && is_split(last)) {
+  /* Not enough votes of a panel's stage agreed. */
+  if (spec->split_asks && last != NULL && stage_calls(stage_object_stage(last)) &&
+      stage_object_outcome(last) == OUTCOME_AMBIGUOUS && !stage_object_is_vote(last)) {
     step->action = CHAIN_SPLIT;
     print_into(step->reason, sizeof step->reason, "the judges do not agree");
     append_why(step->reason, sizeof step->reason, last, NULL);

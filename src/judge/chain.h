@@ -134,4 +134,12 @@ bool chain_needs_judge(const struct chain_spec *spec);
  * was asked. False: there is no verdict, whatever ended the turn. */
 bool chain_was_decided(const json_t *stages);
 
+/* --- a reason that contradicts its tag --- */
+
+/* Returns true if the reason is nothing but another rule's tag, number or words, or if it begins by
+ * choosing another rule ("I choose 2", "Rule 2 holds") or, where a rule was chosen, by saying that
+ * none holds or that nobody can tell. Whatever it says of other rules further on is argument.
+ * query->words: the rules offered. */
+bool reason_contradicts(struct str reason, long number, const struct tag_query *query);
+
 #endif

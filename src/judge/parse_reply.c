@@ -3,11 +3,6 @@
 
 #include <assert.h>
 
-struct parsed_reply_check {
-  const struct schema *schema;
-  const char *key;
-};
-
 static bool parsed_reply_check_valid(void *ctx, const json_t *value) {
   const struct parsed_reply_check *reader = ctx;
   return schema_valid(reader->schema, value);
@@ -29,12 +24,9 @@ static bool parsed_reply_check_echo(void *ctx, const json_t *value) {
   return json_is_object(json_object_get(value, "properties"));
 }
 
-static const char *why_broken(enum extract_code code) {
-  if (code == EXTRACT_ERR_TRUNCATED)
-    return "the JSON in the reply is cut off";
-  if (code == EXTRACT_ERR_DRAFT)
-    return "a broken or refused piece follows the JSON in the reply";
-  return "the JSON in the reply is broken";
+struct extract_check parsed_reply_extract_check(struct parsed_reply_check *reader) {
+  return (struct extract_check){reader, parsed_reply_check_valid, parsed_reply_check_nearness,
+                                parsed_reply_check_echo, parsed_reply_check_key};
 }
 
 static const char *why_missing(const struct whole_reply *sole, struct str text) {
@@ -50,7 +42,11 @@ static const char *why_missing(const struct whole_reply *sole, struct str text) 
   case WHOLE_REPLY_PLACEHOLDER:
     return "the reply leaves the form unfilled";
   case WHOLE_REPLY_BROKEN:
-    return why_broken(sole->code);
+    if (sole->code == EXTRACT_ERR_TRUNCATED)
+      return "the JSON in the reply is cut off";
+    if (sole->code == EXTRACT_ERR_DRAFT)
+      return "a broken or refused piece follows the JSON in the reply";
+    return "the JSON in the reply is broken";
   case WHOLE_REPLY_REFUSED:
     return "the reply repeats the schema";
   case WHOLE_REPLY_VALID:
@@ -74,9 +70,7 @@ void parsed_reply_init(struct parsed_reply *r, const struct schema *schema, cons
     r->native = true;
   } else {
     struct parsed_reply_check reader = {schema, key};
-    const struct extract_check check = {&reader, parsed_reply_check_valid,
-                                        parsed_reply_check_nearness, parsed_reply_check_echo,
-                                        parsed_reply_check_key};
+    const struct extract_check check = parsed_reply_extract_check(&reader);
     whole_reply_read(&r->sole, (struct str){text.p ? text.p : "", text.n}, &check, report);
     bool schema_itself =
         r->sole.outcome == WHOLE_REPLY_REFUSED && parsed_reply_check_echo(&reader, r->sole.value);

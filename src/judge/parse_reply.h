@@ -25,6 +25,14 @@ struct parsed_reply {
   struct whole_reply sole; /* reading of the text; zero for a native value */
 };
 
+/* A candidate counts if it fits the schema; the nearest has the members `key` and reason. */
+struct parsed_reply_check {
+  const struct schema *schema;
+  const char *key;
+};
+/* Borrows `reader`. */
+struct extract_check parsed_reply_extract_check(struct parsed_reply_check *reader);
+
 /* `key` is the member that names the rule. `report`: the judged text, an echo of which is not an
  * answer; may be empty. */
 void parsed_reply_init(struct parsed_reply *r, const struct schema *schema, const char *key,

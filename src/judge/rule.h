@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "expr/expr.h"
-#include "judge/all_any.h"
 
 enum rule_kind { RULE_LABEL, RULE_WHEN, RULE_LABEL_WHEN };
 
@@ -43,5 +42,16 @@ struct str rule_vote(const struct rule *rule);
 /* Appends the tag that stands for a rule: [NAME:N], ASCII letters of the movement's name in upper
  * case. The one form for prompts, logs and messages; extract/tag.h reads it. */
 void rule_tag(struct str movement, int number, struct buf *out);
+
+/* --- all and any --- */
+
+#define ALL_ANY_ERROR "error"
+#define ALL_ANY_NONE  "none"
+
+struct all_any {
+  bool all; /* else any */
+  struct str *labels;
+  size_t count;
+};
 
 #endif

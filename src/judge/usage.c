@@ -8,7 +8,7 @@
 static const json_int_t most_tokens = (json_int_t)1 << 40;
 
 static json_int_t usage_tokens_of(const json_t *usage, const char *key) {
-  json_int_t n = json_integer_value(json_object_get(usage, key));
+  json_int_t n = json_int_at(usage, key);
   return n < 0 || n > most_tokens ? most_tokens : n;
 }
 

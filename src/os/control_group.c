@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/fs.h"
 #include "os/process_internal.h"
 
 #include <dirent.h>
@@ -106,30 +107,31 @@ static bool is_handed_over(const char *own, const char *mount) {
 static bool group_write(int dir, const char *name, const char *word) {
   int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
   bool ok = fd >= 0 && write(fd, word, strlen(word)) == (ssize_t)strlen(word);
-  if (fd >= 0)
-    close(fd);
+  fs_close(fd);
   return ok;
+}
+
+/* Reads a file of a group as a text, which is empty if that is not possible. */
+static void group_text(int dir, const char *name, char *text, size_t size) {
+  int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+  text[n > 0 ? n : 0] = '\0';
+  fs_close(fd);
 }
 
 static size_t group_count(int dir, const char *name) {
   char text[FILE_BYTES];
-  int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text);
   size_t lines = 0;
-  for (ssize_t i = 0; i < n; i++)
-    lines += text[i] == '\n';
-  if (fd >= 0)
-    close(fd);
+  group_text(dir, name, text, sizeof text);
+  for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+    lines++;
   return lines;
 }
 
 static bool is_populated(int dir) {
-  char text[256] = "";
-  int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-  if (fd >= 0)
-    close(fd);
-  return n > 0 && strstr(text, "populated 1") != NULL;
+  char text[256];
+  group_text(dir, "cgroup.events", text, sizeof text);
+  return strstr(text, "populated 1") != NULL;
 }
 
 static void remove_groups(const char *path, int depth) {
@@ -176,56 +178,27 @@ bool group_limit_folder(int dir, const struct process_limits *limits) {
          (limits->milli_cpus == 0 || group_write(dir, "cpu.max", cpus));
 }
 
-bool group_limit(const struct group *g, const struct process_limits *limits) {
-  return group_limit_folder(g->fd, limits);
-}
-
 bool group_memory_reached(const struct group *g) {
-  char text[512] = "";
-  int fd = openat(g->fd, "memory.events", O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-  if (fd >= 0)
-    close(fd);
-  const char *kills = n > 0 ? strstr(text, "oom_kill ") : NULL;
+  char text[512];
+  group_text(g->fd, "memory.events", text, sizeof text);
+  const char *kills = strstr(text, "oom_kill ");
   return kills != NULL && strtol(kills + sizeof "oom_kill", NULL, 10) > 0;
 }
 
 /* Returns true if a group's file that lists controllers names all that limits need. */
 static bool has_controllers(int dir, const char *file) {
   static const char *const names[] = {"cpu", "memory", "pids"};
-  char text[512] = " ";
-  int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, text + 1, sizeof text - 3);
-  if (fd >= 0)
-    close(fd);
-  if (n <= 0)
-    return false;
-  text[strcspn(text, "\n")] = ' ';
-  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-    char word[16];
-    print_into(word, sizeof word, " %s ", names[i]);
-    if (strstr(text, word) == NULL)
-      return false;
-  }
-  return true;
+  char text[512];
+  group_text(dir, file, text, sizeof text);
+  text[strcspn(text, "\n")] = '\0';
+  bool all = true;
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    all = all && str_among(str_from(names[i]), text);
+  return all;
 }
 
 static bool hands_on(int own) {
   return has_controllers(own, "cgroup.subtree_control");
-}
-
-static void move_below(int own, const char *path) {
-  char self[PATH_MAX + sizeof GROUP_SELF], word[32];
-  if (group_count(own, "cgroup.procs") != 1) /* others are in it, too: not ours to change */
-    return;
-  print_into(self, sizeof self, "%s" GROUP_SELF, path);
-  (void)mkdir(self, 0755);
-  int below = open(self, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  print_into(word, sizeof word, "%ld", (long)getpid());
-  if (below >= 0) {
-    (void)group_write(below, "cgroup.procs", word);
-    close(below);
-  }
 }
 
 /* Returns true if the group could set limits. Only the root group, which has no type, may hold
@@ -241,7 +214,18 @@ bool group_may_limit_folder(int dir) {
 static bool make_limits(int own, const char *path) {
   static const char all[] = "+cpu +memory +pids";
   if (!hands_on(own) && !group_write(own, "cgroup.subtree_control", all)) {
-    move_below(own, path);
+    char self[PATH_MAX + sizeof GROUP_SELF], word[32];
+    if (group_count(own, "cgroup.procs") ==
+        1) { /* else others are in it, too: not ours to change */
+      print_into(self, sizeof self, "%s" GROUP_SELF, path);
+      (void)mkdir(self, 0755);
+      int below = open(self, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      print_into(word, sizeof word, "%ld", (long)getpid());
+      if (below >= 0) {
+        (void)group_write(below, "cgroup.procs", word);
+        close(below);
+      }
+    }
     (void)group_write(own, "cgroup.subtree_control", all);
   }
   return hands_on(own);
@@ -266,8 +250,7 @@ bool group_may_limit(void) {
     return made == LIMITS_CAN;
   int dir = open_own(own);
   bool may = dir >= 0 && group_may_limit_folder(dir);
-  if (dir >= 0)
-    close(dir);
+  fs_close(dir);
   return may;
 }
 
@@ -276,8 +259,7 @@ bool group_can_limit(void) {
   if (atomic_load(&limits_made) == LIMITS_UNKNOWN) {
     int dir = open_own(own);
     bool can = dir >= 0 && make_limits(dir, own);
-    if (dir >= 0)
-      close(dir);
+    fs_close(dir);
     atomic_store(&limits_made, can ? LIMITS_CAN : LIMITS_CANNOT);
   }
   return atomic_load(&limits_made) == LIMITS_CAN;
@@ -293,11 +275,10 @@ struct group *group_new(const char *session) {
   if (snprintf(g->path, sizeof g->path, "%s/segue-%s-%ld-%u", own, session, (long)getpid(),
                atomic_fetch_add(&number, 1) + 1) < (int)sizeof g->path &&
       mkdir(g->path, 0755) == 0)
-    g->fd = process_fd_above(open(g->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    g->fd = fs_above_shim(open(g->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (g->fd >= 0 && faccessat(g->fd, "cgroup.kill", W_OK, AT_EACCESS) == 0) /* from Linux 5.14 on */
     return g;
-  if (g->fd >= 0)
-    close(g->fd);
+  fs_close(g->fd);
   (void)rmdir(g->path);
   free(g);
   return NULL;
@@ -339,9 +320,7 @@ struct group_search {
 
 static void try_group(struct group_search *s, const char *path, const char *name) {
   struct stat st;
-  size_t n = strlen(path);
-  if (strncmp(name, s->prefix, strlen(s->prefix)) != 0 ||
-      (strncmp(s->own, path, n) == 0 && (s->own[n] == '/' || s->own[n] == '\0')))
+  if (strncmp(name, s->prefix, strlen(s->prefix)) != 0 || fs_below(s->own, path) != NULL)
     return;
   int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (dir < 0)

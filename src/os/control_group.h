@@ -29,7 +29,6 @@ bool group_can_limit(void);
 /* Says the same of any folder: for tests. */
 bool group_may_limit_folder(int dir);
 /* Sets the limits. False: one could not be set, and errno says why. */
-bool group_limit(const struct group *g, const struct process_limits *limits);
 /* Did the kernel kill something in it for using too much memory? */
 bool group_memory_reached(const struct group *g);
 /* Does the same in any folder: for tests. */

@@ -51,9 +51,7 @@ static int open_by_steps(int root, const char *path, int flags) {
       name[n] = '\0';
       next = open_part(folder, name, last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
-    int number = errno;
-    close(folder);
-    errno = number;
+    fs_close(folder);
     if (last || next < 0)
       return next;
     folder = next;
@@ -149,6 +147,29 @@ bool fs_is_of_this_machine(const char *path) {
     if ((unsigned long)fs.f_type == good[i])
       return true;
   return false;
+}
+
+void fs_close(int fd) {
+  int number = errno;
+  if (fd >= 0)
+    (void)close(fd);
+  errno = number;
+}
+
+int fs_above_shim(int fd) {
+  if (fd < 0 || fd >= FD_ABOVE_SHIM)
+    return fd;
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  fs_close(fd);
+  return high;
+}
+
+const char *fs_below(const char *path, const char *above) {
+  size_t n = strlen(above);
+  while (n > 0 && above[n - 1] == '/') /* "/" itself is above all */
+    n--;
+  bool below = strncmp(path, above, n) == 0 && (path[n] == '\0' || path[n] == '/');
+  return below ? path + n : NULL;
 }
 
 bool fs_swap(const char *a, const char *b) {

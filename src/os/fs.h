@@ -46,6 +46,13 @@ void fs_sync_begin(int fd, uint64_t from, uint64_t n);
 bool fs_is_of_this_machine(const char *path);
 
 /* Swaps two names atomically. False: errno. */
+enum { FD_ABOVE_SHIM = 10 }; /* no descriptor of ours that the shim gets has a smaller number */
+/* Returns fd, or a copy in its place, with a number above the shim's descriptors; -1: errno. */
+int fs_above_shim(int fd);
+/* Closes a descriptor, unless it is -1; errno stays. */
+void fs_close(int fd);
+/* Returns what follows `above` in `path`: "" or "/...", or NULL if the path is elsewhere. */
+const char *fs_below(const char *path, const char *above);
 bool fs_swap(const char *a, const char *b);
 
 #endif

@@ -2,7 +2,7 @@
 #include "os/lease.h"
 
 #include "os/clock.h"
-#include "os/process_internal.h"
+#include "os/fs.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
@@ -16,14 +16,13 @@ static _Atomic int page_fd = -1;
 bool lease_open(struct err *err) {
   if (page != NULL)
     return true;
-  int fd = process_fd_above(memfd_create("segue-lease", MFD_CLOEXEC));
+  int fd = fs_above_shim(memfd_create("segue-lease", MFD_CLOEXEC));
   void *bytes = MAP_FAILED;
   if (fd >= 0 && ftruncate(fd, sizeof *page) == 0)
     bytes = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (bytes == MAP_FAILED) {
     err_set_errno(err, errno, "cannot make the page that tells programs of the lease");
-    if (fd >= 0)
-      (void)close(fd);
+    fs_close(fd);
     return false;
   }
   page = bytes;

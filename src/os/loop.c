@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* --- is there room for a loop? --- */
@@ -175,16 +176,6 @@ static void portion_over(uv_work_t *work, int status) {
   uv_close((uv_handle_t *)&g->prepare, gathering_on_closed);
 }
 
-static void portion_send(struct soon_gathering *g, const struct soon_work *items, size_t n) {
-  struct portion *p = xmalloc(sizeof *p + n * sizeof *items);
-  *p = (struct portion){.of = g, .n = n};
-  for (size_t i = 0; i < n; i++)
-    p->items[i] = items[i];
-  p->work.data = p;
-  g->in_pool++;
-  loop_work(g->prepare.loop, &p->work, portion_run, portion_over);
-}
-
 /* Sends what was gathered: the loop is about to wait. */
 static void send_gathered(uv_prepare_t *prepare) {
   struct soon_gathering *g = prepare->data;
@@ -195,7 +186,12 @@ static void send_gathered(uv_prepare_t *prepare) {
   g->n = 0;
   for (size_t i = 0, from = 0; i < portions; i++) {
     size_t to = n * (i + 1) / portions;
-    portion_send(g, g->items + from, to - from);
+    struct portion *p = xmalloc(sizeof *p + (to - from) * sizeof *p->items);
+    *p = (struct portion){.of = g, .n = to - from};
+    memcpy(p->items, g->items + from, p->n * sizeof *p->items);
+    p->work.data = p;
+    g->in_pool++;
+    loop_work(g->prepare.loop, &p->work, portion_run, portion_over);
     from = to;
   }
 }
@@ -215,10 +211,7 @@ static struct soon_gathering *gathering_of(uv_loop_t *loop) {
 void loop_work_soon(uv_loop_t *loop, uv_work_t *work, uv_work_cb begin, uv_work_cb run,
                     uv_after_work_cb done) {
   struct soon_gathering *g = gathering_of(loop);
-  if (g->n == g->room) {
-    g->room = g->room ? g->room * 2 : 16;
-    g->items = xrealloc(g->items, g->room * sizeof *g->items);
-  }
+  g->items = xgrow(g->items, &g->room, g->n + 1, sizeof *g->items);
   work->loop = loop;
   g->items[g->n++] = (struct soon_work){work, begin, run, done};
   (void)uv_prepare_start(&g->prepare, send_gathered);

@@ -140,30 +140,6 @@ static bool orphan_note(struct scan *s, pid_t pid) {
   return false;
 }
 
-/* Looks at all processes. Most often none is the session's: who their parents are is asked only if
- * there is one. */
-static bool look_at_all(struct scan *s) {
-  if (!orphan_each(s, orphan_is_of_session))
-    return false;
-  (void)orphan_each(s, orphan_note);
-  return true;
-}
-
-/* Marks their descendants too, but never us or our ancestors. */
-static void mark_trees(struct scan *s) {
-  for (bool more = true; more;) {
-    more = false;
-    for (size_t i = 0; i < s->count; i++) {
-      const struct process_seen *parent = find_seen(s, s->seen[i].parent);
-      if (!s->seen[i].marked && parent != NULL && parent->marked)
-        s->seen[i].marked = more = true;
-    }
-  }
-  for (struct process_seen *own = find_seen(s, getpid()); own != NULL;
-       own = find_seen(s, own->parent))
-    own->marked = false;
-}
-
 /* Ends a process by its descriptor: its number may meanwhile be another's. After the lease the
  * process may be the new owner's. */
 static bool end_one(const struct process_seen *seen, uint64_t term, uint64_t until_ms,
@@ -183,14 +159,6 @@ static bool end_one(const struct process_seen *seen, uint64_t term, uint64_t unt
   return same;
 }
 
-static size_t end_marked(const struct scan *s, uint64_t until_ms, struct buf *bytes) {
-  size_t ended = 0;
-  for (size_t i = 0; i < s->count; i++)
-    if (s->seen[i].marked)
-      ended += end_one(&s->seen[i], s->term, until_ms, bytes);
-  return ended;
-}
-
 size_t orphan_end(const char *session) {
   char wanted[128];
   uint64_t term = lease_term();
@@ -202,9 +170,24 @@ size_t orphan_end(const char *session) {
     struct scan s = {
         .variable = wanted, .n = (size_t)n, .mark = shim_mark_of(session), .term = term};
     size_t ended = 0;
-    if (look_at_all(&s)) {
-      mark_trees(&s);
-      ended = end_marked(&s, until_ms, &bytes);
+    /* Most often none is the session's: who their parents are is asked only if there is one. */
+    if (orphan_each(&s, orphan_is_of_session)) {
+      (void)orphan_each(&s, orphan_note);
+      /* Marks their descendants too, but never us or our ancestors. */
+      for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < s.count; i++) {
+          const struct process_seen *parent = find_seen(&s, s.seen[i].parent);
+          if (!s.seen[i].marked && parent != NULL && parent->marked)
+            s.seen[i].marked = more = true;
+        }
+      }
+      for (struct process_seen *own = find_seen(&s, getpid()); own != NULL;
+           own = find_seen(&s, own->parent))
+        own->marked = false;
+      for (size_t i = 0; i < s.count; i++)
+        if (s.seen[i].marked)
+          ended += end_one(&s.seen[i], s.term, until_ms, &bytes);
     }
     free(s.seen);
     buf_deinit(&s.bytes);

@@ -83,25 +83,6 @@ static struct end end_of_diag(int family, const uint32_t words[4], uint16_t port
   return e;
 }
 
-static bool diag_send(int fd, const struct end *here, const struct end *there) {
-  struct {
-    struct nlmsghdr head;
-    struct inet_diag_req_v2 ask;
-  } m = {.head = {.nlmsg_len = sizeof m,
-                  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                  .nlmsg_flags = NLM_F_REQUEST},
-         .ask = {.sdiag_protocol = IPPROTO_TCP, .idiag_states = UINT32_MAX}};
-  bool ipv4 = end_is_ipv4(there) && end_is_ipv4(here);
-  size_t from = ipv4 ? 3 : 0, n = ipv4 ? 4 : 16;
-  m.ask.sdiag_family = ipv4 ? AF_INET : AF_INET6;
-  m.ask.id.idiag_cookie[0] = m.ask.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  m.ask.id.idiag_sport = htons(there->port);
-  m.ask.id.idiag_dport = htons(here->port);
-  memcpy(m.ask.id.idiag_src, there->words + from, n);
-  memcpy(m.ask.id.idiag_dst, here->words + from, n);
-  return send(fd, &m, sizeof m, 0) == (ssize_t)sizeof m;
-}
-
 /* Receives the kernel's answer. If there is no such connection, the kernel may name a listener. */
 static enum peer_answer diag_receive(int fd, const struct end *here, const struct end *there) {
   union {
@@ -125,7 +106,22 @@ static enum peer_answer ask_kernel(const struct end *here, const struct end *the
   int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   if (fd < 0)
     return PEER_UNKNOWN;
-  if (diag_send(fd, here, there))
+  struct {
+    struct nlmsghdr head;
+    struct inet_diag_req_v2 ask;
+  } m = {.head = {.nlmsg_len = sizeof m,
+                  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                  .nlmsg_flags = NLM_F_REQUEST},
+         .ask = {.sdiag_protocol = IPPROTO_TCP, .idiag_states = UINT32_MAX}};
+  bool ipv4 = end_is_ipv4(there) && end_is_ipv4(here);
+  size_t from = ipv4 ? 3 : 0, n = ipv4 ? 4 : 16;
+  m.ask.sdiag_family = ipv4 ? AF_INET : AF_INET6;
+  m.ask.id.idiag_cookie[0] = m.ask.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  m.ask.id.idiag_sport = htons(there->port);
+  m.ask.id.idiag_dport = htons(here->port);
+  memcpy(m.ask.id.idiag_src, there->words + from, n);
+  memcpy(m.ask.id.idiag_dst, here->words + from, n);
+  if (send(fd, &m, sizeof m, 0) == (ssize_t)sizeof m)
     answer = diag_receive(fd, here, there);
   (void)close(fd);
   return answer;

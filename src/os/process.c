@@ -9,8 +9,7 @@
 #include "os/lease.h"
 #include "os/orphans.h"
 #include "os/process_internal.h"
-#include "os/ruleset_cache.h"
-#include "os/sandbox.h"
+#include "os/sandbox_internal.h"
 #include "os/warm_shim.h"
 #include "shim/protocol.h"
 
@@ -30,21 +29,17 @@
 
 /* --- limits --- */
 
-/* Counts a process's threads: a folder has two links more than subfolders, one for each task. */
-static unsigned long threads_of(int proc, const char *pid) {
-  char path[300];
-  struct stat st;
-  print_into(path, sizeof path, "%s/task", pid);
-  bool ours = fstatat(proc, path, &st, 0) == 0 && st.st_uid == getuid();
-  return ours && st.st_nlink > 2 ? (unsigned long)st.st_nlink - 2 : 0;
-}
-
 unsigned long process_threads_of_user(void) {
   unsigned long count = 0;
   DIR *proc = opendir("/proc");
-  for (struct dirent *e; proc != NULL && (e = readdir(proc)) != NULL;)
-    if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
-      count += threads_of(dirfd(proc), e->d_name);
+  for (struct dirent *e; proc != NULL && (e = readdir(proc)) != NULL;) {
+    char path[300];
+    struct stat st;
+    print_into(path, sizeof path, "%s/task", e->d_name);
+    if (e->d_name[0] >= '0' && e->d_name[0] <= '9' && fstatat(dirfd(proc), path, &st, 0) == 0 &&
+        st.st_uid == getuid() && st.st_nlink > 2)
+      count += (unsigned long)st.st_nlink - 2; /* a folder has two links more than subfolders */
+  }
   if (proc != NULL)
     (void)closedir(proc);
   return count;
@@ -102,19 +97,10 @@ static void env_copy(struct env *env, const char *name, const char *otherwise) {
 /* Returns true for variables meant for us, not for a child: our settings, the service manager's
  * sockets. */
 static bool env_is_ours(const char *name) {
-  static const char *const ours[] = {"NOTIFY_SOCKET",  "LISTEN_PID",    "LISTEN_FDS",
-                                     "LISTEN_FDNAMES", "WATCHDOG_USEC", "WATCHDOG_PID"};
-  for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-    if (strcmp(name, ours[i]) == 0)
-      return true;
-  return strncmp(name, "SEGUE_", strlen("SEGUE_")) == 0;
-}
-
-static size_t list_count(const char *const *list) {
-  size_t n = 0;
-  while (list != NULL && list[n] != NULL)
-    n++;
-  return n;
+  static const char *const ours[] = {
+      "NOTIFY_SOCKET", "LISTEN_PID",   "LISTEN_FDS", "LISTEN_FDNAMES",
+      "WATCHDOG_USEC", "WATCHDOG_PID", NULL};
+  return str_is_one(str_from(name), ours) || strncmp(name, LIT("SEGUE_")) == 0;
 }
 
 const char *const *process_env_build(struct arena *a, const char *tmpdir,
@@ -122,7 +108,7 @@ const char *const *process_env_build(struct arena *a, const char *tmpdir,
                                      struct err *err) {
   static const char *const base[] = {"HOME", "USER",   "LOGNAME",  "SHELL",
                                      "LANG", "LC_ALL", "LC_CTYPE", "TZ"};
-  size_t extra_count = list_count(extra_names), assignment_count = list_count(assignments);
+  size_t extra_count = str_count(extra_names), assignment_count = str_count(assignments);
   struct env env = {.arena = a};
   env.entries =
       arena_array(a, ARRAY_LEN(base) + 3 + extra_count + assignment_count + 1, sizeof *env.entries);
@@ -186,7 +172,7 @@ static void sweep_child(void *ctx, pid_t pid) {
   (void)waitpid(pid, NULL, WNOHANG);
 }
 
-static bool each_child_of_threads(shim_child_cb each, void *ctx) {
+static bool each_child(shim_child_cb each, void *ctx) {
   DIR *threads = opendir("/proc/self/task");
   bool ok = threads != NULL;
   struct dirent *entry;
@@ -197,11 +183,7 @@ static bool each_child_of_threads(shim_child_cb each, void *ctx) {
   }
   if (threads != NULL)
     (void)closedir(threads);
-  return ok;
-}
-
-static bool each_child(shim_child_cb each, void *ctx) {
-  return each_child_of_threads(each, ctx) || shim_children_by_scan(each, ctx);
+  return ok || shim_children_by_scan(each, ctx);
 }
 
 static void process_event(struct process *p, enum event event);
@@ -353,27 +335,24 @@ static void process_set_state(struct process *p, enum process_state to) {
   p->state = to;
 }
 
-static void process_finish(struct process *p) {
-  process_set_state(p, PROCESS_STATE_ENDED);
-  list_remove(&p->table->processes, &p->in_table);
-  if (p->result.duration_ms == 0)
-    p->result.duration_ms = clock_mono_ms() - p->start_ms;
-  p->result.out = head_tail_finish(&p->out);
-  p->result.err = head_tail_finish(&p->err);
-  p->result.memory_reached = p->group != NULL && group_memory_reached(p->group);
-  p->on_end(p->ctx, &p->result);
-  buf_deinit(&p->result.out);
-  buf_deinit(&p->result.err);
-  buf_deinit(&p->queue);
-  group_free(p->group);
-  free(p);
-}
-
 /* One of its handles is closed; after the last one, on_end is called and the process is freed. */
 static void process_handle_closed(struct process *p) {
   assert(p->open_handles > 0);
-  if (--p->open_handles == 0)
-    process_finish(p);
+  if (--p->open_handles == 0) {
+    process_set_state(p, PROCESS_STATE_ENDED);
+    list_remove(&p->table->processes, &p->in_table);
+    if (p->result.duration_ms == 0)
+      p->result.duration_ms = clock_mono_ms() - p->start_ms;
+    p->result.out = head_tail_finish(&p->out);
+    p->result.err = head_tail_finish(&p->err);
+    p->result.memory_reached = p->group != NULL && group_memory_reached(p->group);
+    p->on_end(p->ctx, &p->result);
+    buf_deinit(&p->result.out);
+    buf_deinit(&p->result.err);
+    buf_deinit(&p->queue);
+    group_free(p->group);
+    free(p);
+  }
 }
 
 static void on_poll_closed(uv_handle_t *handle) {
@@ -825,52 +804,40 @@ void process_finish_early(struct process *p) {
 
 /* --- a shim and its pipes --- */
 
-int process_fd_above(int fd) {
-  if (fd < 0 || fd >= FD_ABOVE_SHIM)
-    return fd;
-  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
-  int saved = errno;
-  (void)close(fd);
-  errno = saved;
-  return high;
-}
-
-/* Makes a pipe for the child, whose end gets a number that no dup2 below can overwrite. */
-static bool make_pipe(bool child_reads, int *ours, int *childs) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return false;
-  *ours = ends[child_reads];
-  *childs = process_fd_above(ends[!child_reads]);
-  return *childs >= 0;
-}
-
 enum { PIPE_COUNT = SHIM_FD_STATUS + 1 };
 struct pipes {
   int ours[PIPE_COUNT], childs[PIPE_COUNT]; /* indexed by the shim's descriptor */
 };
 
-/* A standby has its shim's two already. */
+/* Makes the pipes; the child's ends get numbers that no dup2 below can overwrite. A standby has its
+ * shim's two already. */
 static bool make_pipes(struct pipes *pipes, bool with_stdin, bool with_shims, struct err *err) {
   for (int fd = 0; fd < PIPE_COUNT; fd++)
     pipes->ours[fd] = pipes->childs[fd] = -1;
-  for (int fd = with_stdin ? 0 : 1; fd < (with_shims ? PIPE_COUNT : SHIM_FD_CONTROL); fd++)
-    if (!make_pipe(fd == 0 || fd == SHIM_FD_CONTROL, &pipes->ours[fd], &pipes->childs[fd]))
+  for (int fd = with_stdin ? 0 : 1; fd < (with_shims ? PIPE_COUNT : SHIM_FD_CONTROL); fd++) {
+    int ends[2] = {-1, -1};
+    bool child_reads = fd == 0 || fd == SHIM_FD_CONTROL, made = pipe2(ends, O_CLOEXEC) == 0;
+    pipes->ours[fd] = ends[child_reads];
+    pipes->childs[fd] = fs_above_shim(ends[!child_reads]);
+    if (!made || pipes->childs[fd] < 0)
       return err_set_errno(err, errno, "cannot make a pipe for a program");
+  }
+  if (with_stdin)
+    (void)fcntl(pipes->ours[0], F_SETFL, O_NONBLOCK);
   return true;
 }
 
 /* Returns what holds the program, and puts the descriptors where the shim expects them. */
 static unsigned give_holds(int fds[SHIM_FD_COUNT], const struct process_spec *spec,
                            const struct group *group) {
-  unsigned held = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
+  unsigned held = spec->sandbox ? spec->sandbox->held : 0;
   if (group != NULL) {
     held |= SHIM_IN_GROUP | (spec->limits.by_group ? SHIM_LIMITED : 0);
     fds[SHIM_FD_GROUP] = group_fd(group);
   }
   if ((held & SHIM_RULES) != 0) {
-    fds[SHIM_FD_READS] = sandbox_reads_fd(spec->sandbox);
-    fds[SHIM_FD_WRITES] = sandbox_writes_fd(spec->sandbox);
+    fds[SHIM_FD_READS] = spec->sandbox->reads;
+    fds[SHIM_FD_WRITES] = spec->sandbox->writes;
   }
   fds[SHIM_FD_LEASE] = lease_fd();
   return held | (fds[SHIM_FD_LEASE] >= 0 ? SHIM_LEASED : 0);
@@ -928,19 +895,15 @@ int process_spawn(const char *shim_path, const int fds[SHIM_FD_COUNT], int cwd,
 
 static int spawn_shim(const struct process_table *t, const struct process_spec *spec, int cwd,
                       const struct pipes *pipes, const struct group *group, pid_t *pid) {
-  const char *const *before = spec->sandbox ? sandbox_words(spec->sandbox) : NULL;
-  const char *const *own = spec->sandbox ? sandbox_envp(spec->sandbox) : NULL;
+  const char *const *before = spec->sandbox ? spec->sandbox->words : NULL;
+  const char *const *own = spec->sandbox ? spec->sandbox->envp : NULL;
   char words[16 + SHIM_LIMITS_BYTES], limits[SHIM_LIMITS_BYTES];
   int fds[SHIM_FD_COUNT], rc;
-  size_t argc = 0, first = 0;
+  size_t argc = str_count(spec->argv), first = str_count(before);
   for (int fd = 0; fd < SHIM_FD_COUNT; fd++)
     fds[fd] = fd < PIPE_COUNT ? pipes->childs[fd] : -1;
   put_limits(&spec->limits, limits);
   print_into(words, sizeof words, "%u%s", give_holds(fds, spec, group), limits);
-  while (spec->argv[argc] != NULL)
-    argc++;
-  while (before != NULL && before[first] != NULL)
-    first++;
   const char **argv = xcalloc(first + argc + 3, sizeof *argv);
   argv[0] = SHIM_PROTOCOL;
   argv[1] = words;
@@ -1000,8 +963,7 @@ bool process_why_not(const struct process_result *result, const char *program, c
   int dir = cwd != NULL ? open(cwd, O_PATH | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
   bool is_there = has_slash && fstatat(dir, program, &st, 0) == 0;
   const char *words = strerror(result->exec_errno);
-  if (dir >= 0)
-    (void)close(dir);
+  fs_close(dir);
   if (result->exec_errno == ENOENT && !has_slash)
     words = "there is no such program in PATH";
   else if (result->exec_errno == ENOENT && is_there)
@@ -1023,9 +985,13 @@ static struct group *process_group_of(const struct process_spec *spec) {
   return NULL;
 }
 
-static struct process *process_new(struct process_table *t, const struct process_spec *spec) {
+static struct process *process_new(struct process_table *t, const struct process_spec *spec,
+                                   process_output_cb on_output, process_end_cb on_end, void *ctx) {
   struct process *p = xcalloc(1, sizeof *p);
   p->table = t;
+  p->on_output = on_output;
+  p->on_end = on_end;
+  p->ctx = ctx;
   p->control_fd = -1;
   p->start_ms = p->output_ms = clock_mono_ms();
   p->wall_ms = spec->wall_ms;
@@ -1049,7 +1015,8 @@ static bool join_group(struct process *p, const struct process_spec *spec,
   if (spec->limits.by_group)
     (void)group_can_limit(); /* for a resumed session another process prepared it */
   const struct group *group = warm_shim ? warm_shim->group : (p->group = process_group_of(spec));
-  if (!spec->limits.by_group || (group != NULL && group_limit(group, &spec->limits)))
+  if (!spec->limits.by_group ||
+      (group != NULL && group_limit_folder(group_fd(group), &spec->limits)))
     return true;
   return err_set_errno(err, group ? errno : ENOENT,
                        "its limits could not be set by a control group");
@@ -1076,27 +1043,25 @@ struct process *process_start(struct process_table *t, const struct process_spec
                               struct err *err) {
   struct process *p = NULL;
   struct pipes pipes;
-  struct warm_shim *warm_shim = spec->sandbox ? sandbox_take_standby(spec->sandbox) : NULL;
+  struct warm_shim *warm_shim = NULL;
   bool gone = false;
   int pidfd = -1, cwd = -1;
-
   assert(spec->argv != NULL && spec->argv[0] != NULL);
   assert(spec->envp != NULL && on_end != NULL);
   assert(spec->stdin_n == 0 || spec->stdin_bytes != NULL);
+  if (spec->sandbox != NULL) { /* it is this process's from now on */
+    warm_shim = spec->sandbox->warm_shim;
+    spec->sandbox->warm_shim = NULL;
+  }
   if (!make_pipes(&pipes, spec->stdin_n > 0 || spec->stdin_open, warm_shim == NULL, err))
     goto out;
   if (spec->cwd != NULL && (cwd = open(spec->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
     err_set_errno(err, errno, "working directory '%s'", spec->cwd);
     goto out;
   }
-  p = process_new(t, spec);
-  p->on_output = on_output;
-  p->on_end = on_end;
-  p->ctx = ctx;
+  p = process_new(t, spec, on_output, on_end, ctx);
   if (!join_group(p, spec, warm_shim, err))
     goto out;
-  if (pipes.ours[0] >= 0)
-    (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
   /* most prompts fit into the pipe at once */
   if (spec->stdin_n > 0 && process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
     process_close_fd(&pipes.ours[0]);
@@ -1117,7 +1082,6 @@ struct process *process_start(struct process_table *t, const struct process_spec
     process_sweep(t);
     goto out;
   }
-
   list_push_front(&t->processes, &p->in_table);
   watch_pipes(p, &pipes, pidfd);
   return p;

@@ -14,8 +14,6 @@
 #include <limits.h>
 #include <unistd.h>
 
-enum { FD_ABOVE_SHIM = 10 }; /* no descriptor of ours that the shim gets has a smaller number */
-
 /* The loop watches these for one process: our ends of four pipes, and the shim's pidfd, because
  * another process could hold the pipes open. */
 enum channel_id {
@@ -91,8 +89,6 @@ enum event {
   EVENT_SWEPT,
 };
 
-/* Returns fd, or a copy in its place, with a number above the shim's descriptors; -1: errno. */
-int process_fd_above(int fd);
 /* Spawns a shim with these descriptors, by its numbers (-1: /dev/null, or none at the end), which
  * are all above them. Returns an errno; cwd -1: ours. From any thread. */
 int process_spawn(const char *shim_path, const int fds[SHIM_FD_COUNT], int cwd,

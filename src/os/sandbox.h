@@ -12,7 +12,7 @@
  * plan names). Reading and writing have a ruleset each, and both must agree.
  *
  * Blocks while a few folders are listed (some ms for a home folder of 1,000 entries), unless the
- * rules of an earlier call can be used again (ruleset_cache.h). `key` names everything that a plan
+ * rules of an earlier call can be used again (sandbox.c). `key` names everything that a plan
  * was made from except `own`; kept is process_table_sandboxes, or NULL. If `own` is empty,
  * a shim that stands by for the session (warm_shim.h) may put another folder in its place. */
 #ifndef SEGUE_OS_SANDBOX_H
@@ -54,22 +54,18 @@ extern const char *const sandbox_folders[], *const sandbox_devices[];
 
 struct sandbox;
 struct ruleset_cache;
-struct warm_shim;
 struct sandbox *sandbox_new(struct ruleset_cache *kept, struct str key,
                             const struct sandbox_plan *plan, struct err *err) MUST_CHECK;
 struct sandbox *sandbox_again(struct ruleset_cache *kept, struct str key, const char *own,
                               const char *session) MUST_CHECK;
 void sandbox_free(struct sandbox *s); /* NULL is fine */
 
-/* Gives what sandbox_held says of a sandbox that is made from this plan. */
-unsigned sandbox_plan_held(const struct sandbox_plan *plan);
-/* For process_start: a shim that has this sandbox already, which the caller then owns; or NULL, and
- * it passes these on to a new one. */
-struct warm_shim *sandbox_take_standby(struct sandbox *s);
-unsigned sandbox_held(const struct sandbox *s);
-const char *const *sandbox_words(const struct sandbox *s); /* before the program's; may be NULL */
-const char *const *sandbox_envp(const struct sandbox *s);  /* NULL: the program's own */
-int sandbox_reads_fd(const struct sandbox *s);
-int sandbox_writes_fd(const struct sandbox *s);
+/* Keeps rulesets of what may be read, for later calls that ask for the same. A process table owns
+ * it; its memory goes with the next turn of the loop. forget: a session needs nothing to stand by
+ * any more. */
+struct process_table;
+struct ruleset_cache *ruleset_cache_new(struct process_table *table);
+void ruleset_cache_free(struct ruleset_cache *k); /* NULL is fine */
+void ruleset_cache_forget(struct ruleset_cache *k, const char *session);
 
 #endif

@@ -1,13 +1,13 @@
 /* Turns a plan into the command line of bubblewrap. */
 #include "os/sandbox_bwrap.h"
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/sandbox_internal.h"
 #include "os/sandbox_mounts.h"
 #include "shim/protocol.h"
 
@@ -58,10 +58,7 @@ static void mount_put(struct mountings *m, const char *path, enum mounted how) {
   if (realpath(path, real) == NULL || strncmp(real, LIT("/dev")) == 0 ||
       strncmp(real, LIT("/proc")) == 0 || strcmp(real, "/") == 0)
     return;
-  if (m->n == m->room) {
-    m->room = m->room ? m->room * 2 : 64;
-    m->items = xrealloc(m->items, m->room * sizeof *m->items);
-  }
+  m->items = xgrow(m->items, &m->room, m->n + 1, sizeof *m->items);
   m->items[m->n++] = (struct mounting){arena_strdup(m->arena, real), how};
 }
 
@@ -88,10 +85,6 @@ static int mountings_by_path(const void *a, const void *b) {
   return order != 0 ? order : (int)x->how - (int)y->how;
 }
 
-static bool is_last_of_path(const struct mountings *m, size_t i) {
-  return i + 1 == m->n || strcmp(m->items[i].path, m->items[i + 1].path) != 0;
-}
-
 static void put_hidden(struct mountings *m, const char *path) {
   struct stat st;
   if (stat(path, &st) != 0)
@@ -110,7 +103,7 @@ static void put_mounts(struct mountings *m) {
   if (m->n > 0)
     qsort(m->items, m->n, sizeof *m->items, mountings_by_path);
   for (size_t i = 0; i < m->n; i++) {
-    if (!is_last_of_path(m, i))
+    if (!(i + 1 == m->n || strcmp(m->items[i].path, m->items[i + 1].path) != 0))
       continue;
     switch (m->items[i].how) {
     case MOUNT_HIDDEN:
@@ -163,26 +156,22 @@ static void put_devices(struct mountings *m) {
   }
 }
 
-static void put_namespaces(struct mountings *m, const struct sandbox_plan *plan) {
-  static const char *const always[] = {"--unshare-user", "--unshare-pid", "--unshare-ipc",
-                                       "--die-with-parent"};
-  for (size_t i = 0; i < ARRAY_LEN(always); i++)
-    word(m, always[i]);
-  if (plan->no_internet)
-    word(m, "--unshare-net");
-  if (!plan->namespaces)
-    word(m, "--disable-userns");
-}
-
-const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
-                                       const struct sandbox_plan *plan, const char *cwd) {
+static const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
+                                              const struct sandbox_plan *plan, const char *cwd) {
   struct mountings m = {.arena = a};
   char shim[PATH_MAX];
   struct err err;
   if (plan->way_out != NULL && !process_find_shim(shim, sizeof shim, &err))
     die("%s", err.text); /* it started all this */
   word(&m, bwrap);
-  put_namespaces(&m, plan);
+  static const char *const always[] = {"--unshare-user", "--unshare-pid", "--unshare-ipc",
+                                       "--die-with-parent"};
+  for (size_t i = 0; i < ARRAY_LEN(always); i++)
+    word(&m, always[i]);
+  if (plan->no_internet)
+    word(&m, "--unshare-net");
+  if (!plan->namespaces)
+    word(&m, "--disable-userns");
   if (plan->lists) {
     mount_words(&m, "--ro-bind", "/");
     mount_hides(&m, plan);
@@ -213,6 +202,20 @@ const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
   }
   free(m.items);
   return m.words.items;
+}
+
+/* Makes a sandbox of bubblewrap. Its filter of system calls allows new namespaces: bubblewrap lets
+ * nobody go further. */
+struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
+                                  const char *cwd, struct err *err) {
+  if (!sandbox_filters()) {
+    err_set(err, ERR_INVALID, "this kernel has no filter of system calls");
+    return NULL;
+  }
+  unsigned held = SHIM_FILTER | SHIM_NAMESPACES | (plan->no_internet ? SHIM_EMPTY_NETWORK : 0);
+  struct sandbox *s = sandbox_without_rules(held);
+  s->words = sandbox_bwrap_words(&s->arena, bwrap, plan, cwd);
+  return s;
 }
 
 static bool says_zero(const char *path) {

@@ -10,7 +10,6 @@
 #ifndef SEGUE_OS_SANDBOX_BWRAP_H
 #define SEGUE_OS_SANDBOX_BWRAP_H
 
-#include "base/arena.h"
 #include "os/sandbox.h"
 
 #include <stddef.h>
@@ -24,9 +23,5 @@ bool sandbox_bwrap_alone(void);
 
 struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
                                   const char *cwd, struct err *err) MUST_CHECK;
-
-/* The words to put before a plan's program, NULL-ended, in `a`. */
-const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
-                                       const struct sandbox_plan *plan, const char *cwd);
 
 #endif

@@ -97,10 +97,7 @@ static void volume_put(struct containing *c, const char *path, bool written) {
   if (realpath(path, real) == NULL || strncmp(real, LIT("/dev")) == 0 ||
       strncmp(real, LIT("/proc")) == 0 || strcmp(real, "/") == 0)
     return;
-  if (c->volume_count == c->volume_room) {
-    c->volume_room = c->volume_room ? c->volume_room * 2 : 32;
-    c->volumes = xrealloc(c->volumes, c->volume_room * sizeof *c->volumes);
-  }
+  c->volumes = xgrow(c->volumes, &c->volume_room, c->volume_count + 1, sizeof *c->volumes);
   c->volumes[c->volume_count++] = (struct volume){arena_strdup(c->arena, real), written};
 }
 
@@ -154,22 +151,15 @@ static bool variable_is_in(const char *assignment, const char *const *names) {
  * PATH of its own. */
 static void say_variables(struct containing *c) {
   static const char *const machine[] = {"PATH", "SHELL", "USER", "LOGNAME", NULL};
-  static const char *const engine[] = {"XDG_RUNTIME_DIR",
-                                       "XDG_DATA_HOME",
-                                       "XDG_CONFIG_HOME",
-                                       "XDG_CACHE_HOME",
-                                       "DBUS_SESSION_BUS_ADDRESS",
-                                       "CONTAINERS_CONF",
-                                       "CONTAINERS_STORAGE_CONF",
-                                       "STORAGE_DRIVER",
-                                       "DOCKER_HOST",
-                                       "DOCKER_CONFIG",
-                                       "DOCKER_CONTEXT",
-                                       NULL};
+  static const char *const engine[] = {/* where podman and docker keep things */
+                                       "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
+                                       "XDG_CACHE_HOME", "DBUS_SESSION_BUS_ADDRESS",
+                                       /* their own */
+                                       "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF",
+                                       "STORAGE_DRIVER", "DOCKER_HOST", "DOCKER_CONFIG",
+                                       "DOCKER_CONTEXT", NULL};
   const char *const *envp = c->spec->envp;
-  size_t n, count = 0;
-  while (envp[count] != NULL)
-    count++;
+  size_t n, count = str_count(envp);
   c->envp = arena_array(c->arena, count + ARRAY_LEN(engine) + 2, sizeof *c->envp);
   for (size_t i = 0; i < count; i++) {
     char name[256];
@@ -302,19 +292,13 @@ struct sandbox *sandbox_container_new(const struct sandbox_container *spec, stru
   }
   if (!process_find_shim(shim, sizeof shim, err))
     return NULL;
-  struct sandbox *s = sandbox_of_words(SHIM_CONTAINED, &c.arena);
-  static const char *const always[] = {"run",
-                                       "--rm",
-                                       "--interactive",
-                                       "--pull",
-                                       "never",
-                                       "--init",
-                                       "--cap-drop",
-                                       "ALL",
-                                       "--security-opt",
-                                       "no-new-privileges",
-                                       "--security-opt",
-                                       "label=disable"};
+  struct sandbox *s = sandbox_without_rules(SHIM_CONTAINED);
+  c.arena = &s->arena;
+  static const char *const always[] = {/* it is there already, and goes when it has ended */
+                                       "run", "--rm", "--interactive", "--pull", "never", "--init",
+                                       /* and gives nobody more rights */
+                                       "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+                                       "--security-opt", "label=disable"};
   engine_say(&c, path);
   for (size_t i = 0; i < ARRAY_LEN(always); i++)
     if (strcmp(always[i], "--init") != 0 || !podman) /* podman's init is a package of its own */
@@ -348,6 +332,7 @@ struct sandbox *sandbox_container_new(const struct sandbox_container *spec, stru
     sandbox_free(s);
     return NULL;
   }
-  sandbox_set_words(s, c.words.items, c.envp);
+  s->words = c.words.items;
+  s->envp = c.envp;
   return s;
 }

@@ -7,6 +7,7 @@
 #include "os/sandbox_mounts.h"
 
 #include "base/log.h"
+#include "os/fs.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -48,32 +49,9 @@ static void mount_list_add(struct mount_list *list, char *line) {
     return;
   unescape(fields[ROOT]);
   unescape(fields[POINT]);
-  if (list->n == list->room) {
-    list->room = list->room ? list->room * 2 : 64;
-    list->items = xrealloc(list->items, list->room * sizeof *list->items);
-  }
+  list->items = xgrow(list->items, &list->room, list->n + 1, sizeof *list->items);
   list->items[list->n++] =
       (struct mount){xstrdup(fields[DEVICE]), xstrdup(fields[ROOT]), xstrdup(fields[POINT])};
-}
-
-static struct mount_list mount_list_read(void) {
-  struct mount_list list = {0};
-  char *line = NULL;
-  size_t room = 0;
-  FILE *file = fopen("/proc/self/mountinfo", "re");
-  while (file != NULL && getline(&line, &room, file) > 0)
-    mount_list_add(&list, line);
-  if (file != NULL)
-    (void)fclose(file);
-  free(line);
-  return list;
-}
-
-/* Returns what follows `above` in `path`: "" or "/...", or NULL if the path is elsewhere. */
-static const char *path_below(const char *path, const char *above) {
-  size_t n = strcmp(above, "/") == 0 ? 0 : strlen(above);
-  bool below = strncmp(path, above, n) == 0 && (path[n] == '/' || path[n] == '\0');
-  return below ? path + n : NULL;
 }
 
 /* Writes the path without symbolic links, also of one whose end does not exist yet. */
@@ -96,7 +74,7 @@ static const struct mount *mount_of(const struct mount_list *list, const char *p
   const struct mount *found = NULL;
   for (size_t i = 0; i < list->n; i++) {
     const struct mount *m = &list->items[i];
-    if (path_below(path, m->point) != NULL &&
+    if (fs_below(path, m->point) != NULL &&
         (found == NULL || strlen(m->point) >= strlen(found->point)))
       found = m;
   }
@@ -106,7 +84,7 @@ static const struct mount *mount_of(const struct mount_list *list, const char *p
 /* Returns true if one of `hides` is known by the name `path` or by a name below it, or hides it. */
 static bool is_first_name(const char *const *hides, const char *path) {
   for (size_t i = 0; hides[i] != NULL; i++)
-    if (path_below(hides[i], path) != NULL || path_below(path, hides[i]) != NULL)
+    if (fs_below(hides[i], path) != NULL || fs_below(path, hides[i]) != NULL)
       return true;
   return false;
 }
@@ -121,13 +99,21 @@ static const struct mount *hidden_within(const struct mount_list *list, const ch
   if (m == NULL)
     return NULL;
   const char *root = strcmp(m->root, "/") == 0 ? "" : m->root;
-  int n = snprintf(within, PATH_MAX, "%s%s", root, path_below(real, m->point));
+  int n = snprintf(within, PATH_MAX, "%s%s", root, fs_below(real, m->point));
   return n < PATH_MAX ? m : NULL;
 }
 
 void sandbox_other_names(const char *const *hides, void (*each)(void *ctx, const char *path),
                          void *ctx) {
-  struct mount_list list = mount_list_read();
+  struct mount_list list = {0};
+  char *line = NULL;
+  size_t room = 0;
+  FILE *file = fopen("/proc/self/mountinfo", "re");
+  while (file != NULL && getline(&line, &room, file) > 0)
+    mount_list_add(&list, line);
+  if (file != NULL)
+    (void)fclose(file);
+  free(line);
   bool *told = xcalloc(list.n + 1, sizeof *told);
   char within[PATH_MAX];
   for (size_t i = 0; hides[i] != NULL; i++) {
@@ -135,7 +121,7 @@ void sandbox_other_names(const char *const *hides, void (*each)(void *ctx, const
     for (size_t k = 0; own != NULL && k < list.n; k++) {
       const struct mount *m = &list.items[k];
       if (told[k] || strcmp(m->device, own->device) != 0 ||
-          (path_below(within, m->root) == NULL && path_below(m->root, within) == NULL) ||
+          (fs_below(within, m->root) == NULL && fs_below(m->root, within) == NULL) ||
           is_first_name(hides, m->point))
         continue;
       told[k] = true;

@@ -2,8 +2,8 @@
 #include "os/sandbox_rules.h"
 
 #include "base/log.h"
+#include "os/fs.h"
 #include "os/landlock.h"
-#include "os/process_internal.h"
 #include "os/sandbox_mounts.h"
 
 #include <dirent.h>
@@ -49,10 +49,7 @@ static void stamp_put(struct sandbox_stamps *stamps, const char *path, bool list
   struct timespec now;
   if (stamps == NULL)
     return;
-  if (stamps->n == stamps->room) {
-    stamps->room = stamps->room ? stamps->room * 2 : 64;
-    stamps->items = xrealloc(stamps->items, stamps->room * sizeof *stamps->items);
-  }
+  stamps->items = xgrow(stamps->items, &stamps->room, stamps->n + 1, sizeof *stamps->items);
   struct sandbox_stamp *stamp = &stamps->items[stamps->n++];
   *stamp = (struct sandbox_stamp){.path = xstrdup(path), .listed = listed, .missing = st == NULL};
   if (st == NULL)
@@ -169,9 +166,7 @@ static bool allow_child(const struct rules *rules, int folder, const struct dire
     (void)fstat(fd, &st);
   bool ok =
       S_ISLNK(st.st_mode) || allow_fd(rules, fd, entry->d_type == DT_DIR || S_ISDIR(st.st_mode));
-  int number = errno;
-  (void)close(fd);
-  errno = number;
+  fs_close(fd);
   return ok;
 }
 
@@ -183,8 +178,7 @@ static bool allow_as_stamped(const struct rules *rules, const char *const *paths
     int fd = open(paths[i], O_PATH | O_CLOEXEC);
     ok = fd >= 0 && fstat(fd, &st) == 0 && stamps_have(rules->stamps, paths[i], &st) &&
          allow_fd(rules, fd, S_ISDIR(st.st_mode));
-    if (fd >= 0)
-      (void)close(fd);
+    fs_close(fd);
   }
   return ok;
 }
@@ -197,14 +191,6 @@ static bool allow_each(const struct rules *rules, const char *const *paths) {
 }
 
 /* --- what is hidden --- */
-
-/* Returns true if `path` is `above` or below it. */
-static bool is_beneath(const char *path, const char *above) {
-  size_t n = strlen(above);
-  while (n > 0 && above[n - 1] == '/') /* "/" itself is above all */
-    n--;
-  return strncmp(path, above, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
 
 /* Holds a copy of the plan whose hides include their other names. */
 struct widened {
@@ -225,8 +211,7 @@ static void widened_init(struct widened *w, const struct sandbox_plan *plan) {
   if (plan->hides == NULL)
     return;
   sandbox_other_names(plan->hides, widen, w);
-  while (plan->hides[w->hide_count] != NULL)
-    w->hide_count++;
+  w->hide_count = str_count(plan->hides);
   w->hides = xcalloc(w->hide_count + w->name_count + 1, sizeof *w->hides);
   memcpy(w->hides, plan->hides, w->hide_count * sizeof *w->hides);
   for (size_t i = 0; i < w->name_count; i++)
@@ -241,9 +226,9 @@ enum part { PART_SEEN, PART_HIDDEN, PART_MIXED };
 static enum part part_of_path(const struct sandbox_plan *plan, const char *path, bool named) {
   enum part part = PART_SEEN;
   for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++) {
-    if (is_beneath(path, plan->hides[i]) && !named)
+    if (fs_below(path, plan->hides[i]) != NULL && !named)
       return PART_HIDDEN;
-    if (is_beneath(plan->hides[i], path) && strcmp(plan->hides[i], path) != 0)
+    if (fs_below(plan->hides[i], path) != NULL && strcmp(plan->hides[i], path) != 0)
       part = PART_MIXED;
   }
   return part;
@@ -254,20 +239,6 @@ struct rests {
   const char **items;
   size_t n;
 };
-
-static struct rests rests_below(const char *const *hides, const char *folder) {
-  struct rests rests = {0};
-  size_t count = 0, n = strlen(folder);
-  while (hides != NULL && hides[count] != NULL)
-    count++;
-  rests.items = xcalloc(count + 1, sizeof *rests.items);
-  while (n > 0 && folder[n - 1] == '/')
-    n--;
-  for (size_t i = 0; i < count; i++)
-    if (strncmp(hides[i], folder, n) == 0 && hides[i][n] == '/')
-      rests.items[rests.n++] = hides[i] + n + 1;
-  return rests;
-}
 
 static enum part part_of_child(const struct rests *rests, const char *name, size_t n) {
   enum part part = PART_SEEN;
@@ -326,7 +297,14 @@ static bool allow_children(const struct opened_up *l, int depth) {
   }
   if (fstat(dirfd(dir), &st) == 0) /* before reading it: later changes alter its times */
     stamp_put(l->rules->stamps, l->path, true, &st);
-  struct rests rests = rests_below(l->plan->hides, l->path);
+  struct rests rests = {0};
+  size_t count = str_count(l->plan->hides), n = strlen(l->path);
+  rests.items = xcalloc(count + 1, sizeof *rests.items);
+  while (n > 0 && l->path[n - 1] == '/')
+    n--;
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(l->plan->hides[i], l->path, n) == 0 && l->plan->hides[i][n] == '/')
+      rests.items[rests.n++] = l->plan->hides[i] + n + 1;
   for (struct dirent *entry; ok && (entry = readdir(dir)) != NULL;)
     ok = allow_entry(l, &rests, dirfd(dir), entry, depth);
   int number = errno;
@@ -371,7 +349,8 @@ static bool is_read_above(const struct sandbox_plan *plan, const char *path) {
   char real[PATH_MAX];
   bool below = false;
   for (size_t i = 0; plan->reads[i] != NULL; i++)
-    below = below || (is_beneath(path, plan->reads[i]) && strlen(path) > strlen(plan->reads[i]));
+    below =
+        below || (fs_below(path, plan->reads[i]) != NULL && strlen(path) > strlen(plan->reads[i]));
   return below && part_of_path(plan, path, false) != PART_HIDDEN && realpath(path, real) != NULL &&
          strcmp(real, path) == 0 && is_listed_above(path);
 }
@@ -382,7 +361,7 @@ static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rul
                         const char *path) {
   struct stat st;
   for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++) {
-    if (!is_beneath(plan->hides[i], path))
+    if (fs_below(plan->hides[i], path) == NULL)
       continue;
     if (stat(plan->hides[i], &st) == 0)
       return true; /* its children are allowed with those of the folders above it */
@@ -428,7 +407,7 @@ static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
 
 /* Makes a ruleset whose number is above the shim's descriptors. */
 static int sandbox_ruleset(const struct ll_ruleset *handled) {
-  return process_fd_above(ll_create(handled));
+  return fs_above_shim(ll_create(handled));
 }
 
 static int ruleset_filled(int fd, bool ok) {
@@ -450,7 +429,7 @@ static bool may_serve_again(const struct sandbox_plan *plan) {
   slash[slash == above] = '\0';
   bool below = false;
   for (size_t i = 0; plan->reads != NULL && plan->reads[i] != NULL; i++)
-    below = below || is_beneath(above, plan->reads[i]);
+    below = below || fs_below(above, plan->reads[i]) != NULL;
   return below && part_of_path(plan, above, false) == PART_SEEN;
 }
 

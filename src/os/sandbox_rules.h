@@ -1,5 +1,5 @@
 /* sandbox_rules.h - fills the two rulesets of a sandbox from a plan, and notes what they depend on,
- * so that the ruleset of what may be read can be used by later calls (ruleset_cache.h). */
+ * so that the ruleset of what may be read can be used by later calls (sandbox.c). */
 #ifndef SEGUE_OS_SANDBOX_RULES_H
 #define SEGUE_OS_SANDBOX_RULES_H
 

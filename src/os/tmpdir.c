@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "os/fs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -122,24 +123,11 @@ static int open_dir(int parent, const char *name, struct stat *st) {
   if (fstat(handle, st) == 0 && (st->st_mode & S_IRWXU) != S_IRWXU)
     (void)chmod(self, S_IRWXU); /* the directory that is open, whatever its name is now */
   int fd = openat(handle, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int saved = errno;
-  (void)close(handle);
-  errno = saved;
+  fs_close(handle);
   return fd;
 }
 
 static void remove_content(struct removal *r, int fd, unsigned depth);
-
-/* Moves what is too deep to the top, to be removed later: each level keeps a descriptor open. */
-static void move_up(struct removal *r, int parent, const char *name) {
-  char to[40];
-  int rc;
-  do
-    print_into(to, sizeof to, "segue-deep-%lu", r->moved++);
-  while ((rc = renameat2(parent, name, r->top, to, RENAME_NOREPLACE)) != 0 && errno == EEXIST);
-  if (rc != 0)
-    tmpdir_failed(r, errno, name);
-}
 
 static void remove_dir(struct removal *r, int parent, const char *name, unsigned depth) {
   struct stat st = {0};
@@ -152,7 +140,15 @@ static void remove_dir(struct removal *r, int parent, const char *name, unsigned
     (void)close(fd); /* a mount point; the rmdir below says so */
   else if (depth > LIMIT_TMPDIR_DEPTH) {
     (void)close(fd);
-    move_up(r, parent, name);
+    /* Moves what is too deep to the top, to be removed later: each level keeps a descriptor open.
+     * */
+    char to[40];
+    int rc;
+    do
+      print_into(to, sizeof to, "segue-deep-%lu", r->moved++);
+    while ((rc = renameat2(parent, name, r->top, to, RENAME_NOREPLACE)) != 0 && errno == EEXIST);
+    if (rc != 0)
+      tmpdir_failed(r, errno, name);
     return;
   } else
     remove_content(r, fd, depth);

@@ -2,6 +2,7 @@
 #include "os/warm_shim.h"
 
 #include "base/log.h"
+#include "os/fs.h"
 #include "os/lease.h"
 #include "os/loop.h"
 #include "os/process_internal.h"
@@ -40,11 +41,11 @@ static bool warm_shim_connect(struct warm_shim *s, int fds[SHIM_FD_COUNT]) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0)
     return false;
   s->control = control[0];
-  fds[SHIM_FD_CONTROL] = process_fd_above(control[1]);
+  fds[SHIM_FD_CONTROL] = fs_above_shim(control[1]);
   if (fds[SHIM_FD_CONTROL] < 0 || pipe2(status, O_CLOEXEC) != 0)
     return false;
   s->status = status[0];
-  fds[SHIM_FD_STATUS] = process_fd_above(status[1]);
+  fds[SHIM_FD_STATUS] = fs_above_shim(status[1]);
   return fds[SHIM_FD_STATUS] >= 0;
 }
 

@@ -8,21 +8,16 @@
 #include <string.h>
 
 static bool may_have(const struct provider_env *env, const json_t *name) {
-  const json_t *allowed;
-  size_t i;
-  json_array_foreach((json_t *)env->secrets, i, allowed) {
-    if (json_is_string(name) && json_same(allowed, name))
-      return true;
-  }
-  return false;
+  bool may = false;
+  for (size_t i = 0; json_is_string(name) && i < json_array_size(env->secrets); i++)
+    may = may || json_same(json_array_get(env->secrets, i), name);
+  return may;
 }
 
 const char *const *call_env_names(struct arena *a, const struct provider_env *env,
                                   const struct call_request *request) {
-  size_t n = 0, i;
+  size_t n = str_count(env->pass_env), i;
   const json_t *name;
-  while (env->pass_env != NULL && env->pass_env[n] != NULL)
-    n++;
   const char **names = arena_array(a, n + json_array_size(request->secrets) + 1, sizeof *names);
   if (n > 0)
     memcpy(names, env->pass_env, n * sizeof *names);
@@ -31,6 +26,18 @@ const char *const *call_env_names(struct arena *a, const struct provider_env *en
       names[n++] = json_string_value(name);
   }
   return names;
+}
+
+const char *const *call_env_own(struct arena *a, const struct call_request *request,
+                                const char *more) {
+  const char **own = arena_array(a, 6, sizeof *own);
+  own[0] = arena_printf(a, "SEGUE_SESSION=%s", request->session);
+  own[1] = arena_printf(a, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
+  own[2] = arena_printf(a, "SEGUE_ATTEMPT=%d", request->attempt);
+  own[3] = arena_printf(a, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
+                        request->call);
+  own[4] = more;
+  return own;
 }
 
 void call_env_hide(struct secrets *secrets, const struct provider_env *env) {
@@ -87,4 +94,13 @@ void ended_fail(struct call_result *r, const struct process_result *p) {
         r, CLASS_CRASHED,
         "the shim that held the program is gone: it was killed, or the lease was over");
   }
+}
+
+void ended_note(struct call_result *r, const struct process_result *p) {
+  if (p->memory_reached && r->note[0] == '\0')
+    print_into(r->note, sizeof r->note,
+               "its limit of memory was reached: the kernel killed a process of it");
+  else if (p->pipes_held && r->note[0] == '\0')
+    print_into(r->note, sizeof r->note,
+               "a descendant held the output open after the exit; it was killed");
 }

@@ -17,6 +17,11 @@
 /* Returns the names of the further variables, NULL-terminated, in `a`. */
 const char *const *call_env_names(struct arena *a, const struct provider_env *env,
                                   const struct call_request *request);
+/* Returns what tells a program which call it is, as "NAME=value", NULL-terminated, with `more` at
+ * its end (or NULL). The key lets what the program does outside be idempotent: a repeat of the call
+ * has the same one. */
+const char *const *call_env_own(struct arena *a, const struct call_request *request,
+                                const char *more);
 void call_env_hide(struct secrets *secrets, const struct provider_env *env);
 
 /* The part of a program's stdout or stderr that is kept: without secrets, and within a bound, both
@@ -40,5 +45,7 @@ void kept_deinit(struct kept *k); /* accepts a zeroed one */
 /* Fails a call whose program was never started, or was ended by somebody else, in the same words
  * for every backend. p->why must be SPAWN_FAILED, CANCELLED or SHIM_LOST. */
 void ended_fail(struct call_result *r, const struct process_result *p);
+/* Notes what a program lost or left at its end, unless there is another note. */
+void ended_note(struct call_result *r, const struct process_result *p);
 
 #endif

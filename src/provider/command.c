@@ -68,8 +68,7 @@ static json_t *whole_object(struct str text) {
   struct str trimmed = str_trim(text);
   if (trimmed.n == 0 || trimmed.p[0] != '{' || trimmed.n > LIMIT_INLINE_TEXT_BYTES)
     return NULL;
-  json_t *value = json_loadb(trimmed.p, trimmed.n, JSON_REJECT_DUPLICATES, NULL);
-  return value;
+  return json_loadb(trimmed.p, trimmed.n, JSON_REJECT_DUPLICATES, NULL);
 }
 
 static void command_on_output(void *ctx, int fd, struct str bytes) {
@@ -101,12 +100,7 @@ static void command_on_end(void *ctx, struct process_result *p) {
   kept_take(&run->out, &r->text, &r->dropped_bytes);
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
-  if (p->memory_reached)
-    print_into(r->note, sizeof r->note,
-               "its limit of memory was reached: the kernel killed a process of it");
-  else if (p->pipes_held)
-    print_into(r->note, sizeof r->note,
-               "a descendant held the output open after the exit; it was killed");
+  ended_note(r, p);
   switch (p->why) {
   case PROCESS_END_EXITED:
     if (sandbox_policy_engine_failed(run->held.contained, p, run->request, r))
@@ -148,20 +142,13 @@ static void command_on_soon(uv_timer_t *timer) {
  * session would do its work with another version. */
 static const char *const *own_argv(struct arena *arena, const char *const *argv) {
   char program[PATH_MAX];
-  size_t n = 0;
+  size_t n = str_count(argv);
   if (strcmp(argv[0], "segue") != 0 || !fs_own_program(program, sizeof program))
     return argv;
-  while (argv[n] != NULL)
-    n++;
   const char **own = arena_array(arena, n + 1, sizeof *own);
   memcpy(own, argv, (n + 1) * sizeof *own);
   own[0] = arena_str(arena, str_from(program)).p;
   return own;
-}
-
-static void command_on_refused(void *ctx, const char *where) {
-  const struct command_run *run = ctx;
-  sandbox_policy_denied(&run->sink, where);
 }
 
 static struct command_run *command_run_new(const struct provider *self,
@@ -196,20 +183,12 @@ static struct provider_run *command_start(const struct provider *self,
   struct arena arena = {0};
   struct err err = {0};
   char tmpdir[80];
-  char session[96], call[64], attempt[32], key[128];
   print_into(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(tmpdir, &err);
-  print_into(session, sizeof session, "SEGUE_SESSION=%s", request->session);
-  /* Makes what the program does outside idempotent: a repeat of the call gets the same one. */
-  print_into(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
-  print_into(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
-  print_into(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
-             request->call);
-  const char *const assignments[] = {session, call, attempt, key, NULL};
   const char *const *argv = own_argv(&arena, request->argv), *const *envp = NULL;
   if (run->tmpdir != NULL)
-    envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
-                             &err);
+    envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request),
+                             call_env_own(&arena, request, NULL), &err);
   struct confined held = {0};
   const struct sandbox_policy_spec wanted = {.env = env,
                                              .request = request,
@@ -217,8 +196,7 @@ static struct provider_run *command_start(const struct provider *self,
                                              .tmpdir = run->tmpdir,
                                              .argv = argv,
                                              .envp = envp,
-                                             .refused = command_on_refused,
-                                             .ctx = run};
+                                             .sink = &run->sink};
   if (envp != NULL && sandbox_policy_call(&wanted, &held, &err)) {
     const struct process_spec spec = {.argv = argv,
                                       .cwd = env->cwd,

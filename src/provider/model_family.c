@@ -52,8 +52,7 @@ static void put_family(struct str provider, struct str model, struct buf *out) {
     known = model_family_in(models, ARRAY_LEN(models), buf_view(out));
   }
   if (known.n > 0) {
-    buf_clear(out);
-    buf_str(out, known);
+    buf_set(out, known);
   }
   if (out->n == 0)
     buf_str(out, provider);

@@ -7,6 +7,7 @@
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/agent/agent.h"
+#include "provider/agent/driver.h"
 #include "provider/agent/program_version.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
@@ -88,8 +89,7 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   const char *name = provider->capability.name;
   const json_t *login = json_object_get(profile->keys, "login");
   const char *how = json_string_value(json_object_get(login, "how"));
-  const char *minimum =
-      json_string_value(json_object_get(json_object_get(profile->keys, "version"), "minimum"));
+  const char *minimum = version_minimum(profile);
   enum transport transport = profile->preferred;
   struct err err;
   p->kind = "agent";
@@ -104,7 +104,7 @@ static void probe_agent(const struct provider *provider, const struct profile *p
     print_into(p->remedy, sizeof p->remedy, "correct the file, or remove it");
     return;
   }
-  if (!agent_transport(profile, provider->settings, &transport, &err))
+  if (!driver_transport(profile, provider->settings, &transport, &err))
     transport = profile->preferred;
   const char *program = profile_program(profile, transport, provider->settings);
   const char *install = profile_install(profile, transport);

@@ -58,6 +58,10 @@ struct provider_sink {
   void *ctx;
 };
 
+/* Tells news; takes the data, which may be NULL. A sink without `news` wants none. */
+void provider_tell(const struct provider_sink *sink, enum provider_news_kind kind, struct str text,
+                   json_t *owned_data);
+
 struct provider;
 
 /* A started call: a provider's own struct for it begins with this. */

@@ -2,6 +2,7 @@
 #include "provider/readiness.h"
 
 #include "provider/agent/agent.h"
+#include "provider/agent/driver.h"
 #include "provider/agent/project_files.h"
 #include "provider/api/api.h"
 #include "provider/probe.h"
@@ -42,8 +43,12 @@ static void ready_say(const struct provider *self, const struct backend_probe *p
           probe->remedy);
 }
 
-static enum ready ready_agent(const struct provider *self, const struct profile *profile,
-                              const struct ready_call *call, struct err *err) {
+enum ready provider_ready(const struct provider *self, const struct ready_call *call,
+                          struct err *err) {
+  assert(call->cwd != NULL);
+  const struct profile *profile = provider_profile(self);
+  if (profile == NULL)
+    return api_ready(self, call->model, err) ? READY_YES : READY_NO;
   struct backend_probe probe;
   enum transport transport;
   probe_look(self, &probe);
@@ -51,7 +56,7 @@ static enum ready ready_agent(const struct provider *self, const struct profile 
     ready_say(self, &probe, err);
     return READY_NO;
   }
-  if (!agent_transport(profile, self->settings, &transport, err) ||
+  if (!driver_transport(profile, self->settings, &transport, err) ||
       !project_files_check(profile, transport, self->settings, call->cwd, err) ||
       !ready_command(self, profile, transport, call, err)) {
     err_wrap(err, "provider %s", self->capability.name);
@@ -61,13 +66,4 @@ static enum ready ready_agent(const struct provider *self, const struct profile 
     return READY_YES;
   ready_say(self, &probe, err);
   return READY_PERHAPS;
-}
-
-enum ready provider_ready(const struct provider *self, const struct ready_call *call,
-                          struct err *err) {
-  assert(call->cwd != NULL);
-  const struct profile *profile = provider_profile(self);
-  if (profile != NULL)
-    return ready_agent(self, profile, call, err);
-  return api_ready(self, call->model, err) ? READY_YES : READY_NO;
 }

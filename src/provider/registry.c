@@ -116,6 +116,14 @@ const char *provider_news_name(enum provider_news_kind kind) {
   return names[kind];
 }
 
+void provider_tell(const struct provider_sink *sink, enum provider_news_kind kind, struct str text,
+                   json_t *owned_data) {
+  const struct provider_news news = {.kind = kind, .text = text, .data = owned_data};
+  if (sink->news != NULL)
+    sink->news(sink->ctx, &news);
+  json_decref(owned_data);
+}
+
 static const char *bad_value(const char *name, const json_t *value) {
   if (json_is_null(value)) /* this removes what was written elsewhere */
     return NULL;

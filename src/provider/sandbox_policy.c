@@ -8,6 +8,7 @@
 #include "core/sandbox_settings.h"
 #include "format/json_write.h"
 #include "http/proxy.h"
+#include "os/fs.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
 #include "os/tmpdir.h"
@@ -87,8 +88,7 @@ static bool read_link(const char *file, const char *prefix, const char *folder,
   size_t skip = strlen(prefix);
   int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-  if (fd >= 0)
-    (void)close(fd);
+  fs_close(fd);
   if (n <= 0)
     return false;
   line[n] = '\0';
@@ -111,20 +111,6 @@ static bool points_back(const char *worktree, const char *dot_git) {
          strcmp(real, back) == 0;
 }
 
-static size_t of_worktree(const char *folder, const char *dot_git, struct arena *a,
-                          const char *out[SANDBOX_POLICY_GIT_FOLDERS]) {
-  char own[PATH_MAX], shared[PATH_MAX], file[PATH_MAX + 16];
-  if (!read_link(dot_git, "gitdir: ", folder, own) || !git_is_own(own, S_IFDIR) ||
-      !points_back(own, dot_git))
-    return 0;
-  out[0] = arena_strdup(a, own);
-  print_into(file, sizeof file, "%s/commondir", own);
-  if (!read_link(file, "", own, shared) || !git_is_own(shared, S_IFDIR))
-    return 1;
-  out[1] = arena_strdup(a, shared);
-  return 2;
-}
-
 /* The repository's folder and, for a worktree, the one it shares with the others; absolute, in `a`.
  * Only folders that this user owns and git would accept. Returns how many. */
 static size_t sandbox_policy_git(const char *cwd, struct arena *a,
@@ -138,8 +124,18 @@ static size_t sandbox_policy_git(const char *cwd, struct arena *a,
       out[0] = arena_strdup(a, dot_git);
       return 1;
     }
-    if (git_is_own(dot_git, S_IFREG))
-      return of_worktree(folder, dot_git, a, out);
+    if (git_is_own(dot_git, S_IFREG)) {
+      char own[PATH_MAX], shared[PATH_MAX], file[PATH_MAX + 16];
+      if (!read_link(dot_git, "gitdir: ", folder, own) || !git_is_own(own, S_IFDIR) ||
+          !points_back(own, dot_git))
+        return 0;
+      out[0] = arena_strdup(a, own);
+      print_into(file, sizeof file, "%s/commondir", own);
+      if (!read_link(file, "", own, shared) || !git_is_own(shared, S_IFDIR))
+        return 1;
+      out[1] = arena_strdup(a, shared);
+      return 2;
+    }
     char *slash = strrchr(folder, '/');
     if (slash == NULL || slash == folder)
       return 0;
@@ -149,17 +145,8 @@ static size_t sandbox_policy_git(const char *cwd, struct arena *a,
 
 /* --- the way out --- */
 
-struct hosts {
-  struct arena *arena;
-  struct arena_list list;
-};
-
-static void hosts_add(struct hosts *h, struct str host) {
-  arena_list_add(h->arena, &h->list, host);
-}
-
-static const char *value_in(const char *const *envp, const char *name) {
-  size_t n = strlen(name);
+/* Returns a variable of the program's own environment, NULL if it is not set. */
+static const char *variable(const char *const *envp, const char *name, size_t n) {
   for (size_t i = 0; envp[i] != NULL; i++)
     if (strncmp(envp[i], name, n) == 0 && envp[i][n] == '=')
       return envp[i] + n + 1;
@@ -167,7 +154,7 @@ static const char *value_in(const char *const *envp, const char *name) {
 }
 
 /* Adds the host of https://USER@HOST:PORT/PATH, with its scheme's port if none is given. */
-static void hosts_add_url(struct hosts *h, const char *url) {
+static void hosts_add_url(struct arena *a, struct arena_list *hosts, const char *url) {
   char text[300];
   const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url;
   size_t n = strcspn(begin, "/?#");
@@ -185,41 +172,28 @@ static void hosts_add_url(struct hosts *h, const char *url) {
   int length = snprintf(text, sizeof text, "%s" STR_FMT "%s:%u", brackets ? "[" : "", STR_ARG(host),
                         brackets ? "]" : "", port);
   if (length > 0 && length < (int)sizeof text)
-    hosts_add(h, (struct str){text, (size_t)length});
+    arena_list_add(a, hosts, (struct str){text, (size_t)length});
 }
 
-static void hosts_add_all(struct hosts *h, const json_t *list, const char *const *envp) {
+static void hosts_add_all(struct arena *a, struct arena_list *hosts, const json_t *list,
+                          const char *const *envp) {
   const json_t *entry;
   size_t i;
   json_array_foreach((json_t *)list, i, entry) {
     const char *text = json_string_value(entry);
-    const char *url = text && text[0] == '$' ? value_in(envp, text + 1) : NULL;
+    const char *url = text && text[0] == '$' ? variable(envp, text + 1, strlen(text + 1)) : NULL;
     if (url != NULL)
-      hosts_add_url(h, url);
+      hosts_add_url(a, hosts, url);
     else if (text != NULL && text[0] != '$')
-      hosts_add(h, str_from(text));
+      arena_list_add(a, hosts, str_from(text));
   }
 }
 
 static const char *const *hosts_of(const struct sandbox_policy_spec *spec, struct arena *a) {
-  struct hosts h = {.arena = a};
-  hosts_add_all(&h, spec->hosts, spec->envp);
-  hosts_add_all(&h, json_object_get(spec->env->sandbox, "hosts"), spec->envp);
-  return h.list.items;
-}
-
-static struct proxy *sandbox_policy_proxy(const struct sandbox_policy_spec *spec, struct err *err) {
-  struct arena arena = {0};
-  const char *upstream = getenv("HTTPS_PROXY") ? getenv("HTTPS_PROXY") : getenv("https_proxy");
-  const struct proxy_spec wanted = {.loop = spec->env->loop,
-                                    .folder = spec->tmpdir,
-                                    .hosts = hosts_of(spec, &arena),
-                                    .upstream = upstream,
-                                    .refused = spec->refused,
-                                    .ctx = spec->ctx};
-  struct proxy *proxy = proxy_new(&wanted, err);
-  arena_deinit(&arena);
-  return proxy;
+  struct arena_list hosts = {0};
+  hosts_add_all(a, &hosts, spec->hosts, spec->envp);
+  hosts_add_all(a, &hosts, json_object_get(spec->env->sandbox, "hosts"), spec->envp);
+  return hosts.items;
 }
 
 /* Lists the hosts that a program reaches without the proxy: its own servers, unless the list names
@@ -240,14 +214,13 @@ static const char *sandbox_policy_bypass(const struct sandbox_policy_spec *spec)
 /* Reports a note of which one member says what it is about. */
 static void note_of(const struct provider_sink *sink, const char *text, const char *key,
                     const char *about) {
-  json_t *data = json_pack("{so ss}", "text", json_sprintf("%s%s", text, about), key, about);
-  const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
-  if (sink->news != NULL)
-    sink->news(sink->ctx, &news);
-  json_decref(data);
+  provider_tell(sink, NEWS_NOTE, STR(""),
+                json_pack("{so ss}", "text", json_sprintf("%s%s", text, about), key, about));
 }
 
-void sandbox_policy_denied(const struct provider_sink *sink, const char *where) {
+/* Reports to the log where a program with network: api was refused to go. */
+static void sandbox_policy_denied(void *ctx, const char *where) {
+  const struct provider_sink *sink = ctx;
   note_of(sink, "its sandbox did not let it out to ", "denied", where);
 }
 
@@ -279,14 +252,6 @@ static void paths_add(struct confining *c, struct arena_list *list, const char *
   arena_list_add(&c->arena, list, str_from(path));
 }
 
-/* Returns a variable of the program's own environment, NULL if it is not set. */
-static const char *variable(const struct confining *c, const char *name, size_t n) {
-  for (size_t i = 0; c->spec->envp[i] != NULL; i++)
-    if (strncmp(c->spec->envp[i], name, n) == 0 && c->spec->envp[i][n] == '=')
-      return c->spec->envp[i] + n + 1;
-  return NULL;
-}
-
 /* Makes ~/PATH, $NAME/PATH or /PATH absolute, without a slash at its end. Returns false if it is
  * nowhere. */
 static bool sandbox_policy_expand(const struct confining *c, const char *path, char out[PATH_MAX]) {
@@ -296,7 +261,7 @@ static bool sandbox_policy_expand(const struct confining *c, const char *path, c
     rest = path + 1;
   } else if (path[0] == '$') {
     size_t n = strcspn(path + 1, "/");
-    base = variable(c, path + 1, n);
+    base = variable(c->spec->envp, path + 1, n);
     rest = path + 1 + n;
   }
   if (base == NULL || snprintf(out, PATH_MAX, "%s%s", base, rest) >= PATH_MAX || out[0] != '/')
@@ -344,14 +309,16 @@ static void sandbox_policy_make_folder(const char *path) {
 /* --- what a program is --- */
 
 static bool holds_home(const struct confining *c, const char *path) {
-  size_t n = strlen(path);
-  return c->home != NULL && strncmp(c->home, path, n) == 0 &&
-         (c->home[n] == '/' || c->home[n] == '\0');
+  return c->home != NULL && fs_below(c->home, path) != NULL;
 }
 
-/* Adds the folder that a program's file was installed in: for .../lib/node_modules/x/cli.js the
- * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
-static void add_installed(struct confining *c, const char *real) {
+/* Adds a program and, where it is a script, who runs it. */
+static void add_program(struct confining *c, const char *word, int depth) {
+  char path[PATH_MAX], real[PATH_MAX], line[256];
+  if (depth == 0 || !probe_find_program(word, path, sizeof path) || realpath(path, real) == NULL)
+    return;
+  /* Adds the folder that a program's file was installed in: for .../lib/node_modules/x/cli.js the
+   * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
   char folder[PATH_MAX];
   print_into(folder, sizeof folder, "%s", real);
   char *modules = strstr(folder, "/node_modules/");
@@ -367,18 +334,9 @@ static void add_installed(struct confining *c, const char *real) {
       *bin = '/';
   }
   paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
-}
-
-/* Adds a program and, where it is a script, who runs it. */
-static void add_program(struct confining *c, const char *word, int depth) {
-  char path[PATH_MAX], real[PATH_MAX], line[256];
-  if (depth == 0 || !probe_find_program(word, path, sizeof path) || realpath(path, real) == NULL)
-    return;
-  add_installed(c, real);
   int fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-  if (fd >= 0)
-    (void)close(fd);
+  fs_close(fd);
   if (n < 3 || line[0] != '#' || line[1] != '!')
     return;
   line[n] = '\0';
@@ -505,11 +463,6 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
   add_json(c, &c->writes, json_object_get(user, "write"));
 }
 
-static const char *sandbox_policy_home(void) {
-  const char *home = getenv("HOME");
-  return home == NULL || home[0] != '/' || home[1] == '\0' ? NULL : home;
-}
-
 /* Appends a text with its terminator, so that no text runs into the next. */
 static void key_put(struct buf *key, const char *text) {
   buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
@@ -543,7 +496,7 @@ static void sandbox_policy_key(const struct confining *c, struct buf *key,
   json_array_foreach((json_t *)spec->state, i, path) {
     const char *text = json_string_value(path);
     if (text != NULL && text[0] == '$')
-      key_put(key, variable(c, text + 1, strcspn(text + 1, "/")));
+      key_put(key, variable(c->spec->envp, text + 1, strcspn(text + 1, "/")));
   }
 }
 
@@ -572,36 +525,15 @@ static struct process_limits sandbox_policy_limits_said(const struct call_reques
       .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
 }
 
-static bool sandbox_policy_is_contained(const struct call_request *request) {
-  enum sandbox_level level;
-  return !is_off(request->sandbox, &level) && level == SANDBOX_CONTAINER;
-}
-
 struct process_limits sandbox_policy_limits(const struct call_request *request) {
   const json_t *by = json_object_get(json_object_get(request->sandbox, "limits"), "by");
+  enum sandbox_level level;
   struct process_limits limits = sandbox_policy_limits_said(request);
   if (json_is_string(by) && strcmp(json_string_value(by), SANDBOX_DOCKER) == 0)
     return (struct process_limits){0}; /* it holds them itself */
-  if (!limits.by_group && sandbox_policy_is_contained(request))
+  if (!limits.by_group && !is_off(request->sandbox, &level) && level == SANDBOX_CONTAINER)
     limits.memory_bytes = limits.pids = 0; /* held inside: the engine needs more for itself */
   return limits;
-}
-
-static struct sandbox *sandbox_policy_contain(const struct confining *c,
-                                              const struct sandbox_plan *plan, struct err *err) {
-  const json_t *words = c->spec->request->sandbox;
-  const json_t *image = json_object_get(words, "image");
-  const struct sandbox_container wanted = {
-      .plan = plan,
-      .engine = json_string_value(json_object_get(words, "mechanism")),
-      .image = json_string_value(image),
-      .cwd = c->spec->cwd,
-      .envp = c->spec->envp,
-      .limits = sandbox_policy_limits_said(c->spec->request)};
-  if (json_string_length(image) > 0)
-    return sandbox_container_new(&wanted, err);
-  err_set(err, ERR_INVALID, "sandbox: container needs an image: it was not started");
-  return NULL;
 }
 
 /* Returns true if the engine failed, as it says: 125 is always its own, 126 and 127 are also what a
@@ -627,16 +559,6 @@ bool sandbox_policy_engine_failed(bool contained, const struct process_result *p
   return true;
 }
 
-static struct sandbox *sandbox_policy_wrap(const struct sandbox_plan *plan, const char *cwd,
-                                           struct err *err) {
-  char path[PATH_MAX];
-  const char *why = sandbox_bwrap_why_not(path, sizeof path);
-  if (why == NULL)
-    return sandbox_bwrap_new(path, plan, cwd, err);
-  err_set(err, ERR_INVALID, "bwrap cannot sandbox it here: %s: it was not started", why);
-  return NULL;
-}
-
 static enum sandbox_network network_said(const struct call_request *request) {
   const char *word = json_string_value(json_object_get(request->sandbox, "network"));
   enum sandbox_network reach = NETWORK_OPEN;
@@ -655,7 +577,17 @@ static bool let_out(struct confining *c, struct confined *held, const char **soc
                    "it was not started");
   print_into(path, sizeof path, "%s/%s", c->spec->tmpdir, PROXY_SOCKET);
   *socket = arena_strdup(&c->arena, path);
-  held->proxy = sandbox_policy_proxy(c->spec, err);
+  struct arena arena = {0};
+  const char *upstream = getenv("HTTPS_PROXY") ? getenv("HTTPS_PROXY") : getenv("https_proxy");
+  const struct proxy_spec wanted = {.loop = c->spec->env->loop,
+                                    .folder = c->spec->tmpdir,
+                                    .hosts = hosts_of(c->spec, &arena),
+                                    .upstream = upstream,
+                                    .refused = sandbox_policy_denied,
+                                    .ctx = c->spec->sink};
+  struct proxy *proxy = proxy_new(&wanted, err);
+  arena_deinit(&arena);
+  held->proxy = proxy;
   return held->proxy != NULL;
 }
 
@@ -683,10 +615,29 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
       .bypass = way_out ? sandbox_policy_bypass(spec) : NULL,
       .no_sockets = level == SANDBOX_STRICT,
       .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
-  if (is_contained(c))
-    return sandbox_policy_contain(c, &plan, err);
-  if (wraps_call(c))
-    return sandbox_policy_wrap(&plan, spec->cwd, err);
+  if (is_contained(c)) {
+    const json_t *words = c->spec->request->sandbox;
+    const json_t *image = json_object_get(words, "image");
+    const struct sandbox_container wanted = {
+        .plan = &plan,
+        .engine = json_string_value(json_object_get(words, "mechanism")),
+        .image = json_string_value(image),
+        .cwd = c->spec->cwd,
+        .envp = c->spec->envp,
+        .limits = sandbox_policy_limits_said(c->spec->request)};
+    if (json_string_length(image) > 0)
+      return sandbox_container_new(&wanted, err);
+    err_set(err, ERR_INVALID, "sandbox: container needs an image: it was not started");
+    return NULL;
+  }
+  if (wraps_call(c)) {
+    char path[PATH_MAX];
+    const char *why = sandbox_bwrap_why_not(path, sizeof path);
+    if (why == NULL)
+      return sandbox_bwrap_new(path, &plan, spec->cwd, err);
+    err_set(err, ERR_INVALID, "bwrap cannot sandbox it here: %s: it was not started", why);
+    return NULL;
+  }
   return sandbox_new(kept, key, &plan, err);
 }
 
@@ -694,7 +645,9 @@ bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined
                          struct err *err) {
   const json_t *words = spec->request->sandbox;
   enum sandbox_level level;
-  struct confining c = {.spec = spec, .home = sandbox_policy_home()};
+  const char *home = getenv("HOME");
+  const bool has_home = home != NULL && home[0] == '/' && home[1] != '\0';
+  struct confining c = {.spec = spec, .home = has_home ? home : NULL};
   const bool lands = is_held_by(&c, SANDBOX_LANDLOCK);
   *held = (struct confined){.contained = is_contained(&c)};
   assert(spec->cwd != NULL && spec->tmpdir != NULL);

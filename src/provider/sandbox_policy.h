@@ -24,10 +24,9 @@ struct sandbox_policy_spec {
   const struct call_request *request;
   const char *cwd, *tmpdir;
   const char *const *argv, *const *envp;
-  const json_t *state; /* a profile's: what the client keeps of its own; or NULL */
-  const json_t *hosts; /* a profile's: what it reaches with network: api; or NULL */
-  void (*refused)(void *ctx, const char *where); /* of http/proxy.h; until sandbox_policy_end */
-  void *ctx;
+  const json_t *state;        /* a profile's: what the client keeps of its own; or NULL */
+  const json_t *hosts;        /* a profile's: what it reaches with network: api; or NULL */
+  struct provider_sink *sink; /* told where it was refused to go, until sandbox_policy_end */
 };
 
 enum { SANDBOX_POLICY_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
@@ -55,9 +54,7 @@ bool sandbox_policy_engine_failed(bool contained, const struct process_result *p
 /* True if something will confine its program. */
 bool sandbox_policy_holds(const struct call_request *request);
 
-/* Reports to the log where a program with network: api was refused to go, */
-void sandbox_policy_denied(const struct provider_sink *sink, const char *where);
-/* and what it tried that only a person may do. */
+/* Reports to the log what it tried that only a person may do. */
 void sandbox_policy_tried(const struct provider_sink *sink, const char *tmpdir);
 
 #endif

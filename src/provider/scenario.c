@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
-#include "format/json_size.h"
+#include "format/json_write.h"
 #include "format/yaml.h"
 #include "json/scan.h"
 
@@ -30,8 +30,7 @@ struct spot {
   bool is_key;
 };
 
-static bool scenario_wrong(const struct spot *spot, struct err *err, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
+PRINTF_LIKE(3, 4)
 static bool scenario_wrong(const struct spot *spot, struct err *err, const char *fmt, ...) {
   char text[sizeof err->text];
   va_list ap;
@@ -46,16 +45,12 @@ static bool check_keys(const json_t *map, const char *const *keys, struct spot *
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)map, key, value) {
-    bool known = false;
-    for (size_t i = 0; keys[i]; i++)
-      known = known || strcmp(key, keys[i]) == 0;
-    if (known)
+    if (str_is_one(str_from(key), keys))
       continue;
-    const char *near = str_nearest(str_from(key), keys);
     spot->key = key;
     spot->is_key = true;
-    return scenario_wrong(spot, err, "unknown key \"%s\"%s%s%s", key,
-                          near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return scenario_wrong(spot, err, "unknown key \"%s\"%s", key,
+                          str_hint(str_from(key), keys).text);
   }
   return true;
 }
@@ -159,44 +154,34 @@ static bool check_chunks(const json_t *reply, struct spot *spot, struct err *err
   return true;
 }
 
-static bool check_usage(const json_t *reply, struct spot *spot, struct err *err) {
-  const json_t *usage = json_object_get(reply, "usage"), *cost = json_object_get(reply, "cost");
-  spot->key = "usage";
-  if (usage != NULL && !json_is_object(usage))
-    return scenario_wrong(spot, err, "usage must be a map, such as {input: 900, output: 20}");
-  spot->in = "usage";
-  if (usage != NULL && !check_keys(usage, usage_keys, spot, err))
+/* Checks `usage`, or `usage_so_far`: what is reported before the answer, as by backends that count
+ * while they work. */
+static bool check_counts(const json_t *reply, const char *name, const char *example,
+                         struct spot *spot, struct err *err) {
+  const json_t *usage = json_object_get(reply, name);
+  spot->key = name;
+  if (usage == NULL)
+    return true;
+  if (!json_is_object(usage))
+    return scenario_wrong(spot, err, "%s must be a map, such as %s", name, example);
+  spot->in = name;
+  if (!check_keys(usage, usage_keys, spot, err))
     return false;
   for (size_t i = 0; usage_keys[i] != NULL; i++) {
     spot->key = usage_keys[i];
     if (!scenario_is_count(usage, usage_keys[i]))
-      return scenario_wrong(spot, err, "usage.%s must be a whole number, 0 or more", usage_keys[i]);
+      return scenario_wrong(spot, err, "%s.%s must be a whole number, 0 or more", name,
+                            usage_keys[i]);
   }
   spot->in = NULL;
+  return true;
+}
+
+static bool check_cost(const json_t *cost, struct spot *spot, struct err *err) {
   spot->key = "cost";
   double usd = json_number_value(cost);
   if (cost != NULL && (!json_is_number(cost) || usd < 0 || usd > LIMIT_COST_USD))
     return scenario_wrong(spot, err, "cost must be a number of US dollars, 0 or more");
-  return true;
-}
-
-/* Checks the use that is reported before the answer, as by backends that count while they work. */
-static bool check_so_far(const json_t *reply, struct spot *spot, struct err *err) {
-  const json_t *usage = json_object_get(reply, "usage_so_far");
-  spot->key = "usage_so_far";
-  if (usage == NULL)
-    return true;
-  if (!json_is_object(usage))
-    return scenario_wrong(spot, err,
-                          "usage_so_far must be a map, such as {input: 900, output: 30}");
-  spot->in = "usage_so_far";
-  if (!check_keys(usage, usage_keys, spot, err))
-    return false;
-  for (size_t i = 0; usage_keys[i] != NULL; i++)
-    if (!scenario_is_count(usage, usage_keys[i]))
-      return scenario_wrong(spot, err, "usage_so_far.%s must be a whole number, 0 or more",
-                            usage_keys[i]);
-  spot->in = NULL;
   return true;
 }
 
@@ -208,10 +193,8 @@ static bool scenario_is_tool(const json_t *tool) {
   bool fine = json_is_string(tool) || json_is_string(json_object_get(tool, "name"));
   json_object_foreach((json_t *)tool, key, value) {
     bool number = strcmp(key, "exit") == 0;
-    size_t i = 0;
-    while (keys[i] != NULL && strcmp(keys[i], key) != 0)
-      i++;
-    fine = fine && keys[i] != NULL && (number ? json_is_integer(value) : json_is_string(value));
+    fine = fine && str_is_one(str_from(key), keys) &&
+           (number ? json_is_integer(value) : json_is_string(value));
   }
   return fine;
 }
@@ -234,8 +217,10 @@ static bool check_reply(const json_t *reply, struct spot *spot, struct err *err)
       !check_matchers(reply, spot, err) ||
       !check_error(json_object_get(reply, "error"), spot, err) ||
       !check_write(json_object_get(reply, "write"), spot, err) || !check_chunks(reply, spot, err) ||
-      !check_usage(reply, spot, err) || !check_tools(json_object_get(reply, "tools"), spot, err) ||
-      !check_so_far(reply, spot, err))
+      !check_counts(reply, "usage", "{input: 900, output: 20}", spot, err) ||
+      !check_cost(json_object_get(reply, "cost"), spot, err) ||
+      !check_tools(json_object_get(reply, "tools"), spot, err) ||
+      !check_counts(reply, "usage_so_far", "{input: 900, output: 30}", spot, err))
     return false;
   spot->key = NULL;
   if (!json_object_get(reply, "error") && !json_object_get(reply, "chunks") &&
@@ -271,25 +256,6 @@ static const struct yaml_node *scenario_child(const struct yaml_node *map, const
     if (str_eq_c(map->pairs[i].key->text, key))
       return is_key ? map->pairs[i].key : map->pairs[i].value;
   return map;
-}
-
-/* Puts the place before the text: the file is read once more, with its marks kept. */
-static void scenario_put_place(const struct spot *spot, const char *path, struct str text,
-                               struct err *err) {
-  struct arena arena = {0};
-  struct err_list none = {0};
-  const struct yaml_node *node = yaml_parse(&arena, path, text, LIMIT_SCENARIO_BYTES, &none);
-  if (node != NULL && spot->reply > 0) {
-    node = scenario_child(node, "replies", false);
-    if (node->kind == YAML_LIST && spot->reply <= node->count)
-      node = scenario_child(node->items[spot->reply - 1], spot->in, false);
-  }
-  if (node != NULL)
-    node = scenario_child(node, spot->key, spot->is_key);
-  struct err told = *err;
-  err_set_at(err, told.code, path, node ? node->line : 1, node ? node->column : 1, "%s", told.text);
-  err_list_deinit(&none);
-  arena_deinit(&arena);
 }
 
 static struct scenario_matcher *read_matchers(const json_t *replies) {
@@ -355,7 +321,22 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
   struct spot spot = {0};
   bool ok = check_document(doc, &spot, err);
   if (!ok) {
-    scenario_put_place(&spot, path, text, err);
+    /* Puts the place before the text: the file is read once more, with its marks kept. */
+    struct arena arena = {0};
+    struct err_list none = {0};
+    const struct yaml_node *node = yaml_parse(&arena, path, text, LIMIT_SCENARIO_BYTES, &none);
+    if (node != NULL && spot.reply > 0) {
+      node = scenario_child(node, "replies", false);
+      if (node->kind == YAML_LIST && spot.reply <= node->count)
+        node = scenario_child(node->items[spot.reply - 1], spot.in, false);
+    }
+    if (node != NULL)
+      node = scenario_child(node, spot.key, spot.is_key);
+    struct err told = *err;
+    err_set_at(err, told.code, path, node ? node->line : 1, node ? node->column : 1, "%s",
+               told.text);
+    err_list_deinit(&none);
+    arena_deinit(&arena);
   } else {
     scenario->replies = json_incref(json_object_get(doc, "replies"));
     scenario->matchers = read_matchers(scenario->replies);
@@ -379,12 +360,6 @@ void scenario_deinit(struct scenario *scenario) {
   *scenario = (struct scenario){0};
 }
 
-static bool scenario_fits(const struct scenario_matcher *m, const struct call_request *request) {
-  return (m->movement.p == NULL || str_eq(m->movement, request->movement)) &&
-         (m->contains.n == 0 ||
-          memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL);
-}
-
 static bool has_uses(const struct scenario_matcher *m, const json_t *uses, size_t index) {
   return m->times == 0 || json_integer_value(json_array_get(uses, index)) < m->times;
 }
@@ -401,7 +376,9 @@ long scenario_pick(const struct scenario *scenario, const struct call_request *r
     const struct scenario_matcher *m = &scenario->matchers[i];
     if ((m->purpose == PURPOSE_COUNT || m->purpose == request->purpose) &&
         (m->stage == STAGE_COUNT || m->stage == request->stage) && has_uses(m, uses, i) &&
-        scenario_fits(m, request))
+        (m->movement.p == NULL || str_eq(m->movement, request->movement)) &&
+        (m->contains.n == 0 ||
+         memmem(request->prompt.p, request->prompt.n, m->contains.p, m->contains.n) != NULL))
       found = (long)i;
   }
   return found;

@@ -123,10 +123,9 @@ static bool script_write_file(int dir, const char *path, struct str content, jso
   if (fd < 0)
     return err_set_errno(err, errno, "cannot write %s", path);
   bool ok = write(fd, content.p, content.n) == (ssize_t)content.n;
-  int number = errno;
-  close(fd);
+  fs_close(fd);
   if (!ok)
-    return err_set_errno(err, number, "cannot write %s", path);
+    return err_set_errno(err, errno, "cannot write %s", path);
   json_array_append_new(files, json_pack("{ss sI sI}", "path", path, "added", (json_int_t)added,
                                          "removed", (json_int_t)removed));
   return true;
@@ -145,9 +144,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
   *files = json_array();
   json_object_foreach((json_t *)write, path, content) {
     if (ok)
-      ok = script_write_file(dir, path,
-                             (struct str){json_string_value(content), json_string_length(content)},
-                             *files, err);
+      ok = script_write_file(dir, path, json_view(content), *files, err);
   }
   close(dir);
   return ok;
@@ -169,9 +166,9 @@ static void build_result(struct script_run *run) {
   if (session != NULL)
     print_into(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
-    buf_append(&result->text.bytes, json_string_value(text), json_string_length(text));
+    buf_str(&result->text.bytes, json_view(text));
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
-      buf_append(&result->text.bytes, json_string_value(chunk), json_string_length(chunk));
+      buf_str(&result->text.bytes, json_view(chunk));
   if (json_at(run->reply, "usage") != NULL)
     result->usage = json_clone_top(json_at(run->reply, "usage"));
   if (json_at(run->reply, "cost") != NULL) {
@@ -222,7 +219,7 @@ static void tell_tools(const struct script_run *run) {
   size_t i;
   json_t *name;
   json_array_foreach(json_at(run->reply, "tools"), i, name) {
-    for (int k = 0; k < 2 && run->sink.news; k++) {
+    for (int k = 0; k < 2; k++) {
       const json_t *exit = json_at(name, "exit");
       const struct tool_summary tool = {
           .name = json_view(json_is_object(name) ? json_at(name, "name") : name),
@@ -231,10 +228,7 @@ static void tell_tools(const struct script_run *run) {
           .input = k == 0 ? json_at(name, "argument") : NULL,
           .output = k == 1 ? json_at(name, "output") : NULL,
           .exit = k == 1 ? exit : NULL};
-      json_t *data = tool_summary_data(&tool);
-      const struct provider_news news = {.kind = NEWS_TOOL, .data = data};
-      run->sink.news(run->sink.ctx, &news);
-      json_decref(data);
+      provider_tell(&run->sink, NEWS_TOOL, STR(""), tool_summary_data(&tool));
     }
   }
 }
@@ -258,15 +252,11 @@ static void on_begin(uv_timer_t *timer) {
   size_t i;
   json_t *chunk;
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
-    const struct provider_news news = {
-        .kind = NEWS_TEXT, .text = {json_string_value(chunk), json_string_length(chunk)}};
-    if (run->sink.news)
-      run->sink.news(run->sink.ctx, &news);
+    provider_tell(&run->sink, NEWS_TEXT, json_view(chunk), NULL);
   }
-  const json_t *usage = json_at(run->reply, "usage_so_far");
-  const struct provider_news news = {.kind = NEWS_USAGE, .data = usage};
-  if (usage != NULL && run->sink.news)
-    run->sink.news(run->sink.ctx, &news);
+  json_t *usage = json_at(run->reply, "usage_so_far");
+  if (usage != NULL)
+    provider_tell(&run->sink, NEWS_USAGE, STR(""), json_incref(usage));
   if (run->result.class != CLASS_CANCELLED) /* cancelled by whoever was told */
     uv_timer_start(&run->timer, script_on_timer, run->wait_ms, 0);
 }
@@ -282,13 +272,6 @@ static void on_pause(uv_idle_t *pause) {
   end_pause(run);
   if (run->result.class != CLASS_CANCELLED) /* otherwise its timer is already running */
     script_begin(run);
-}
-
-/* Returns true if timers have held the loop for too long. A timer without a delay that another one
- * starts runs before the loop looks at anything else: answers that take no time would keep it from
- * signals and sockets for as long as they last. */
-static bool holds_the_loop(const uv_loop_t *loop) {
-  return clock_mono_ms() > uv_now(loop) + LIMIT_LOOP_HOLD_MS;
 }
 
 static struct provider_run *script_start(const struct provider *self,
@@ -321,7 +304,10 @@ static struct provider_run *script_start(const struct provider *self,
   run->timer.data = run;
   run->handles = 1;
   run->wait_ms = wait;
-  if (holds_the_loop(env->loop)) {
+  /* Timers have held the loop for too long. A timer without a delay that another
+   * one starts runs before the loop looks at anything else: answers that take no time would keep it
+   * from signals and sockets for as long as they last. */
+  if (clock_mono_ms() > uv_now(env->loop) + LIMIT_LOOP_HOLD_MS) {
     uv_idle_init(env->loop, &run->pause);
     run->pause.data = run;
     run->handles++;

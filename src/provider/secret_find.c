@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "format/json_object.h"
 
 #include <jansson.h>
 
@@ -68,23 +69,6 @@ static struct str without_quotes(struct str value) {
   return value;
 }
 
-/* Adds the password of scheme://user:PASSWORD@host. */
-static void add_password(struct secrets *s, const char *name, struct str value) {
-  for (size_t i = 0; i + 3 < value.n; i++) {
-    if (!str_starts((struct str){value.p + i, value.n - i}, "://"))
-      continue;
-    size_t from = i + 3, to = from, colon = 0;
-    while (to < value.n && strchr("/?# \t\"", value.p[to]) == NULL && value.p[to] != '@') {
-      if (value.p[to] == ':' && colon == 0)
-        colon = to;
-      to++;
-    }
-    if (to < value.n && value.p[to] == '@' && colon > 0)
-      secrets_add(s, name, (struct str){value.p + colon + 1, to - colon - 1});
-    i = to > i ? to - 1 : i;
-  }
-}
-
 static void add_members(struct secrets *s, const char *name, const json_t *value, int depth) {
   const char *key;
   json_t *member;
@@ -93,7 +77,7 @@ static void add_members(struct secrets *s, const char *name, const json_t *value
   for (size_t i = 0; i < json_array_size(value); i++)
     add_members(s, name, json_array_get(value, i), depth + 1);
   json_object_foreach((json_t *)value, key, member) {
-    struct str text = {json_string_value(member), json_string_length(member)};
+    struct str text = json_view(member);
     if (json_is_string(member) && (is_secret_member(str_from(key)) || looks_like_key(text)))
       secrets_add(s, name, without_quotes(text));
     add_members(s, name, member, depth + 1);
@@ -107,19 +91,25 @@ static void secret_find_add_value(struct secrets *s, const char *name, struct st
     secrets_add(s, name, value);
   if ((by_name && bare.n < value.n) || looks_like_key(bare))
     secrets_add(s, name, bare);
-  add_password(s, name, value);
+  /* Adds the password of scheme://user:PASSWORD@host. */
+  for (size_t i = 0; i + 3 < value.n; i++) {
+    if (!str_starts((struct str){value.p + i, value.n - i}, "://"))
+      continue;
+    size_t from = i + 3, to = from, colon = 0;
+    while (to < value.n && strchr("/?# \t\"", value.p[to]) == NULL && value.p[to] != '@') {
+      if (value.p[to] == ':' && colon == 0)
+        colon = to;
+      to++;
+    }
+    if (to < value.n && value.p[to] == '@' && colon > 0)
+      secrets_add(s, name, (struct str){value.p + colon + 1, to - colon - 1});
+    i = to > i ? to - 1 : i;
+  }
   if (bare.n > 0 && (bare.p[0] == '{' || bare.p[0] == '[')) {
     json_t *document = json_loadb(bare.p, bare.n, 0, NULL);
     add_members(s, name, document, 0);
     json_decref(document);
   }
-}
-
-static bool secret_find_is_one_of(struct str name, const char *const *names) {
-  for (; names && *names; names++)
-    if (str_eq_c(name, *names))
-      return true;
-  return false;
 }
 
 void secrets_find_in_environment(struct secrets *s, const char *const *envp,
@@ -132,7 +122,8 @@ void secrets_find_in_environment(struct secrets *s, const char *const *envp,
       continue;
     buf_str(&label, name);
     secret_find_add_value(s, buf_c(&label), str_from(equals + 1),
-                          secret_find_is_one_of(name, declared) || is_secret_variable(name));
+                          (declared != NULL && str_is_one(name, declared)) ||
+                              is_secret_variable(name));
     buf_deinit(&label);
   }
 }
@@ -162,11 +153,6 @@ void secrets_find_in_words(struct secrets *s, const char *const *words) {
   }
 }
 
-static bool is_key_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_' || c == '.';
-}
-
 static bool is_random_enough(struct str word) {
   enum { SHORTEST = 24, DIGITS = 3, CAPITALS = 3 };
   size_t digits = 0, capitals = 0, dots = 0;
@@ -180,9 +166,7 @@ static bool is_random_enough(struct str word) {
 
 bool secret_is_written_in(struct str text) {
   for (size_t i = 0; i < text.n;) {
-    size_t n = 0;
-    while (i + n < text.n && is_key_byte(text.p[i + n]))
-      n++;
+    size_t n = str_span((struct str){text.p + i, text.n - i}, "-_.");
     struct str word = {text.p + i, n};
     if (looks_like_key(word) && is_random_enough(word))
       return true;

@@ -1,9 +1,6 @@
 /* Renders a schema for a model: as a prompt with one line per field, as types, as compact JSON; and
  * estimates what a text costs. */
-#include "render/describe.h"
-
 #include "render/describe_phrase.h"
-#include "render/line_text.h"
 #include "schema/compiled.h"
 
 #include <assert.h>
@@ -81,7 +78,7 @@ static bool prompt_head(struct describer *d, struct place place, const struct ou
     describe_say(d->language, forms->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "", out);
   else if (!untyped)
     describe_type_words(d, describe_shown_types(outline), out);
-  describe_constraints(d, place, outline, stand != STAND_ALONE, &constraints);
+  describe_constraints(d, outline, stand != STAND_ALONE, &constraints);
   if (constraints.n) {
     buf_puts(out, out->n > before ? " [" : "[");
     buf_append(out, constraints.p, constraints.n);
@@ -225,17 +222,17 @@ static bool put_further_forms(struct telling *p, const struct op *op, int level)
   return put_form_lines(p, op, level + 1, STAND_BRANCH);
 }
 
+static bool put_if_part(struct telling *p, enum word word, uint32_t node, int level) {
+  return node == NODE_NONE ||
+         put_labelled(p, word, "", "", outline_place(&p->d.walk, node), level, STAND_BRANCH);
+}
+
 static bool put_if(struct telling *p, const struct if_op *o, int level) {
-  struct walk *walk = &p->d.walk;
   if (o->then_node == NODE_NONE && o->else_node == NODE_NONE)
     return true;
-  return put_labelled(p, WORD_IF, "", "", outline_place(walk, o->condition), level, STAND_BRANCH) &&
-         (o->then_node == NODE_NONE ||
-          put_labelled(p, WORD_THEN, "", "", outline_place(walk, o->then_node), level,
-                       STAND_BRANCH)) &&
-         (o->else_node == NODE_NONE ||
-          put_labelled(p, WORD_ELSE, "", "", outline_place(walk, o->else_node), level,
-                       STAND_BRANCH));
+  return put_if_part(p, WORD_IF, o->condition, level) &&
+         put_if_part(p, WORD_THEN, o->then_node, level) &&
+         put_if_part(p, WORD_ELSE, o->else_node, level);
 }
 
 static bool put_dependent(struct telling *p, const struct op *op, int level) {
@@ -424,47 +421,37 @@ static bool prompt_place(struct telling *p, struct place place, int level, enum 
 
 /* --- prompt: the whole --- */
 
-static void put_sentence(struct telling *p, enum word word, const char *argument, bool first) {
-  if (!first && p->d.language == DESCRIBE_ENGLISH)
+static void put_sentence(struct telling *p, enum word word, const char *argument) {
+  if (p->d.out.p[p->d.out.n - 1] != '\n' && p->d.language == DESCRIBE_ENGLISH)
     buf_puts(&p->d.out, " ");
   prompt_say(p, word, argument);
 }
 
 static void put_closing(struct telling *p, bool scalar) {
-  bool first = true;
   if (p->nulls.n > DESCRIBE_NULL_BYTES)
-    put_sentence(p, WORD_NULL_MARKED, "", first);
+    put_sentence(p, WORD_NULL_MARKED, "");
   else if (p->nulls.n)
-    put_sentence(p, WORD_NULL_ONLY, p->nulls.p, first);
+    put_sentence(p, WORD_NULL_ONLY, p->nulls.p);
   else if (!scalar)
-    put_sentence(p, WORD_NULL_NEVER, "", first);
-  first = scalar && !p->nulls.n;
+    put_sentence(p, WORD_NULL_NEVER, "");
   if (p->has_optional)
-    put_sentence(p, WORD_MAY_LEAVE_OUT, "", first);
-  put_sentence(p, WORD_NO_INVENTING, "", first && !p->has_optional);
+    put_sentence(p, WORD_MAY_LEAVE_OUT, "");
+  put_sentence(p, WORD_NO_INVENTING, "");
   buf_puts(&p->d.out, "\n");
 }
 
 static enum word describe_kind(unsigned types) {
+  static const struct {
+    unsigned types;
+    enum word word;
+  } kinds[] = {{1 << JSON_OBJECT, WORD_OBJECT}, {1 << JSON_ARRAY, WORD_ARRAY},
+               {1 << JSON_STRING, WORD_STRING}, {1 << JSON_INTEGER, WORD_INTEGER},
+               {TYPE_NUMBER, WORD_NUMBER},      {TYPE_BOOLEAN, WORD_BOOLEAN},
+               {1 << JSON_NULL, WORD_NULL}};
   types &= TYPE_ANY;
-  switch (types) {
-  case 1 << JSON_OBJECT:
-    return WORD_OBJECT;
-  case 1 << JSON_ARRAY:
-    return WORD_ARRAY;
-  case 1 << JSON_STRING:
-    return WORD_STRING;
-  case 1 << JSON_INTEGER:
-    return WORD_INTEGER;
-  case 1 << JSON_NULL:
-    return WORD_NULL;
-  default:
-    break;
-  }
-  if (types && !(types & ~(unsigned)TYPE_NUMBER))
-    return WORD_NUMBER;
-  if (types && !(types & ~(unsigned)TYPE_BOOLEAN))
-    return WORD_BOOLEAN;
+  for (size_t i = 0; types && i < ARRAY_LEN(kinds); i++)
+    if (!(types & ~kinds[i].types))
+      return kinds[i].word;
   return WORD_VALUE;
 }
 
@@ -558,10 +545,9 @@ static enum word root_kind(const struct schema *schema) {
 
 void describe_request(const struct schema *schema, enum describe_form form,
                       enum describe_language language, struct buf *out) {
-  assert(schema != NULL && out != NULL);
+  assert(schema != NULL && form < DESCRIBE_AS_COUNT && out != NULL);
   char *text = NULL;
   struct buf kind = {0};
-  assert(schema != NULL && form < DESCRIBE_AS_COUNT);
   if (form == DESCRIBE_AS_PROMPT && describe_prompt(schema, language, &text) == SCHEMA_OK) {
     buf_puts(out, text);
     describe_free(text);
@@ -572,9 +558,7 @@ void describe_request(const struct schema *schema, enum describe_form form,
     (void)describe_json(schema, true, &text);
   describe_say(language, root_kind(schema), "", &kind);
   describe_say(language, types ? WORD_RETURN : WORD_RETURN_SCHEMA, buf_c(&kind), out);
-  buf_puts(out, "\n\n");
-  buf_puts(out, text);
-  buf_puts(out, "\n");
+  buf_printf(out, "\n\n%s\n", text);
   describe_say(language, WORD_NULL_TYPED, "", out);
   buf_puts(out, " ");
   describe_say(language, WORD_NO_INVENTING, "", out);
@@ -668,11 +652,6 @@ static bool name_structure(struct types *t, struct place place, struct named *na
   return walk->status == SCHEMA_OK;
 }
 
-static void enqueue(struct types *t, struct place place) {
-  t->queue = xgrow(t->queue, &t->queue_capacity, t->queue_count + 1, sizeof *t->queue);
-  t->queue[t->queue_count++] = place;
-}
-
 /* Returns true if the place is done with: its name was put, or it was counted before. */
 static bool put_name(struct types *t, struct place place, bool nested, struct buf *out) {
   uint32_t identity = outline_identity(&t->d.walk, place);
@@ -691,7 +670,8 @@ static bool put_name(struct types *t, struct place place, bool nested, struct bu
     render_sentence(text, &t->comment);
   if (!named->shown) {
     named->shown = true;
-    enqueue(t, outline_target(&t->d.walk, place));
+    t->queue = xgrow(t->queue, &t->queue_capacity, t->queue_count + 1, sizeof *t->queue);
+    t->queue[t->queue_count++] = outline_target(&t->d.walk, place);
   }
   return true;
 }
@@ -899,7 +879,7 @@ static void find_comment(struct types *t, struct place place, const struct outli
                          struct buf *out) {
   const struct op *forms = describe_type_forms(outline);
   const char *text = outline_description(&t->d.walk, place, outline);
-  describe_constraints(&t->d, place, outline, false, out);
+  describe_constraints(&t->d, outline, false, out);
   if (forms && forms->code == OP_ONE_OF && !describe_forms_disjoint(&t->d, forms)) {
     buf_puts(out, out->n ? ", " : "");
     describe_say(t->d.language, WORD_FORMS_ONE, "", out);
@@ -1018,9 +998,6 @@ enum schema_status describe_types(const struct schema *schema, char **text) {
 
 /* --- as compact JSON, with or without its annotations --- */
 
-static const char *const annotations[] = {"title",      "description", "default",   "examples",
-                                          "deprecated", "readOnly",    "writeOnly", "$comment"};
-
 struct compact {
   struct buf *out;
   bool annotated;
@@ -1030,10 +1007,8 @@ struct compact {
 static void compact_schema(const struct compact *c, const json_t *schema);
 
 static bool is_annotation(const char *name) {
-  for (size_t i = 0; i < sizeof annotations / sizeof *annotations; i++)
-    if (!strcmp(name, annotations[i]))
-      return true;
-  return false;
+  return str_among(str_from(name), "title description default examples deprecated readOnly "
+                                   "writeOnly $comment");
 }
 
 static void put_key(struct buf *out, bool *first, void *at) {
@@ -1066,43 +1041,23 @@ static void put_list(const struct compact *c, const json_t *list) {
 
 static void compact_value(const struct compact *c, const struct keyword *keyword,
                           const json_t *value) {
-  enum shape_kind { PLAIN, SCHEMA, MAP, LIST } kind = PLAIN;
-  switch (keyword ? (enum shape)keyword->shape : SHAPE_ANY) {
+  switch (keyword ? (int)keyword->shape : SHAPE_ANY) {
   case SHAPE_SCHEMA:
-    kind = SCHEMA;
-    break;
   case SHAPE_SCHEMA_LIST:
-    kind = LIST;
-    break;
   case SHAPE_SCHEMA_OR_LIST:
-    kind = json_is_array(value) ? LIST : SCHEMA;
-    break;
+    if (json_is_array(value))
+      put_list(c, value);
+    else
+      compact_schema(c, value);
+    return;
   case SHAPE_SCHEMA_MAP:
   case SHAPE_PATTERN_MAP:
   case SHAPE_DEPENDENCIES:
-    kind = MAP;
-    break;
-  case SHAPE_ANY:
-  case SHAPE_TYPE:
-  case SHAPE_LIST:
-  case SHAPE_NUMBER:
-  case SHAPE_POSITIVE:
-  case SHAPE_COUNT:
-  case SHAPE_STRING:
-  case SHAPE_PATTERN:
-  case SHAPE_BOOL:
-  case SHAPE_STRING_LIST:
-  case SHAPE_STRING_LIST_MAP:
-    break;
-  }
-  if (kind == SCHEMA)
-    compact_schema(c, value);
-  else if (kind == MAP)
     put_map(c, value);
-  else if (kind == LIST)
-    put_list(c, value);
-  else
+    return;
+  default:
     render_json(value, false, c->out);
+  }
 }
 
 static void compact_schema(const struct compact *c, const json_t *schema) {

@@ -11,22 +11,18 @@ bool describe_going(struct describer *d) {
   return d->walk.status == SCHEMA_OK;
 }
 
-static void phrase_say(struct describer *d, enum word word, const char *argument, struct buf *out) {
-  describe_say(d->language, word, argument, out);
-}
-
 /* --- types --- */
 
-static bool is_fixed(const struct outline *outline) {
+const struct op *describe_fixed(const struct outline *outline) {
   for (uint32_t i = 0; i < outline->op_count; i++)
     if (outline->ops[i]->code == OP_ENUM)
-      return true;
-  return false;
+      return outline->ops[i];
+  return NULL;
 }
 
 unsigned describe_shown_types(const struct outline *outline) {
   unsigned types = outline->types & TYPE_ANY, hint = outline_hint(outline);
-  if (!is_fixed(outline))
+  if (!describe_fixed(outline))
     return types == TYPE_ANY && hint ? hint : types;
   if (hint & TYPE_NUMBER && types != TYPE_ANY) /* "number [one of: 1, 2]" stays a number */
     hint |= TYPE_NUMBER & types;
@@ -71,7 +67,7 @@ void describe_type_words(struct describer *d, unsigned types, struct buf *out) {
   bool first = true;
   types &= TYPE_ANY;
   if (!types || types == TYPE_ANY) {
-    phrase_say(d, types ? WORD_ANY_VALUE : WORD_NOTHING, "", out);
+    describe_say(d->language, types ? WORD_ANY_VALUE : WORD_NOTHING, "", out);
     return;
   }
   if (types & 1 << JSON_REAL)
@@ -80,9 +76,9 @@ void describe_type_words(struct describer *d, unsigned types, struct buf *out) {
     if (!(types & names[i].types))
       continue;
     if (!first)
-      phrase_say(d, WORD_OR, "", out);
+      describe_say(d->language, WORD_OR, "", out);
     first = false;
-    phrase_say(d, names[i].word, "", out);
+    describe_say(d->language, names[i].word, "", out);
   }
 }
 
@@ -107,7 +103,7 @@ static struct buf *item(struct listing *l) {
 }
 
 static void list_word(struct listing *l, enum word word, const char *argument) {
-  phrase_say(l->d, word, argument, item(l));
+  describe_say(l->d->language, word, argument, item(l));
 }
 
 static void listing_count(struct listing *l, enum word word, uint64_t count) {
@@ -120,11 +116,6 @@ static void listing_count(struct listing *l, enum word word, uint64_t count) {
 static void list_text(struct listing *l, enum word word, struct buf *argument) {
   list_word(l, word, argument->p ? argument->p : "");
   buf_deinit(argument);
-}
-
-static void list_number(struct listing *l, const char *sign, const json_t *value) {
-  buf_puts(item(l), sign);
-  render_number(value, l->out);
 }
 
 static void list_pattern(struct listing *l, enum word word, const char *pattern) {
@@ -142,6 +133,8 @@ static void list_name(struct listing *l, enum word word, const char *name, size_
 static void list_values(struct listing *l, const struct op *op) {
   struct buf text = {0};
   const json_t *all = op->u.options->all;
+  if (l->d->values_elsewhere)
+    return;
   if (!strcmp(op->keyword, "const")) {
     render_json(all, true, &text);
     list_text(l, WORD_CONST, &text);
@@ -160,14 +153,14 @@ static bool list_place(struct listing *l, enum word word, const char *argument, 
   struct place place = outline_place(&d->walk, node);
   if (!describe_going(d) || !d->put_inside(d, place, NULL))
     return false;
-  phrase_say(d, word, argument, item(l));
-  buf_puts(l->out, word == WORD_CONTAINS ? "" : ": ");
+  describe_say(d->language, word, argument, item(l));
+  buf_puts(l->out, ": ");
   return d->put_inside(d, place, l->out);
 }
 
 static void list_forms(struct listing *l, const struct op *op) {
   struct describer *d = l->d;
-  phrase_say(d, op->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "", item(l));
+  describe_say(d->language, op->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "", item(l));
   for (uint32_t i = 0; i < op->u.list->count && describe_going(d); i++) {
     buf_puts(l->out, i ? " | " : ": ");
     d->put_inside(d, outline_place(&d->walk, op->u.list->nodes[i]), l->out);
@@ -210,12 +203,6 @@ static void list_dependency(struct listing *l, const struct op *op) {
   buf_deinit(&names);
 }
 
-static void list_items(struct listing *l, const struct items_op *o) {
-  if (!outline_is_false(&l->d->walk, outline_place(&l->d->walk, o->rest)))
-    return;
-  list_word(l, o->prefix_count ? WORD_NO_OTHER_ITEMS : WORD_NO_ITEMS, "");
-}
-
 static void list_contains(struct listing *l, const struct contains_op *o) {
   if (o->min > 0 || o->has_min)
     listing_count(l, WORD_MIN_CONTAINS, o->min);
@@ -232,8 +219,6 @@ static void list_contains(struct listing *l, const struct contains_op *o) {
 }
 
 static void list_if(struct listing *l, const struct if_op *o) {
-  if (!l->d->all_inside)
-    return;
   list_place(l, WORD_IF, "", o->condition);
   if (o->then_node != NODE_NONE)
     list_place(l, WORD_THEN, "", o->then_node);
@@ -244,9 +229,9 @@ static void list_if(struct listing *l, const struct if_op *o) {
 static void list_condition(struct listing *l, const struct op *op, const struct op *type_forms) {
   if (op->code == OP_NOT)
     list_place(l, WORD_NOT, "", op->node);
-  else if (op->code == OP_IF)
+  else if (op->code == OP_IF && l->d->all_inside)
     list_if(l, op->u.branch);
-  else if (op != type_forms && l->d->all_inside)
+  else if (op->code != OP_IF && op != type_forms && l->d->all_inside)
     list_forms(l, op);
 }
 
@@ -255,7 +240,8 @@ static void list_bound(struct listing *l, const struct op *op) {
                                       [OP_MAXIMUM] = "<= ",
                                       [OP_EXCLUSIVE_MINIMUM] = "> ",
                                       [OP_EXCLUSIVE_MAXIMUM] = "< "};
-  list_number(l, signs[op->code], op->u.value);
+  buf_puts(item(l), signs[op->code]);
+  render_number(op->u.value, l->out);
 }
 
 static void list_multiple(struct listing *l, const json_t *divisor) {
@@ -291,8 +277,7 @@ static void list_op(struct listing *l, const struct op *op, const struct op *typ
   case OP_FORMAT:
     return; /* the outline has taken it in; the last is a hint: list_hints */
   case OP_ENUM:
-    if (!l->d->values_elsewhere)
-      list_values(l, op);
+    list_values(l, op);
     return;
   case OP_MINIMUM:
   case OP_MAXIMUM:
@@ -318,7 +303,8 @@ static void list_op(struct listing *l, const struct op *op, const struct op *typ
     list_word(l, WORD_UNIQUE, "");
     return;
   case OP_ITEMS:
-    list_items(l, op->u.items);
+    if (outline_is_false(&l->d->walk, outline_place(&l->d->walk, op->u.items->rest)))
+      list_word(l, op->u.items->prefix_count ? WORD_NO_OTHER_ITEMS : WORD_NO_ITEMS, "");
     return;
   case OP_CONTAINS:
     list_contains(l, op->u.contains);
@@ -391,12 +377,11 @@ static void list_required(struct listing *l, const struct outline *outline, bool
   buf_deinit(&names[1]);
 }
 
-void describe_constraints(struct describer *d, struct place place, const struct outline *outline,
-                          bool bare, struct buf *out) {
+void describe_constraints(struct describer *d, const struct outline *outline, bool bare,
+                          struct buf *out) {
   struct listing l = {.d = d, .out = out};
   unsigned types = describe_shown_types(outline);
   const struct op *type_forms = describe_type_forms(outline);
-  (void)place;
   if (outline->never)
     return;
   list_hints(&l, outline);

@@ -23,6 +23,8 @@ struct describer {
 /* Returns false, with walk.status set, if the text is too long or too deep. */
 bool describe_going(struct describer *d);
 
+/* Returns the first enum or const, or NULL. */
+const struct op *describe_fixed(const struct outline *outline);
 /* Returns the types to show: those that keywords and fixed values hint at if there is no `type`. */
 unsigned describe_shown_types(const struct outline *outline);
 /* Returns the only anyOf or oneOf of a place that says nothing about its type: the forms are its
@@ -33,8 +35,8 @@ bool describe_forms_disjoint(struct describer *d, const struct op *forms);
 void describe_type_words(struct describer *d, unsigned types, struct buf *out);
 /* Writes "at least 1 character, pattern: ^a"; nothing if there are none. `bare`: the place stands
  * in a branch of another, so that its required fields need not be declared. */
-void describe_constraints(struct describer *d, struct place place, const struct outline *outline,
-                          bool bare, struct buf *out);
+void describe_constraints(struct describer *d, const struct outline *outline, bool bare,
+                          struct buf *out);
 /* A required field without a schema is shown as a constraint, not as a field. */
 bool describe_field_listed(const struct describer *d, const struct outline *outline,
                            const struct outline_field *field, bool bare);

@@ -2,9 +2,7 @@
  * would have to be searched for, a text for a pattern, stands there in words. */
 #include "render/example.h"
 #include "format/json_value.h"
-#include "render/describe_words.h"
-#include "render/line_text.h"
-#include "schema/outline.h"
+#include "render/describe_phrase.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -67,13 +65,6 @@ static json_t *text_in_words(struct maker *m, struct place place, const char *pa
 
 /* --- fixed values, and those that the author gave --- */
 
-static const struct op *fixed_op(const struct outline *outline) {
-  for (uint32_t i = 0; i < outline->op_count; i++)
-    if (outline->ops[i]->code == OP_ENUM)
-      return outline->ops[i];
-  return NULL;
-}
-
 static json_t *keep_copy(struct maker *m, struct place place, const json_t *value,
                          unsigned *variant) {
   if (m->walk.status != SCHEMA_OK || !value)
@@ -104,6 +95,20 @@ static json_t *make_given(struct maker *m, struct place place, const struct outl
           keep_copy(m, place, outline_raw(&m->walk, outline->flat.nodes[i], "default"), &variant);
   }
   return value;
+}
+
+/* Takes the most that a `least` keyword asks for, and the least that a `most` keyword allows. */
+static void example_range(const struct outline *outline, enum op_code least_op,
+                          enum op_code most_op, size_t *least, size_t *most) {
+  *least = 0;
+  *most = SIZE_MAX;
+  for (uint32_t i = 0; i < outline->op_count; i++) {
+    const struct op *op = outline->ops[i];
+    if (op->code == least_op && op->u.count > *least)
+      *least = (size_t)op->u.count;
+    if (op->code == most_op && op->u.count < *most)
+      *most = (size_t)op->u.count;
+  }
 }
 
 /* --- strings --- */
@@ -139,14 +144,11 @@ struct wanted {
 };
 
 static struct wanted string_wanted(struct maker *m, const struct outline *outline) {
-  struct wanted wanted = {.most = SIZE_MAX};
+  struct wanted wanted = {0};
+  example_range(outline, OP_MIN_LENGTH, OP_MAX_LENGTH, &wanted.least, &wanted.most);
   bool untyped = outline->types == TYPE_ANY;
   for (uint32_t i = 0; i < outline->op_count; i++) {
     const struct op *op = outline->ops[i];
-    if (op->code == OP_MIN_LENGTH && op->u.count > wanted.least)
-      wanted.least = op->u.count < SIZE_MAX ? (size_t)op->u.count : SIZE_MAX;
-    if (op->code == OP_MAX_LENGTH && op->u.count < wanted.most)
-      wanted.most = (size_t)op->u.count;
     if (op->code == OP_PATTERN)
       buf_printf(&wanted.patterns, wanted.patterns.n ? " and %s" : "%s", op->text);
     untyped = untyped && !(op->applies != TYPE_ANY && op->applies >> JSON_STRING & 1);
@@ -305,17 +307,12 @@ static bool example_contains(struct maker *m, const struct outline *outline, con
 
 static json_t *make_array(struct maker *m, struct place place, const struct outline *outline,
                           unsigned variant) {
-  size_t least = 0, most = SIZE_MAX, usual = outline_prefix_count(outline);
+  size_t least, most, usual = outline_prefix_count(outline);
   bool unique = false, strict = m->strict;
   unsigned before = m->in_words;
-  for (uint32_t i = 0; i < outline->op_count; i++) {
-    const struct op *op = outline->ops[i];
-    if (op->code == OP_MIN_ITEMS && op->u.count > least)
-      least = (size_t)op->u.count;
-    if (op->code == OP_MAX_ITEMS && op->u.count < most)
-      most = (size_t)op->u.count;
-    unique |= op->code == OP_UNIQUE;
-  }
+  example_range(outline, OP_MIN_ITEMS, OP_MAX_ITEMS, &least, &most);
+  for (uint32_t i = 0; i < outline->op_count; i++)
+    unique |= outline->ops[i]->code == OP_UNIQUE;
   if (least > most || least > EXAMPLE_ITEMS_MAX)
     return NULL;
   usual = (least > usual ? least : usual) + variant;
@@ -430,15 +427,9 @@ static void add_others(struct maker *m, json_t *object, const struct outline *ou
 
 /* Makes an object with every field that can be made; `bare`: with those that must be there. */
 static json_t *example_members(struct maker *m, const struct outline *outline, bool bare) {
-  size_t least = 0, most = SIZE_MAX, needed = 0;
+  size_t least, most, needed = 0;
   json_t *object = json_object();
-  for (uint32_t i = 0; i < outline->op_count; i++) {
-    const struct op *op = outline->ops[i];
-    if (op->code == OP_MIN_PROPERTIES && op->u.count > least)
-      least = (size_t)op->u.count;
-    if (op->code == OP_MAX_PROPERTIES && op->u.count < most)
-      most = (size_t)op->u.count;
-  }
+  example_range(outline, OP_MIN_PROPERTIES, OP_MAX_PROPERTIES, &least, &most);
   for (uint32_t i = 0; i < outline->field_count; i++)
     needed += outline->fields[i].required;
   bool ok = least <= EXAMPLE_ITEMS_MAX;
@@ -504,7 +495,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
  * order in which the schema lists them; null comes last. */
 static json_t *make_types(struct maker *m, struct place place, const struct outline *outline,
                           unsigned variant) {
-  const struct op *fixed = fixed_op(outline);
+  const struct op *fixed = describe_fixed(outline);
   const json_t *list = NULL;
   if (fixed)
     return make_fixed(m, place, fixed, variant);
@@ -700,15 +691,9 @@ enum example_status example_anchor(const struct schema *schema, enum describe_la
 }
 
 const char *example_status_name(enum example_status status) {
-  switch (status) {
-  case EXAMPLE_OK:
-    return "ok";
-  case EXAMPLE_WORDS:
-    return "in_words";
-  case EXAMPLE_NONE:
-    return "no_example";
-  case EXAMPLE_TOO_COMPLEX:
-    return "too_complex";
-  }
-  return "?";
+  static const char *const names[] = {[EXAMPLE_OK] = "ok",
+                                      [EXAMPLE_WORDS] = "in_words",
+                                      [EXAMPLE_NONE] = "no_example",
+                                      [EXAMPLE_TOO_COMPLEX] = "too_complex"};
+  return names[status];
 }

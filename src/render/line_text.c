@@ -63,37 +63,32 @@ void render_quoted(const char *bytes, size_t length, struct buf *out) {
   buf_puts(out, "\"");
 }
 
-static void real_text(double value, char text[40]) {
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(text, 40, "%.*g", digits, value);
-    if (strtod(text, NULL) == value)
-      break;
-  }
-}
-
 void render_number(const json_t *value, struct buf *out) {
   char text[40];
-  if (json_is_integer(value))
-    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-  else
-    real_text(json_real_value(value), text);
+  double real = json_number_value(value);
+  if (json_is_integer(value)) {
+    buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    return;
+  }
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, real);
+    if (strtod(text, NULL) == real)
+      break;
+  }
   buf_puts(out, text);
-}
-
-static void put_comma(bool first, bool spaced, struct buf *out) {
-  if (!first)
-    buf_puts(out, spaced ? ", " : ",");
 }
 
 void render_json(const json_t *value, bool spaced, struct buf *out) {
   assert(out != NULL);
+  const char *comma = spaced ? ", " : ",";
+  size_t start = out->n;
   bool first = true;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
     buf_puts(out, "{");
     for (void *at = json_object_iter((json_t *)value); at;
          at = json_object_iter_next((json_t *)value, at)) {
-      put_comma(first, spaced, out);
+      buf_puts(out, first ? "" : comma);
       first = false;
       render_quoted(json_object_iter_key(at), json_object_iter_key_len(at), out);
       buf_puts(out, spaced ? ": " : ":");
@@ -104,7 +99,7 @@ void render_json(const json_t *value, bool spaced, struct buf *out) {
   case JSON_ARRAY:
     buf_puts(out, "[");
     for (size_t i = 0, n = json_array_size(value); i < n; i++) {
-      put_comma(i == 0, spaced, out);
+      buf_puts(out, i ? comma : "");
       render_json(json_array_get(value, i), spaced, out);
     }
     buf_puts(out, "]");
@@ -113,16 +108,11 @@ void render_json(const json_t *value, bool spaced, struct buf *out) {
     render_quoted(json_string_value(value), json_string_length(value), out);
     return;
   case JSON_INTEGER:
+  case JSON_REAL:
     render_number(value, out);
-    return;
-  case JSON_REAL: {
-    char text[40];
-    real_text(json_real_value(value), text);
-    buf_puts(out, text);
-    if (!strpbrk(text, ".e"))
+    if (json_is_real(value) && !strpbrk(out->p + start, ".e"))
       buf_puts(out, ".0"); /* a reader may tell 1 and 1.0 apart */
     return;
-  }
   case JSON_TRUE:
     buf_puts(out, "true");
     return;

@@ -1,7 +1,6 @@
 /* Parses ECMA-262 regular expressions into trees, and writes them in PCRE2's syntax. */
 #include "schema/ecma.h"
 
-#include "base/str.h"
 #include "base/utf8.h"
 #include "schema/pattern.h"
 
@@ -398,18 +397,14 @@ static bool at_quantifier(struct ecma_parser *s) {
   return is;
 }
 
-static bool is_assertion(const struct ecma_node *node) {
-  return node->kind == ECMA_LOOK || node->kind == ECMA_BEGIN || node->kind == ECMA_END ||
-         node->kind == ECMA_EDGE;
-}
-
 static struct ecma_node *repeated(struct ecma_parser *s, struct ecma_node *node) {
   uint32_t min, max;
   const char *from = s->p;
   if (!ecma_quantifier(s, &min, &max))
     return node;
   const char *wrong = NULL;
-  if (is_assertion(node))
+  if (node->kind == ECMA_LOOK || node->kind == ECMA_BEGIN || node->kind == ECMA_END ||
+      node->kind == ECMA_EDGE)
     wrong = "nothing to repeat";
   else if (min > ECMA_REPEAT_MAX || (max > ECMA_REPEAT_MAX && max != ECMA_NO_END))
     wrong = "a repetition of more than 65,535";

@@ -2,7 +2,6 @@
 #include "schema/format.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 /* --- hostname (RFC 1123) and idn-hostname (RFC 5890 to 5893) --- */
 
@@ -662,11 +661,6 @@ static bool check_regex(const char *text, size_t length) {
   return ok;
 }
 
-static bool atom_char(char c, bool international) {
-  return is_alnum(c) || (c && strchr("!#$%&'*+-/=?^_`{|}~", c)) ||
-         (international && (unsigned char)c >= 0x80);
-}
-
 /* Checks the part before the last @: a dot-atom or a quoted string (RFC 5321 4.1.2). */
 static bool mail_local(const char *p, size_t n, bool international) {
   if (!n || n > 64)
@@ -684,7 +678,9 @@ static bool mail_local(const char *p, size_t n, bool international) {
     return true;
   }
   for (size_t i = 0; i < n; i++) {
-    if (p[i] == '.' ? i == 0 || i + 1 == n || p[i - 1] == '.' : !atom_char(p[i], international))
+    bool atom = is_alnum(p[i]) || (p[i] && strchr("!#$%&'*+-/=?^_`{|}~", p[i])) ||
+                (international && (unsigned char)p[i] >= 0x80);
+    if (p[i] == '.' ? i == 0 || i + 1 == n || p[i - 1] == '.' : !atom)
       return false;
   }
   return true;

@@ -113,24 +113,10 @@ static bool gather_nodes(struct gathering *g, struct place place) {
 
 /* --- fields --- */
 
-static bool same_name(const struct property *p, const char *name, size_t length) {
-  return p->length == length && !memcmp(p->name, name, length);
-}
-
 static const struct property *declared(const struct object_op *o, const char *name, size_t length) {
-  if (!o->table) {
-    for (uint32_t i = 0; i < o->count; i++)
-      if (same_name(&o->properties[i], name, length))
-        return o->properties[i].node == NODE_NONE ? NULL : &o->properties[i];
-    return NULL;
-  }
-  for (uint32_t at = bytes_hash(name, length) & o->table_mask; o->table[at];
-       at = (at + 1) & o->table_mask) {
-    const struct property *p = &o->properties[o->table[at] - 1];
-    if (same_name(p, name, length))
-      return p->node == NODE_NONE ? NULL : p;
-  }
-  return NULL;
+  int64_t work = 0; /* nobody counts it here */
+  const struct property *p = schema_find_property(o, name, length, &work);
+  return p != NULL && p->node != NODE_NONE ? p : NULL;
 }
 
 static bool name_matches(struct walk *walk, const struct pattern *pattern, const char *name,

@@ -14,13 +14,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- URIs (schema/uri.c), RFC 3986 --- */
-
-/* Resolves `reference` against `base`, with its fragment, into *out. */
-void schema_uri_resolve(const char *base, const char *reference, struct buf *out);
-/* Returns the length up to the '#', or all of it. */
-size_t schema_uri_without_fragment(const char *uri);
 /* Percent-decodes; the result is NUL-terminated. */
 void schema_uri_decode(const char *bytes, size_t length, struct buf *out);
 
@@ -52,9 +45,5 @@ bool schema_value_unique(const json_t *array, size_t *first, size_t *second, int
 typedef bool (*format_check)(const char *text, size_t length);
 format_check schema_format_find(const char *name);
 const char *schema_format_form(const char *name); /* tells how a known one is written */
-
-/* --- metaschemas (schema/meta.c) --- */
-
-const char *schema_metaschema_text(const char *uri); /* NULL if it is none */
 
 #endif

@@ -66,11 +66,6 @@ struct closest {
   uint32_t fitting_branch;
 };
 
-static bool names_a_kind(const struct schema_error *error) {
-  return !strcmp(error->keyword, "const") || !strcmp(error->keyword, "enum") ||
-         !strcmp(error->keyword, "type");
-}
-
 static void try_branch(struct vm *vm, const struct list_op *list, uint32_t i, const json_t *value,
                        struct closest *closest) {
   struct schema_errors *outer = vm->errors, inner = {0};
@@ -79,7 +74,7 @@ static void try_branch(struct vm *vm, const struct list_op *list, uint32_t i, co
   vm->errors = outer;
   bool fits = true;
   for (size_t k = 0; k < inner.count; k++)
-    fits = fits && !names_a_kind(&inner.items[k]);
+    fits = fits && !str_among(str_from(inner.items[k].keyword), "const enum type");
   if (fits && inner.count) {
     closest->fitting++;
     closest->fitting_branch = i;
@@ -186,16 +181,13 @@ static bool one_of(struct vm *vm, const struct node *node, const struct op *op, 
   return found == 1;
 }
 
-static bool is_const_word(const json_t *value, struct str word) {
-  return json_is_string(value) &&
-         str_eq((struct str){json_string_value(value), json_string_length(value)}, word);
-}
-
 static bool if_holds(struct vm *vm, const struct if_op *o, const json_t *value,
                      struct marks *marks) {
-  if (o->key != NULL && marks == NULL && json_is_object(value))
-    return is_const_word(json_object_get(value, o->key), o->word);
-  return run_branch(vm, o->condition, value, marks);
+  if (o->key == NULL || marks != NULL || !json_is_object(value))
+    return run_branch(vm, o->condition, value, marks);
+  const json_t *member = json_object_get(value, o->key);
+  return json_is_string(member) &&
+         str_eq((struct str){json_string_value(member), json_string_length(member)}, o->word);
 }
 
 static bool schema_run_combination(struct vm *vm, const struct node *node, const struct op *op,
@@ -232,8 +224,8 @@ static bool schema_run_combination(struct vm *vm, const struct node *node, const
 
 /* --- ops that walk over the members of an object or the items of an array --- */
 
-static const struct property *find_property(struct vm *vm, const struct object_op *o,
-                                            const char *key, size_t length) {
+const struct property *schema_find_property(const struct object_op *o, const char *key,
+                                            size_t length, int64_t *work) {
   if (!o->table) {
     for (uint32_t i = 0; i < o->count; i++)
       if (o->properties[i].length == length && !memcmp(o->properties[i].name, key, length))
@@ -245,7 +237,7 @@ static const struct property *find_property(struct vm *vm, const struct object_o
     const struct property *p = &o->properties[o->table[at] - 1];
     if (p->length == length && !memcmp(p->name, key, length))
       return p;
-    vm->work--;
+    --*work;
   }
   return NULL;
 }
@@ -389,7 +381,7 @@ static bool check_members(struct vm *vm, const struct node *node, const struct o
     const char *key = json_object_iter_key(at);
     size_t length = json_object_iter_key_len(at);
     const json_t *member = json_object_iter_value(at);
-    const struct property *p = find_property(vm, o, key, length);
+    const struct property *p = schema_find_property(o, key, length, &vm->work);
     bool ok = true, evaluated = false;
     if (p) {
       if (p->required_bit)
@@ -572,15 +564,6 @@ static bool check_unevaluated_items(struct vm *vm, const struct op *op, const js
   return good;
 }
 
-static bool schema_run_array(struct vm *vm, const struct node *node, const struct op *op,
-                             const json_t *value, struct marks *marks) {
-  if (op->code == OP_ITEMS)
-    return check_items(vm, op->u.items, value, marks);
-  if (op->code == OP_CONTAINS)
-    return check_contains(vm, node, op->u.contains, value, marks);
-  return check_unevaluated_items(vm, op, value, marks);
-}
-
 /* --- the program --- */
 
 static bool enum_has_string(struct vm *vm, const struct enum_op *o, const json_t *value) {
@@ -631,16 +614,6 @@ static bool enum_has(struct vm *vm, const struct enum_op *o, const json_t *value
   return false;
 }
 
-static bool check_length(const struct op *op, const json_t *value) {
-  size_t bytes = json_string_length(value);
-  if (op->code == OP_MIN_LENGTH) {
-    if (bytes < op->u.count)
-      return false;
-    return bytes / 4 >= op->u.count || utf8_count(json_string_value(value), bytes) >= op->u.count;
-  }
-  return bytes <= op->u.count || utf8_count(json_string_value(value), bytes) <= op->u.count;
-}
-
 static bool run_dynamic(struct vm *vm, const struct op *op, const json_t *value,
                         struct marks *marks) {
   const struct schema *s = vm->schema;
@@ -658,7 +631,8 @@ static bool run_dynamic(struct vm *vm, const struct op *op, const json_t *value,
 
 /* Runs ops that look at the value itself, not at its parts. */
 static bool run_plain(struct vm *vm, const struct op *op, const json_t *value) {
-  size_t first, second;
+  const char *text = json_string_value(value);
+  size_t first, second, bytes = json_string_length(value);
   switch ((int)op->code) {
   case OP_ENUM:
     return enum_has(vm, op->u.options, value);
@@ -672,15 +646,16 @@ static bool run_plain(struct vm *vm, const struct op *op, const json_t *value) {
     return schema_value_compare(value, op->u.value) < 0;
   case OP_MULTIPLE_OF:
     return schema_value_multiple_of(value, op->u.value);
-  case OP_MIN_LENGTH:
+  case OP_MIN_LENGTH: /* a character has one to four bytes */
+    return bytes / 4 >= op->u.count ||
+           (bytes >= op->u.count && utf8_count(text, bytes) >= op->u.count);
   case OP_MAX_LENGTH:
-    return check_length(op, value);
+    return bytes <= op->u.count || utf8_count(text, bytes) <= op->u.count;
   case OP_PATTERN:
-    return schema_run_pattern(vm, op->u.pattern, json_string_value(value),
-                              json_string_length(value));
+    return schema_run_pattern(vm, op->u.pattern, text, bytes);
   case OP_FORMAT:
-    vm->work -= 4 + (int64_t)(json_string_length(value) / 8);
-    return op->u.format(json_string_value(value), json_string_length(value));
+    vm->work -= 4 + (int64_t)(bytes / 8);
+    return op->u.format(text, bytes);
   case OP_MIN_ITEMS:
     return json_array_size(value) >= op->u.count;
   case OP_MAX_ITEMS:
@@ -702,9 +677,11 @@ static bool run_op(struct vm *vm, const struct node *node, const struct op *op, 
   bool ok = true;
   switch ((enum op_code)op->code) {
   case OP_ITEMS:
+    return check_items(vm, op->u.items, value, marks);
   case OP_CONTAINS:
+    return check_contains(vm, node, op->u.contains, value, marks);
   case OP_UNEVALUATED_ITEMS:
-    return schema_run_array(vm, node, op, value, marks);
+    return check_unevaluated_items(vm, op, value, marks);
   case OP_OBJECT:
   case OP_DEPENDENT_REQUIRED:
   case OP_UNEVALUATED_PROPERTIES:

@@ -96,4 +96,9 @@ uint32_t schema_branches_meant(struct vm *vm, const struct list_op *list, const 
 void schema_report_text(struct vm *vm, const struct node *node, const char *suffix,
                         const char *keyword, struct buf *message);
 
+/* Finds a property by its name, NULL if there is none. Reduces `work` for each other one on the
+ * way. */
+const struct property *schema_find_property(const struct object_op *o, const char *key,
+                                            size_t length, int64_t *work);
+
 #endif

@@ -185,20 +185,6 @@ __attribute__((noreturn)) static void port_forward_fail(const char *what) {
   exit(STATUS_CANNOT);
 }
 
-/* Sets each variable in both cases, as programs disagree on it. */
-static void name_proxy(uint16_t port, const char *bypass) {
-  static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"};
-  char url[64];
-  (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)port);
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    (void)setenv(names[i], url, 1);
-  (void)unsetenv("ALL_PROXY");
-  (void)unsetenv("all_proxy");
-  (void)setenv("NO_PROXY", bypass, 1);
-  (void)setenv("no_proxy", bypass, 1);
-  (void)setenv("NODE_USE_ENV_PROXY", "1", 1); /* node's own fetch uses the proxy only then */
-}
-
 void port_forward(char **words) {
   char folder_path[4096];
   uint16_t port = 0;
@@ -221,7 +207,17 @@ void port_forward(char **words) {
   (void)sigaddset(&watched, SIGHUP);
   (void)sigprocmask(SIG_BLOCK, &watched, NULL);
   int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-  name_proxy(port, words[1]);
+  /* Sets each variable in both cases, as programs disagree on it. */
+  static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"};
+  char url[64];
+  (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)port);
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    (void)setenv(names[i], url, 1);
+  (void)unsetenv("ALL_PROXY");
+  (void)unsetenv("all_proxy");
+  (void)setenv("NO_PROXY", words[1], 1);
+  (void)setenv("no_proxy", words[1], 1);
+  (void)setenv("NODE_USE_ENV_PROXY", "1", 1); /* node's own fetch uses the proxy only then */
   pid_t self = getpid(), program = signals < 0 ? -1 : fork();
   if (program < 0)
     port_forward_fail("the program could not be started");

@@ -15,16 +15,6 @@ enum { COPY_CHUNK_BYTES = 64 * 1024, SHA_CHARS = SHA256_HEX - 1 };
 
 /* --- blobs --- */
 
-static bool copy_blob(const struct store *from, const struct store *to, const char *sha256,
-                      struct err *err) {
-  struct buf bytes = {0};
-  char put[SHA256_HEX];
-  bool ok =
-      store_blob_get(from, sha256, &bytes, err) && store_blob_put(to, buf_view(&bytes), put, err);
-  buf_deinit(&bytes);
-  return ok;
-}
-
 /* Copies the blobs that members "<key>_blob" name. In a line, a quote within a text has a backslash
  * before it, so no text can look like such a member. */
 static bool copy_blobs_of(struct str line, const struct store *from, const struct store *to,
@@ -38,7 +28,12 @@ static bool copy_blobs_of(struct str line, const struct store *from, const struc
       break;
     memcpy(sha256, p, SHA_CHARS);
     sha256[SHA_CHARS] = '\0';
-    if (!copy_blob(from, to, sha256, err))
+    struct buf bytes = {0};
+    char put[SHA256_HEX];
+    bool ok =
+        store_blob_get(from, sha256, &bytes, err) && store_blob_put(to, buf_view(&bytes), put, err);
+    buf_deinit(&bytes);
+    if (!ok)
       return false;
   }
   return true;
@@ -267,11 +262,6 @@ static enum copy_result copy_moved(struct store *to, const struct store_ref *asi
   return COPY_GONE;
 }
 
-static bool copy_id_check(const struct store_ref *ref, const char *id, struct err *err) {
-  return (strlen(id) == STORE_ID_BYTES - 1 && strspn(id, "0123456789abcdef-") == strlen(id)) ||
-         err_set(err, ERR_CORRUPT, "%s is not the log of a session: it names none", ref->name);
-}
-
 enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool move,
                           struct err *err) {
   struct summary b;
@@ -284,8 +274,10 @@ enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool mo
   print_into(id, sizeof id, "%.36s", b.session);
   bool over = summary_is_over(&b);
   summary_deinit(&b);
-  if (!copy_id_check(ref, id, err))
+  if (strlen(id) != STORE_ID_BYTES - 1 || strspn(id, "0123456789abcdef-") != strlen(id)) {
+    err_set(err, ERR_CORRUPT, "%s is not the log of a session: it names none", ref->name);
     return COPY_FAILED;
+  }
   if (is_aside)
     return copy_moved(to, &aside, id, moved_to, err);
   if (!over && !move) {

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "os/fs.h"
 #include "os/loop.h"
 #include "store/reader.h"
@@ -263,12 +264,6 @@ static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   return true;
 }
 
-/* Returns true if the file was removed while it grew: what is written to it then is lost. */
-static bool is_gone(const struct files_log *log) {
-  struct stat st;
-  return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
-}
-
 static bool bring_back(struct files_log *log, struct err *err) {
   struct stat st;
   if (lstat(log->base.name, &st) == 0) /* the new file may have its own owner */
@@ -308,7 +303,9 @@ static enum store_result sync_batch(struct files_log *log, struct err *err) {
     return STORE_IO;
   }
   log->sync_dir = false;
-  if (is_gone(log) && !bring_back(log, err))
+  /* If the file was removed while it grew, what is written to it is lost. */
+  struct stat st;
+  if (fstat(log->fd, &st) == 0 && st.st_nlink == 0 && !bring_back(log, err))
     return STORE_IO;
   FAULT_POINT("sync_after");
   return STORE_OK;
@@ -430,11 +427,6 @@ static struct attempt attempt_of(const json_t *record) {
                           json_integer_value(json_object_get(record, "attempt"))};
 }
 
-static bool attach_is_type(const json_t *record, const char *type) {
-  const char *own = json_string_value(json_object_get(record, "type"));
-  return own != NULL && strcmp(own, type) == 0;
-}
-
 /* Returns whether a record follows, whatever its hash: then everything before it was once sound.
  * After a hole only a record of a later batch proves that: a resume, or the end of an attempt whose
  * start is not yet durable (`open` is the last durable one), since an attempt's reports can be in
@@ -444,8 +436,9 @@ static bool record_follows(struct log_reader *r, uint64_t seq, bool hole, struct
   while (reader_next(r, &line)) {
     json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
     struct attempt attempt = attempt_of(record);
-    bool begins = attach_is_type(record, "session_resume") ||
-                  (attach_is_type(record, "call_end") &&
+    struct str type = json_view(json_at(record, "type"));
+    bool begins = str_eq_c(type, "session_resume") ||
+                  (str_eq_c(type, "call_end") &&
                    (attempt.call != open.call || attempt.number != open.number));
     bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
                  json_string_length(json_object_get(record, "hash")) == 64 && (begins || !hole);
@@ -540,7 +533,7 @@ static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_f
       break;
     }
     bool ok = fold == NULL || fold(ctx, record, err);
-    if (attach_is_type(record, "call_start"))
+    if (str_eq_c(json_view(json_at(record, "type")), "call_start"))
       open = attempt_of(record);
     json_decref(record);
     if (!ok)
@@ -808,22 +801,18 @@ static bool files_arrive(struct store_log *log, struct err *err) {
 
 /* --- moving: the source --- */
 
-static bool write_to(const char *path, const char *to, struct err *err) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  bool ok = fd >= 0 && files_write_all(fd, to, strlen(to), 0) && fsync(fd) == 0;
-  if (!ok)
-    err_set_errno(err, errno, "cannot write %s", path);
-  if (fd >= 0)
-    close(fd);
-  return ok;
-}
-
 static bool files_set_aside(struct store_log *log, const char *to, struct err *err) {
   char path[PATH_MAX], note[PATH_MAX];
   print_into(path, sizeof path, "%s" FILES_MOVED, log->name);
   print_into(note, sizeof note, "%s" FILES_MOVED ".to", log->name);
   FAULT_POINT("aside_before");
-  if (!write_to(note, to, err))
+  int fd = open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool ok = fd >= 0 && files_write_all(fd, to, strlen(to), 0) && fsync(fd) == 0;
+  if (!ok)
+    err_set_errno(err, errno, "cannot write %s", note);
+  if (fd >= 0)
+    close(fd);
+  if (!ok)
     return false;
   if (!files_sync_dir(log->store->where))
     return err_set_errno(err, errno, "cannot sync the folder %s", log->store->where);
@@ -1044,12 +1033,6 @@ static bool is_file(const char *word, struct store_ref *ref) {
          store_ref_named(word, ref);
 }
 
-static bool is_path(const char *word) {
-  size_t n = strlen(word);
-  return strchr(word, '/') != NULL ||
-         (n > SUFFIX_CHARS && strcmp(word + n - SUFFIX_CHARS, FILES_SUFFIX) == 0);
-}
-
 static bool find_path(const char *word, struct store_ref *ref, struct err *err) {
   struct stat st;
   if (stat(word, &st) != 0)
@@ -1064,7 +1047,9 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   bool moving = false, last = strcmp(word, "last") == 0;
   const char *dir = store->where;
   struct stat st;
-  if (is_path(word))
+  size_t n = strlen(word);
+  if (strchr(word, '/') != NULL ||
+      (n > SUFFIX_CHARS && strcmp(word + n - SUFFIX_CHARS, FILES_SUFFIX) == 0))
     return find_path(word, ref, err);
   DIR *d = fault_fails("list") ? NULL : opendir(dir);
   int number = errno; /* is_file asks for something else */

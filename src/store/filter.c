@@ -2,6 +2,7 @@
 #include "store/filter.h"
 
 #include "core/record.h"
+#include "format/json_object.h"
 #include "judge/stage.h"
 #include "store/reader.h"
 
@@ -82,11 +83,6 @@ bool filter_wants_summary(const struct filter *s, const struct summary *b) {
   return s->workflow == NULL || (b->workflow != NULL && strcmp(b->workflow, s->workflow) == 0);
 }
 
-static bool filter_has_text(const json_t *record, const char *key, const char *wanted) {
-  const char *text = json_string_value(json_object_get(record, key));
-  return text != NULL && strcmp(text, wanted) == 0;
-}
-
 /* Looks for a judgment or an answer. Only lines that can contain one are parsed. */
 static bool log_holds(const struct store_ref *ref, const char *method, const char *provider) {
   struct log_reader r;
@@ -100,9 +96,9 @@ static bool log_holds(const struct store_ref *ref, const char *method, const cha
     if (!judged && !called)
       continue;
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    if (judged && filter_has_text(record, "method", method))
+    if (judged && str_eq_c(json_view_at(record, "method"), method))
       method = NULL;
-    if (called && filter_has_text(record, "provider", provider))
+    if (called && str_eq_c(json_view_at(record, "provider"), provider))
       provider = NULL;
     json_decref(record);
   }

@@ -17,11 +17,9 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
   json_t *question;
   json_array_foreach((json_t *)questions, i, question) {
     json_t *item = json_pack("{ss}", "id", id);
-    if (workflow != NULL)
-      json_object_set_new(item, "workflow", json_string(workflow));
+    json_object_set_new(item, "workflow", json_string(workflow));
     json_object_update(item, question);
-    if (spent != NULL)
-      json_object_set(item, "spent", (json_t *)spent);
+    json_object_set(item, "spent", (json_t *)spent);
     if (json_array_size(list) < LIMIT_INBOX_COUNT)
       json_array_append(list, item);
     json_decref(item);

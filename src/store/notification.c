@@ -150,13 +150,6 @@ static json_t *of_end(const struct summary *b, const struct record *record) {
   return notification_end(&d, record->seq, "");
 }
 
-/* Returns true if it was already reported, will continue by itself, or was done by the person to
- * notify. */
-static bool is_no_news(struct str reason) {
-  return str_eq_c(reason, "question") || str_eq_c(reason, "escalated") ||
-         str_eq_c(reason, "shutdown") || str_eq_c(reason, "interrupted");
-}
-
 /* --- waits and budgets --- */
 
 static json_t *of_wait(const struct summary *b, const struct record *record) {
@@ -198,16 +191,20 @@ static json_t *of_budget(const struct summary *b, const struct record *record, c
 
 void notification_of(const struct summary *b, const struct record *record, json_t *list) {
   json_t *notification = NULL;
+  /* Such a stop was reported already, will continue by itself, or was done by the person to
+   * notify. */
+  bool known =
+      record->type == RECORD_SESSION_STOP &&
+      str_among(record_text(record, MEMBER_REASON), "question escalated shutdown interrupted");
   if (record->type == RECORD_QUESTION)
     notification = of_question(b, record);
-  else if (record->type == RECORD_SESSION_STOP && !is_no_news(record_text(record, MEMBER_REASON)))
+  else if (record->type == RECORD_SESSION_STOP && !known)
     notification = of_stop(b, record);
   else if (record->type == RECORD_SESSION_END)
     notification = of_end(b, record);
   else if (waits_long(b, record))
     notification = of_wait(b, record);
-  if (notification != NULL)
-    json_array_append_new(list, notification);
+  json_array_append_new(list, notification);
   if (record->type != RECORD_SESSION_STOP) {
     const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
     size_t i;

@@ -60,12 +60,6 @@ uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until
   return at;
 }
 
-/* Returns true if the line, of which n bytes are read, exceeds the maximum. This is checked before
- * there is memory for the line. */
-static bool reader_is_too_long(const struct log_reader *r, size_t n) {
-  return reader_line_end(r, r->offset + n, r->offset + r->max + 1) > r->offset + r->max;
-}
-
 bool reader_next(struct log_reader *r, struct str *line) {
   size_t scanned = 0;
   bool looked = false;
@@ -83,7 +77,10 @@ bool reader_next(struct log_reader *r, struct str *line) {
       return true;
     }
     scanned = n;
-    if (scanned > r->max || (!looked && scanned > LONG_BYTES && reader_is_too_long(r, n))) {
+    /* Whether the line exceeds the maximum is checked before there is memory for it. */
+    if (scanned > r->max ||
+        (!looked && scanned > LONG_BYTES &&
+         reader_line_end(r, r->offset + n, r->offset + r->max + 1) > r->offset + r->max)) {
       r->too_long = true;
       return false;
     }

@@ -116,14 +116,6 @@ static void summary_on_question(struct summary *b, const struct record *record) 
                                            record_text(record, MEMBER_UNTIL)));
 }
 
-/* Replaces the questions: a stop lists all there are. */
-static void summary_on_stop_questions(struct summary *b, const struct record *record) {
-  const json_t *list = record_tree(record, MEMBER_QUESTIONS);
-  json_decref(b->questions);
-  b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
-  b->answered = false;
-}
-
 int64_t summary_due_ms(const struct summary *b) {
   int64_t due = 0, ms;
   size_t i;
@@ -171,7 +163,11 @@ void summary_feed(struct summary *b, const struct record *record) {
     summary_drop_question(b, turn);
     b->answered |= summary_is_stopped(b);
   } else if (record->type == RECORD_SESSION_STOP) {
-    summary_on_stop_questions(b, record);
+    /* A stop lists all questions that there are. */
+    const json_t *list = record_tree(record, MEMBER_QUESTIONS);
+    json_decref(b->questions);
+    b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
+    b->answered = false;
     copy_word(b->status, sizeof b->status, session_stop_status(record_text(record, MEMBER_REASON)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
     summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
@@ -266,10 +262,8 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
     json_object_set_new(object, "position", json_integer((json_int_t)position));
   if (waits)
     json_object_set_new(object, "waiting", wait_json(b->wait));
-  if (b->spent != NULL)
-    json_object_set(object, "spent", b->spent);
-  if (b->outputs != NULL)
-    json_object_set(object, "outputs", b->outputs);
+  json_object_set(object, "spent", b->spent);
+  json_object_set(object, "outputs", b->outputs);
   summary_set_text(object, "log", log);
   return object;
 }

@@ -197,8 +197,7 @@ static bool build_expr(struct invariant_building *b, struct list_entry *entry, c
   if (entry->expr)
     return true;
   struct buf message = {0};
-  buf_puts(&message, why.text);
-  buf_printf(&message, " (at byte %zu of ", why.offset);
+  buf_printf(&message, "%s (at byte %zu of ", why.text, why.offset);
   schema_quote_text(bytes, n, &message);
   buf_puts(&message, ")");
   return invariants_refuse(b, entry->is.index, name, &message);
@@ -379,17 +378,14 @@ static enum schema_status check_expr(const struct list_entry *entry, const json_
   if (errs == NULL)
     return status;
   if (is->message) {
-    buf_puts(&message, is->message);
-    buf_puts(&message, " (");
+    buf_printf(&message, "%s (", is->message);
     invariant_put_expression(is, &message);
-    buf_puts(&message, ": ");
-    buf_puts(&message, found.text);
-    buf_puts(&message, ")");
+    buf_printf(&message, ": %s)", found.text);
   } else {
     buf_puts(&message, "invariant ");
     invariant_put_expression(is, &message);
-    buf_puts(&message, verdict == EXPR_FALSE ? " does not hold: " : " cannot be checked: ");
-    buf_puts(&message, found.text);
+    buf_printf(&message, "%s%s",
+               verdict == EXPR_FALSE ? " does not hold: " : " cannot be checked: ", found.text);
   }
   free(found.text);
   if (is->pointer) { /* declared: before what was found */
@@ -512,7 +508,7 @@ static bool report_lines(const struct invariant *is, const json_t *value, struct
     const json_t *place = json_at(line, "pointer");
     if (!json_is_string(place))
       place = json_at(line, "path");
-    report_at(is, value, json_view(place), json_view(json_at(line, "message")), true, errs);
+    report_at(is, value, json_view(place), json_view_at(line, "message"), true, errs);
     json_decref(line);
   }
   return any;

@@ -3,6 +3,7 @@
 
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <string.h>
@@ -74,8 +75,7 @@ static size_t count_outcome(const json_t *checks, enum reask_outcome outcome) {
 static bool same_errors(const json_t *a, const json_t *b) {
   return check_outcome(a) == check_outcome(b) &&
          json_same(json_at(a, "errors"), json_at(b, "errors")) &&
-         json_integer_value(json_at(a, "errors_dropped")) ==
-             json_integer_value(json_at(b, "errors_dropped"));
+         json_int_at(a, "errors_dropped") == json_int_at(b, "errors_dropped");
 }
 
 /* --- reading a reply --- */
@@ -181,19 +181,16 @@ static json_t *check_object(const struct reask_reading *r, size_t index, long ca
   json_put(o, "outcome", json_string(outcomes[r->outcome]));
   if (a->where != NULL)
     json_put(o, "extract_stage", json_string(a->where));
-  if (a->repaired)
-    json_put(o, "repaired", json_true());
+  json_put_true(o, "repaired", a->repaired);
   if (a->repairs != NULL)
     json_put(o, "repairs", json_incref(a->repairs));
-  if (a->truncated)
-    json_put(o, "truncated", json_true());
+  json_put_true(o, "truncated", a->truncated);
   if (valid)
     json_put(o, "first_pass", json_boolean(index == 0 && !a->repaired));
   if (json_array_size(r->calls) > 0)
     json_put(o, "runs", json_incref(r->calls));
   json_put(o, "errors", json_incref(r->errors));
-  if (r->dropped > 0)
-    json_put(o, "errors_dropped", json_integer((json_int_t)r->dropped));
+  json_put_count(o, "errors_dropped", (json_int_t)r->dropped);
   return o;
 }
 
@@ -268,7 +265,7 @@ static void reask_go_on(const struct reask_spec *spec, const json_t *checks,
     reask_fail(step, reason, json_array_get(checks, n - 1));
   } else if (wrong < n) {
     const json_t *check = json_array_get(checks, wrong), *errors = json_at(check, "errors");
-    json_int_t dropped = json_integer_value(json_at(check, "errors_dropped"));
+    json_int_t dropped = json_int_at(check, "errors_dropped");
     step->action = REASK_CORRECT;
     step->reply = wrong;
     step->errors = json_array();

@@ -225,18 +225,6 @@ static void parse_error(struct answer *a, const struct extract_result *r, const 
   json_array_append_new(a->errors, error);
 }
 
-static void take_repairs(struct answer *a, const struct extract_result *r) {
-  a->repaired = r->repaired;
-  a->truncated = r->truncated;
-  if (!r->repaired && !r->duplicate_key)
-    return;
-  a->repairs = json_array();
-  if (r->duplicate_key)
-    json_array_append_new(a->repairs, json_string("duplicate_key"));
-  for (size_t i = 0; i < r->repairs_listed && i < ANSWER_ERRORS_MAX; i++)
-    json_array_append_new(a->repairs, json_string(r->repairs[i].name));
-}
-
 static void answer_read_text(struct answer *a, const struct answer_spec *spec, const char *text,
                              size_t n) {
   struct extract_schema asked = {spec->document, spec->schema};
@@ -253,7 +241,15 @@ static void answer_read_text(struct answer *a, const struct answer_spec *spec, c
     (void)extract(text, n, &opts, &r);
   }
   if (r.value != NULL) {
-    take_repairs(a, &r);
+    a->repaired = r.repaired;
+    a->truncated = r.truncated;
+    if (r.repaired || r.duplicate_key) {
+      a->repairs = json_array();
+      if (r.duplicate_key)
+        json_array_append_new(a->repairs, json_string("duplicate_key"));
+      for (size_t i = 0; i < r.repairs_listed && i < ANSWER_ERRORS_MAX; i++)
+        json_array_append_new(a->repairs, json_string(r.repairs[i].name));
+    }
     take_value(a, spec, json_incref(r.value), extract_stage_name(r.stage));
   } else {
     parse_error(a, &r, text, n);

@@ -87,10 +87,7 @@ struct script { /* a change's lines, of both sides, in order */
 };
 
 static void script_put(struct script *s, char sign, struct str text) {
-  if (s->count == s->room) {
-    s->room = s->room > 0 ? 2 * s->room : 64;
-    s->lines = xrealloc(s->lines, s->room * sizeof *s->lines);
-  }
+  s->lines = xgrow(s->lines, &s->room, s->count + 1, sizeof *s->lines);
   s->lines[s->count++] = (struct linediff_line){.sign = sign, .text = text, .count = 1};
 }
 

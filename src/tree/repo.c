@@ -47,12 +47,6 @@ static bool follow(const char *folder, const struct buf *named, struct buf *out)
   return out->n > 0;
 }
 
-/* Returns true if it belongs to us, to root or to the owner of the folder: anybody else could
- * decide what we compare with. */
-static bool repo_is_trusted(const struct stat *st, const struct stat *dir) {
-  return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == dir->st_uid;
-}
-
 /* Finds the folder by TOP/.git, which is the folder itself or a file that names it. */
 static bool use_dot_git(struct repo *repo, const struct stat *st) {
   struct buf path = {0}, named = {0};
@@ -89,7 +83,10 @@ bool repo_find(const char *dir, struct repo *repo) {
   while (!found) {
     buf_clear(&path);
     buf_printf(&path, "%s/.git", buf_c(&repo->top));
-    found = lstat(buf_c(&path), &st) == 0 && repo_is_trusted(&st, &of_dir);
+    /* It must belong to us, to root or to the owner of the folder: anybody else could
+     * decide what we compare with. */
+    found = lstat(buf_c(&path), &st) == 0 &&
+            (st.st_uid == geteuid() || st.st_uid == 0 || st.st_uid == of_dir.st_uid);
     char *slash = strrchr(repo->top.p, '/');
     if (found || slash == NULL || repo->top.n <= 1)
       break;
@@ -142,12 +139,7 @@ bool repo_has_branch(const struct repo *repo, const char *name) {
 static bool write_text(const char *folder, const char *name, struct str text, struct err *err) {
   struct buf path = {0};
   buf_printf(&path, "%s/%s", folder, name);
-  int fd = open(buf_c(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool ok = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n;
-  if (!ok)
-    err_set_errno(err, errno, "cannot write %s", buf_c(&path));
-  if (fd >= 0)
-    (void)close(fd);
+  bool ok = file_write_new(buf_c(&path), text, err);
   buf_deinit(&path);
   return ok;
 }

@@ -30,12 +30,40 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "tree/repo.h"
-#include "tree/snapshot.h"
 
 #include <jansson.h>
+#include <sys/stat.h>
 
 enum tree_step { TREE_LIST, TREE_BLOBS, TREE_DONE, TREE_FAILED };
+
+/* Files as they are at one moment: what stat says, and the content of those worth keeping. */
+struct tree_file {
+  const char *path;
+  bool is_tracked; /* git knows it */
+  bool is_there;   /* a regular file or a link */
+  mode_t mode;     /* its kind, and whether it can be executed */
+  ino_t inode;
+  off_t size;
+  struct timespec mtime, ctime;
+  bool has_content;
+  struct str content; /* a link's target */
+};
+
+struct tree_snapshot {
+  struct arena arena;
+  struct map by_path;
+  struct tree_file **files;
+  size_t count, kept_bytes;
+  const char *unread;    /* a path that could not be looked at; or NULL */
+  struct timespec began; /* files that are not older may have changed again unseen */
+};
+
+struct tree_skip { /* segue's own files, not the workspace's */
+  struct buf folders[4];
+  struct stat outputs[2];
+};
 
 struct tree {
   char *dir, *name;

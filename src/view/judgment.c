@@ -113,12 +113,9 @@ static json_t *piece_json(const struct view_piece *p) {
     return out;
   }
   json_put(out, "text", json_text(p->text));
-  if (p->origin.n > 0)
-    json_put(out, "origin", json_text(p->origin));
-  if (p->more_bytes > 0)
-    json_put(out, "more_bytes", json_integer((json_int_t)p->more_bytes));
-  if (p->part > 0)
-    json_put(out, "part", json_integer(p->part));
+  json_put_text(out, "origin", p->origin);
+  json_put_count(out, "more_bytes", (json_int_t)p->more_bytes);
+  json_put_count(out, "part", p->part);
   json_t *marks = p->marks != NULL ? json_array() : NULL;
   for (const struct view_mark *m = p->marks; m != NULL; m = m->next)
     json_array_append_new(marks,

@@ -11,11 +11,6 @@
 
 enum { QUESTION_TAIL_BYTES = 64 * 1024, QUESTION_TASK_BYTES = 200 };
 
-static bool question_is_named(const json_t *value, struct str name) {
-  const json_t *own = json_object_get(value, "name");
-  return json_is_string(own) && str_eq(json_view(own), name);
-}
-
 /* Finds the movement of that name that has `of` (NULL: anything). Documents have a bounded
  * depth. */
 static const json_t *movement_in(const json_t *value, struct str name, const char *of) {
@@ -23,7 +18,9 @@ static const json_t *movement_in(const json_t *value, struct str name, const cha
   size_t i;
   json_t *inner;
   const json_t *found = NULL;
-  if (question_is_named(value, name) && (of == NULL || json_object_get(value, of) != NULL))
+  const json_t *own = json_object_get(value, "name");
+  if (json_is_string(own) && str_eq(json_view(own), name) &&
+      (of == NULL || json_object_get(value, of) != NULL))
     return value;
   json_object_foreach((json_t *)value, key, inner) {
     if (found == NULL)
@@ -65,7 +62,7 @@ static void question_take_words(json_t *item, struct str line) {
   if (memmem(line.p, line.n < 128 ? line.n : 128, type, sizeof type - 1) == NULL)
     return;
   json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  struct str text = str_trim(json_view(json_at(record, "text")));
+  struct str text = str_trim(json_view_at(record, "text"));
   if (text.n > LIMIT_ASKED_WORDS) {
     size_t left_out = text.n - LIMIT_ASKED_WORDS;
     while (left_out < text.n && ((unsigned char)text.p[left_out] & 0xC0) == 0x80)
@@ -77,7 +74,7 @@ static void question_take_words(json_t *item, struct str line) {
   }
   if (text.n > 0) {
     json_put(item, "words", json_text(text));
-    json_put(item, "words_turn", json_integer(json_integer_value(json_at(record, "turn"))));
+    json_put(item, "words_turn", json_integer(json_int_at(record, "turn")));
   }
   json_decref(record);
 }
@@ -114,16 +111,15 @@ void view_asked_add(const struct store *store, json_t *list) {
     store_ref(store, id, &ref);
     json_t *record = first_record(&ref);
     /* Names the session by its workflow and the first line of its task. */
-    struct str task = str_trim(json_view(json_at(record, "task")));
+    struct str task = str_trim(json_view_at(record, "task"));
     struct str first = str_trim(str_next_line(&task));
     if (first.n > QUESTION_TASK_BYTES)
       first.n = utf8_floor(first.p, QUESTION_TASK_BYTES);
-    if (first.n > 0)
-      json_put(item, "task", json_text(first));
+    json_put_text(item, "task", first);
     if (json_at(item, "workflow") == NULL &&
         json_is_string(json_at(json_at(record, "workflow"), "name")))
       json_object_set(item, "workflow", json_object_get(json_at(record, "workflow"), "name"));
-    struct str kind = json_view(json_at(item, "kind")), name = json_view(json_at(item, "movement"));
+    struct str kind = json_view_at(item, "kind"), name = json_view_at(item, "movement");
     bool asks = str_eq_c(kind, "ask"), makes = str_eq_c(kind, "value");
     if (name.n > 0 && (asks || makes) && json_at(item, "choices") == NULL) {
       const char *of = asks ? "ask" : "structured_output";

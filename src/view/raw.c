@@ -111,26 +111,21 @@ json_t *view_raws_json(const struct verified_reader *book, uint64_t after, size_
   return out;
 }
 
-/* Returns true if the beginning of a line names this call: other calls' lines need not be read
- * whole. */
-static bool names_call(const struct verified_reader *book,
-                       const struct verified_reader_place *place, long call) {
-  char head[240], word[40];
-  size_t n = place->bytes < sizeof head ? place->bytes : sizeof head;
-  int word_n = snprintf(word, sizeof word, "\"call\":%ld", call);
-  return place->turn != 0 && reader_read_all(&book->reader, place->offset, head, n) &&
-         memmem(head, n, word, (size_t)word_n) != NULL;
-}
-
 json_t *view_call_json(const struct verified_reader *book, long call, size_t max_bytes,
                        struct err *err) {
   json_t *list = json_array();
   size_t bytes = 0;
   for (size_t i = 0; i < book->place_count && bytes < max_bytes; i++) {
-    if (!names_call(book, &book->places[i], call))
+    /* The beginning of a line names its call: other calls' lines need not be read whole. */
+    char head[240], word[40];
+    size_t n = book->places[i].bytes < sizeof head ? book->places[i].bytes : sizeof head;
+    int word_n = snprintf(word, sizeof word, "\"call\":%ld", call);
+    if (book->places[i].turn == 0 ||
+        !reader_read_all(&book->reader, book->places[i].offset, head, n) ||
+        memmem(head, n, word, (size_t)word_n) == NULL)
       continue;
     json_t *record = verified_get(book, book->places[i].seq, err);
-    if (record != NULL && json_integer_value(json_at(record, "call")) == call) {
+    if (record != NULL && json_int_at(record, "call") == call) {
       bytes += book->places[i].bytes;
       json_array_append(list, record);
     }

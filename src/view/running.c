@@ -10,11 +10,11 @@
 
 static struct str view_running_word(struct view_running *now, const json_t *object,
                                     const char *key) {
-  return view_cut(&now->arena, json_view(json_object_get(object, key)), LIMIT_VIEW_LINE_BYTES);
+  return view_cut(&now->arena, json_view_at(object, key), LIMIT_VIEW_LINE_BYTES);
 }
 
 static struct view_call *view_running_call(struct view_running *now, const json_t *record) {
-  long number = (long)json_integer_value(json_at(record, "call"));
+  long number = (long)json_int_at(record, "call");
   for (size_t i = 0; i < now->count; i++)
     if (now->calls[i].call == number)
       return &now->calls[i];
@@ -29,8 +29,8 @@ static void view_running_on_start(struct view_running *now, const struct view_tu
   if (c == NULL)
     c = &now->calls[now->count++];
   *c = (struct view_call){.turn = turn->turn,
-                          .call = (long)json_integer_value(json_at(record, "call")),
-                          .attempt = (long)json_integer_value(json_at(record, "attempt")),
+                          .call = (long)json_int_at(record, "call"),
+                          .attempt = (long)json_int_at(record, "attempt"),
                           .movement = turn->movement,
                           .provider = view_running_word(now, record, "provider"),
                           .model = view_running_word(now, record, "model"),
@@ -56,7 +56,7 @@ static void view_running_on_tool(struct view_running *now, struct view_call *c,
                                  const json_t *record) {
   const json_t *data = json_at(record, "data");
   struct str id = view_running_word(now, data, "id"), name = view_running_word(now, data, "name");
-  struct str argument = json_view(json_object_get(data, "argument"));
+  struct str argument = json_view_at(data, "argument");
   struct view_tool *tool = tool_place(c, id);
   tool->id = id;
   tool->name = name.n > 0 ? name : tool->name;
@@ -64,29 +64,28 @@ static void view_running_on_tool(struct view_running *now, struct view_call *c,
     size_t kept = view_fitting(argument, LIMIT_VIEW_LINE_BYTES);
     tool->argument = arena_str(&now->arena, (struct str){argument.p, kept});
     tool->argument_more_bytes = argument.n - kept;
-    tool->argument_seq = (uint64_t)json_integer_value(json_at(record, "seq"));
+    tool->argument_seq = (uint64_t)json_int_at(record, "seq");
   }
   tool->state = view_running_word(now, data, "state");
   tool->failed = json_is_true(json_at(data, "failed"));
   tool->has_exit = json_is_integer(json_at(data, "exit"));
-  tool->exit = (long)json_integer_value(json_at(data, "exit"));
+  tool->exit = (long)json_int_at(data, "exit");
 }
 
 static void view_running_feed(struct view_running *now, const struct view_turn *turn,
                               const json_t *record) {
-  struct str type = json_view(json_at(record, "type"));
+  struct str type = json_view_at(record, "type");
   struct view_call *c = view_running_call(now, record);
   if (str_eq_c(type, "call_start")) {
     view_running_on_start(now, turn, record);
   } else if (str_eq_c(type, "call_event") && c != NULL) {
     const json_t *data = json_at(record, "data");
-    struct str event = json_view(json_at(record, "event"));
+    struct str event = json_view_at(record, "event");
     c->heard_ms = view_time(record);
     if (str_eq_c(event, "tool"))
       view_running_on_tool(now, c, record);
     else if (str_eq_c(event, "usage"))
-      c->tokens =
-          json_integer_value(json_at(data, "input")) + json_integer_value(json_at(data, "output"));
+      c->tokens = json_int_at(data, "input") + json_int_at(data, "output");
   } else if (str_eq_c(type, "call_end") && c != NULL) {
     *c = now->calls[--now->count];
   }

@@ -3,7 +3,7 @@
  *
  *   view_running_read(&now, &track, &err); view_running_deinit(&now)
  * It reads the last LIMIT_NOW_RECORD_COUNT records of each open turn. Texts are raw and live in the
- * arena. What a call says while it runs is in no record (daemon/output_tail.h). */
+ * arena. What a call says while it runs is in no record (daemon/control.h). */
 #ifndef SEGUE_VIEW_RUNNING_H
 #define SEGUE_VIEW_RUNNING_H
 

@@ -66,7 +66,7 @@ static void keep_hit(struct finding *f, const char *text, size_t text_n, size_t 
   found->hits[found->count++] = (struct view_hit){
       .seq = f->place->seq,
       .turn = f->place->turn,
-      .type = arena_str(&found->arena, json_view(json_at(f->record, "type"))),
+      .type = arena_str(&found->arena, json_view_at(f->record, "type")),
       .place = arena_str(&found->arena, buf_view(&f->pointer)),
       .offset = at,
       .before = excerpt(found, text, at > AROUND_BYTES ? at - AROUND_BYTES : 0, at),
@@ -210,8 +210,7 @@ json_t *view_search_json(const struct view_search *found) {
     json_put(one, "before", json_text(hit->before));
     json_put(one, "found", json_text(hit->that));
     json_put(one, "after", json_text(hit->after));
-    if (hit->more)
-      json_put(one, "more", json_true());
+    json_put_true(one, "more", hit->more);
     json_array_append_new(list, one);
     buf_deinit(&place);
   }

@@ -100,7 +100,7 @@ struct view_movement {
 /* Returns true if a call of the turn failed, no rule was found for it, or it led to ABORT. */
 bool view_turn_failed(const struct view_turn *t);
 
-/* Each of these would stop a session, see view/bounds.h. */
+/* Each of these would stop a session. */
 enum view_bound_kind {
   VIEW_BOUND_MOVEMENTS,
   VIEW_BOUND_BUDGET,

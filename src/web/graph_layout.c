@@ -1,13 +1,18 @@
-/* Draws edges between the rows of a workflow's movements. */
-#include "web/graph_layout.h"
-
+/* Draws a workflow's graph as rows in the file's order with its edges as rails beside them, in SVG:
+ * down on the right, back on the left, each with how often it was taken.
+ *
+ * The drawing is in the first cell of a table and spans all its rows. The rows have the words,
+ * which screen readers read: movements, then COMPLETE, then ABORT. Lanes are assigned greedily, so
+ * nothing moves while a session runs. Edges beyond GRAPH_LAYOUT_LANES lanes are not drawn; the
+ * words still name them. */
 #include "base/log.h"
 #include "view/number_format.h"
+#include "web/parts.h"
 
 #include <stdlib.h>
 
 /* Lengths are in units of the drawing: a row is ROW high, which style.css makes 2.5 em. */
-enum { ROW = 40, LANE = 26, DOT = 6, ROWS_MAX = 5002 };
+enum { ROW = 40, LANE = 26, DOT = 6, ROWS_MAX = 5002, GRAPH_LAYOUT_LANES = 10 };
 
 struct graph_layout_edge {
   size_t from, to; /* rows */
@@ -39,10 +44,7 @@ static void add_edge(struct graph_layout *r, size_t from, size_t to, long taken)
       r->edges[i].taken += taken;
       return;
     }
-  if (r->count == r->room) {
-    r->room = r->room > 0 ? 2 * r->room : 32;
-    r->edges = xrealloc(r->edges, r->room * sizeof *r->edges);
-  }
+  r->edges = xgrow(r->edges, &r->room, r->count + 1, sizeof *r->edges);
   r->edges[r->count++] = (struct graph_layout_edge){from, to, taken, -1};
 }
 
@@ -106,22 +108,14 @@ static int mid(size_t row) {
 }
 
 static void put_count(struct html *h, const struct graph_layout_edge *e, int x, int y) {
-  if (e->taken == 0)
-    return;
-  HTML(h, "<text");
-  html_attr_printf(h, "x", "%d", x);
-  html_attr_printf(h, "y", "%d", y);
-  HTML(h, ">");
-  html_printf(h, "%ld", e->taken);
-  HTML(h, "</text>");
+  if (e->taken != 0)
+    HTML_FMT(h, "<text x=\"%d\" y=\"%d\">%ld</text>", x, y, e->taken);
 }
 
 /* Draws an arrow's tip at a dot: from the left, from the right, or from above. */
 static void graph_layout_put_tip(struct html *h, int x, int y, int dx, int dy) {
-  HTML(h, "<path");
-  html_attr_printf(h, "d", "M%d %dl%d %dl%d %dz", x, y, 5 * dx - 4 * dy, 5 * dy - 4 * dx, 8 * dy,
-                   8 * dx);
-  HTML(h, " class=tip /></g>");
+  HTML_FMT(h, "<path d=\"M%d %dl%d %dl%d %dz\" class=tip /></g>", x, y, 5 * dx - 4 * dy,
+           5 * dy - 4 * dx, 8 * dy, 8 * dx);
 }
 
 static void graph_layout_put_edge(struct html *h, const struct graph_layout *r,
@@ -134,8 +128,7 @@ static void graph_layout_put_edge(struct html *h, const struct graph_layout *r,
   else
     HTML(h, "<g class=never><path");
   if (is_straight(e)) {
-    html_attr_printf(h, "d", "M%d %dV%d", x, from + DOT, to - DOT);
-    HTML(h, " />");
+    HTML_FMT(h, " d=\"M%d %dV%d\" />", x, from + DOT, to - DOT);
     put_count(h, e, x + 8, (from + to) / 2 + 4);
     graph_layout_put_tip(h, x, to - DOT, 0, -1);
     return;
@@ -144,20 +137,17 @@ static void graph_layout_put_edge(struct html *h, const struct graph_layout *r,
   int lane = x + side * (LANE + e->lane * LANE) - side * 6;
   int tip = x + side * DOT;
   if (e->from == e->to) /* it loops back to its own row */
-    html_attr_printf(h, "d", "M%d %dH%dV%dH%d", tip, from + 7, lane, to - 5, tip);
+    HTML_FMT(h, " d=\"M%d %dH%dV%dH%d\" />", tip, from + 7, lane, to - 5, tip);
   else
-    html_attr_printf(h, "d", "M%d %dH%dV%dH%d", tip, from, lane, to, tip);
-  HTML(h, " />");
+    HTML_FMT(h, " d=\"M%d %dH%dV%dH%d\" />", tip, from, lane, to, tip);
   put_count(h, e, lane + 3, e->from == e->to ? from + 16 : (from + to) / 2 + 4);
   graph_layout_put_tip(h, tip, e->from == e->to ? to - 5 : to, side, 0);
 }
 
 static void put_svg(struct html *h, const struct graph_layout *r, size_t rows) {
   int width = (r->left + r->right + 1) * LANE;
-  HTML(h, "<svg aria-hidden=true");
-  html_attr_printf(h, "viewBox", "0 0 %d %d", width, (int)rows * ROW);
-  html_attr_printf(h, "height", "%.1fem", 2.5 * (double)rows);
-  html_attr_printf(h, "width", "%.2fem", 2.5 * width / ROW);
+  HTML_FMT(h, "<svg aria-hidden=true viewBox=\"0 0 %d %d\" height=\"%.1fem\" width=\"%.2fem\"",
+           width, (int)rows * ROW, 2.5 * (double)rows, 2.5 * width / ROW);
   if (h->root == NULL) /* a file may be read without its style */
     HTML(h, " fill=none stroke=black");
   HTML(h, ">");
@@ -168,10 +158,7 @@ static void put_svg(struct html *h, const struct graph_layout *r, size_t rows) {
   for (size_t i = 0; i < rows; i++) {
     bool ends = i >= r->v->movement_count;
     bool ran = !ends && r->v->movements[i].runs > 0;
-    HTML(h, "<circle");
-    html_attr_printf(h, "cx", "%d", r->left * LANE + LANE / 2);
-    html_attr_printf(h, "cy", "%d", mid(i));
-    html_attr_printf(h, "r", "%d", DOT);
+    HTML_FMT(h, "<circle cx=\"%d\" cy=\"%d\" r=\"%d\"", r->left * LANE + LANE / 2, mid(i), DOT);
     if (!ends && r->v->movements[i].open)
       HTML(h, " class=open");
     else if (ran)
@@ -190,12 +177,11 @@ static void put_led(struct html *h, const struct view_movement *m) {
     if (any)
       html_puts(h, ", ");
     any = true;
-    if (m->rules[i].next.n > 0) {
+    if (m->rules[i].next.n > 0)
       html_said(h, m->rules[i].next);
-    } else {
+    else
       html_said(h, m->rules[i].condition);
-    }
-    html_printf(h, " %ld\xC3\x97", m->rules[i].taken);
+    HTML_FMT(h, " %ld\xC3\x97", m->rules[i].taken);
   }
   if (!any)
     html_puts(h, "-");
@@ -211,24 +197,19 @@ static void next_number(struct html *h) {
 
 static void put_row(struct html *h, const struct view_movement *m) {
   struct buf text = {0};
-  HTML(h, "<th scope=row>");
-  html_said(h, m->name);
+  HTML_FMT(h, "<th scope=row><bdi>%.*s</bdi>", STR_ARG(m->name));
   if (m->open)
     HTML(h, " <span class=mark>open</span>");
-  HTML(h, "</th><td>");
-  html_said(h, m->who);
+  HTML_FMT(h, "</th><td><bdi>%.*s</bdi>", STR_ARG(m->who));
   next_number(h);
-  html_printf(h, "%ld", m->runs);
+  HTML_FMT(h, "%ld", m->runs);
   next_number(h);
-  view_put_time(&text, m->duration_ms);
-  html_text(h, buf_view(&text));
+  part_took(h, m->duration_ms);
   next_number(h);
-  html_printf(h, "%lld", (long long)(m->spend.input + m->spend.output));
+  HTML_FMT(h, "%lld", (long long)(m->spend.input + m->spend.output));
   next_number(h);
-  buf_clear(&text);
   view_put_cost(&text, &m->spend);
-  html_text(h, buf_view(&text));
-  HTML(h, "</td><td>");
+  HTML_FMT(h, "%.*s</td><td>", STR_ARG(buf_view(&text)));
   put_led(h, m);
   HTML(h, "</td></tr>");
   buf_deinit(&text);
@@ -246,9 +227,7 @@ void graph_layout_table(struct html *h, const struct view_session *v) {
   for (size_t i = 0; i < rows; i++) {
     HTML(h, "<tr>");
     if (i == 0) {
-      HTML(h, "<td class=drawing");
-      html_attr_printf(h, "rowspan", "%zu", rows);
-      HTML(h, ">");
+      HTML_FMT(h, "<td class=drawing rowspan=\"%zu\">", rows);
       if (rows <= ROWS_MAX)
         put_svg(h, &r, rows);
       HTML(h, "</td>");

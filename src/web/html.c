@@ -7,8 +7,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void html_literal(struct html *h, const char *markup, size_t n) {
@@ -49,23 +47,6 @@ void html_attr(struct html *h, const char *name, struct str text) {
   buf_printf(h->out, " %s=\"", name);
   put_escaped(h, text);
   buf_putc(h->out, '"');
-}
-
-static char *html_format(const char *fmt, va_list ap) PRINTF_LIKE(1, 0);
-static char *html_format(const char *fmt, va_list ap) {
-  char *made = NULL;
-  if (vasprintf(&made, fmt, ap) < 0)
-    die("out of memory");
-  return made;
-}
-
-void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  char *made = html_format(fmt, ap);
-  va_end(ap);
-  html_attr(h, name, str_from(made));
-  free(made);
 }
 
 static void put_percent(struct html *h, struct str part) {
@@ -159,21 +140,102 @@ void html_puts(struct html *h, const char *text) {
   html_text(h, str_from(text));
 }
 
-void html_printf(struct html *h, const char *fmt, ...) {
+/* Appends the value of the conversion behind a '%' and returns what follows it in the format. */
+static const char *html_put_value(struct buf *out, const char *fmt, va_list *ap) {
+  int precision = -1;
+  if (fmt[0] == '.' && fmt[1] == '*') {
+    precision = va_arg(*ap, int);
+    fmt += 2;
+  } else if (fmt[0] == '.') {
+    precision = 0;
+    for (fmt++; *fmt >= '0' && *fmt <= '9'; fmt++)
+      precision = 10 * precision + (*fmt - '0');
+  }
+  size_t size = strspn(fmt, "lz");
+  fmt += size;
+  switch (*fmt) {
+  case 's': {
+    const char *text = va_arg(*ap, const char *);
+    buf_str(out, precision < 0 ? str_from(text) : (struct str){text, (size_t)precision});
+    break;
+  }
+  case 'c':
+    buf_putc(out, (char)va_arg(*ap, int));
+    break;
+  case 'd':
+    if (size == 0)
+      buf_printf(out, "%d", va_arg(*ap, int));
+    else if (size == 1)
+      buf_printf(out, "%ld", va_arg(*ap, long));
+    else
+      buf_printf(out, "%lld", va_arg(*ap, long long));
+    break;
+  case 'u':
+    if (size == 0)
+      buf_printf(out, "%u", va_arg(*ap, unsigned));
+    else if (size == 1)
+      buf_printf(out, "%lu", va_arg(*ap, unsigned long));
+    else
+      buf_printf(out, "%llu", va_arg(*ap, unsigned long long));
+    break;
+  case 'f':
+    buf_printf(out, "%.*f", precision, va_arg(*ap, double));
+    break;
+  case 'g':
+    buf_printf(out, "%.*g", precision, va_arg(*ap, double));
+    break;
+  default:
+    BUG("html_format does not know %%%c", *fmt);
+  }
+  return fmt + 1;
+}
+
+/* Aborts unless the value that follows in a tag stands between quotes, in an attribute that may be
+ * written; an address may have a number in it. n: bytes of the format before it. */
+static void check_attribute(const char *fmt, size_t n, bool number) {
+  char name[32] = "";
+  const char *quote = memrchr(fmt, '"', n);
+  assert(quote != NULL && quote > fmt && quote[-1] == '=');
+  const char *from = quote - 1;
+  while (from > fmt && from[-1] != ' ')
+    from--;
+  print_into(name, sizeof name, "%.*s", (int)(quote - 1 - from), from);
+  assert(may_be_written(name) || (number && strcmp(name, "href") == 0));
+}
+
+void html_format(struct html *h, const char *fmt, ...) {
+  struct buf value = {0};
   va_list ap;
   va_start(ap, fmt);
-  char *made = html_format(fmt, ap);
+  for (const char *from = fmt, *at; *from != '\0'; from = at) {
+    size_t n = strcspn(from, "%");
+    html_literal(h, from, n);
+    at = from + n;
+    if (at[0] == '\0' || at[1] == '%') {
+      html_literal(h, at, at[0] != '\0');
+      at += at[0] != '\0' ? 2 : 0;
+      continue;
+    }
+    size_t before = (size_t)(at - fmt);
+    bool said = n >= strlen("<bdi>") && strncmp(at - strlen("<bdi>"), LIT("<bdi>")) == 0;
+    buf_clear(&value);
+    at = html_put_value(&value, at + 1, &ap);
+    if (h->in_tag)
+      check_attribute(fmt, before, at[-1] == 'd' || at[-1] == 'u');
+    /* A file has many that say nothing. */
+    if (said && value.n == 0 && h->root == NULL && strncmp(at, LIT("</bdi>")) == 0) {
+      h->out->n -= strlen("<bdi>");
+      h->out->p[h->out->n] = '\0';
+      at += strlen("</bdi>");
+    }
+    put_escaped(h, buf_view(&value));
+  }
   va_end(ap);
-  html_puts(h, made);
-  free(made);
+  buf_deinit(&value);
 }
 
 void html_said(struct html *h, struct str text) {
-  if (text.n == 0 && h->root == NULL)
-    return; /* a file has many */
-  HTML(h, "<bdi>");
-  html_text(h, text);
-  HTML(h, "</bdi>");
+  HTML_FMT(h, "<bdi>%.*s</bdi>", STR_ARG(text));
 }
 
 void html_resource(struct html *h, const char *name) {

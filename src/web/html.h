@@ -2,8 +2,8 @@
  * and attributes may come from anywhere and are always cleaned (sanitize.h) and escaped.
  *
  *   struct html h = {.out = &buf};
- *   HTML(&h, "<td"); HTML_ATTR(&h, "title", text); HTML(&h, ">");
- *   html_text(&h, text); HTML(&h, "</td>");
+ *   HTML_FMT(&h, "<td title=\"%s\">%d</td>", text, number);
+ *   HTML(&h, "<a"); HTML_LINK(&h, "s/", id, "/"); HTML(&h, ">"); html_text(&h, text);
  *
  * A text between `<` and `>`, or an attribute outside, is a bug in the caller and aborts. No
  * attribute can do anything: href only leads to a place named by the caller, with one part of a
@@ -26,6 +26,10 @@ struct html {
 
 /* clang-format off */
 #define HTML(h, literal) html_literal((h), "" literal "", sizeof(literal) - 1)
+/* Markup with values: "<td id=\"r-%s\">%u</td>". Each is cleaned and escaped; in a tag it must
+ * stand in an attribute that is written with quotes. Knows %s, %.*s, c, d and u with l, ll or z, f
+ * and g; only d and u for an href. An empty <bdi>%s</bdi> is left out of a file. */
+#define HTML_FMT(h, literal, ...) html_format((h), "" literal "", __VA_ARGS__)
 /* name="text" */
 #define HTML_ATTR(h, name, text) html_attr((h), "" name "", (text))
 /* href="BEFORE" PART "BEHIND": BEFORE begins with #, begins with / (which becomes the root), or
@@ -35,9 +39,9 @@ struct html {
 #define HTML_SRC(h, name) html_src((h), "" name "")
 /* clang-format on */
 
+void html_format(struct html *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void html_literal(struct html *h, const char *markup, size_t n);
 void html_attr(struct html *h, const char *name, struct str text);
-void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void html_src(struct html *h, const char *name);
 void html_link(struct html *h, const char *before, struct str part, const char *behind);
 
@@ -59,7 +63,6 @@ void html_link_text(struct html *h, struct str session, struct str ref, size_t f
 
 void html_text(struct html *h, struct str text);
 void html_puts(struct html *h, const char *text);
-void html_printf(struct html *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Writes somebody's text with its own direction: <bdi>text</bdi>. */
 void html_said(struct html *h, struct str text);
 /* Writes the raw bytes of a compiled-in file (base/resource.h): style and scripts. */

@@ -20,19 +20,11 @@ void part_begin_file(struct html *h, struct str title) {
   HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
           "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; base-uri 'none'; "
           "form-action 'none'; style-src 'sha256-");
-  /* Base64 (RFC 4648) */
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t i = 0; i < 32; i += 3) {
-    unsigned a = hash[i], b = i + 1 < 32 ? hash[i + 1] : 0, c = i + 2 < 32 ? hash[i + 2] : 0;
-    buf_putc(h->out, digits[a >> 2]);
-    buf_putc(h->out, digits[(a << 4 | b >> 4) & 63]);
-    buf_putc(h->out, i + 1 < 32 ? digits[(b << 2 | c >> 6) & 63] : '=');
-    buf_putc(h->out, i + 2 < 32 ? digits[c & 63] : '=');
-  }
-  HTML(h, "'\"><meta name=viewport content=\"width=device-width,initial-scale=1\">"
-          "<meta name=referrer content=no-referrer><title>");
-  html_text(h, title);
-  HTML(h, "</title>\n<style>");
+  buf_base64(h->out, (struct str){(const char *)hash, sizeof hash});
+  HTML_FMT(h,
+           "'\"><meta name=viewport content=\"width=device-width,initial-scale=1\"><meta "
+           "name=referrer content=no-referrer><title>%.*s</title>\n<style>",
+           STR_ARG(title));
   html_resource(h, style_name);
   HTML(h, "</style></head>\n<body><main>");
 }
@@ -46,24 +38,21 @@ static void put_menu(struct html *h, struct str title, const char *name) {
   size_t n = strlen(name);
   if (title.n > n && memcmp(title.p, name, n) == 0 && title.p[n] == ' ')
     HTML(h, " aria-current=page");
-  HTML(h, ">");
-  html_puts(h, name);
-  HTML(h, "</a> ");
+  HTML_FMT(h, ">%s</a> ", name);
 }
 
 /* Begins a page of the window. watch: the address, below the root, of its changes; or NULL. */
 static void part_begin_page(struct html *h, struct str title, const char *watch) {
-  HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>");
-  html_text(h, title);
-  HTML(h, "</title><meta name=viewport content=\"width=device-width,initial-scale=1\">"
-          "<link rel=stylesheet");
+  HTML_FMT(h,
+           "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>%.*s</title><meta "
+           "name=viewport content=\"width=device-width,initial-scale=1\"><link rel=stylesheet",
+           STR_ARG(title));
   HTML_LINK(h, "/style.css", STR(""), "");
   HTML(h, "><script defer");
   HTML_SRC(h, "idiomorph.js");
   HTML(h, "></script><script type=module");
   HTML_SRC(h, "page.mjs");
-  HTML(h, "></script></head>\n<body");
-  HTML_ATTR(h, "data-root", str_from(h->root));
+  HTML_FMT(h, "></script></head>\n<body data-root=\"%s\"", h->root);
   if (watch != NULL)
     HTML_ATTR(h, "data-watch", str_from(watch));
   HTML(h, "><header class=noprint><nav aria-label=Pages><a");
@@ -110,10 +99,11 @@ void part_end_page(struct html *h) {
 }
 
 void part_find_form(struct html *h, struct str text) {
-  HTML(h, "<form role=search data-go=find><label>Find in all texts <input name=q size=40 "
-          "autocomplete=off spellcheck=false maxlength=400");
-  HTML_ATTR(h, "value", text);
-  HTML(h, "></label> <button>Find</button></form>");
+  HTML_FMT(h,
+           "<form role=search data-go=find><label>Find in all texts <input name=q size=40 "
+           "autocomplete=off spellcheck=false maxlength=400 value=\"%.*s\"></label> "
+           "<button>Find</button></form>",
+           STR_ARG(text));
 }
 
 /* Writes the words before and behind an age, or those before a time in full. */
@@ -121,12 +111,8 @@ static void put_time(struct html *h, int64_t real_ms, int64_t age_ms, const char
                      const char *behind) {
   struct buf full = {0}, age = {0};
   view_put_when(&full, real_ms);
-  HTML(h, "<time");
-  HTML_ATTR(h, "title", buf_view(&full));
-  HTML(h, ">");
   view_put_age(&age, age_ms);
-  html_printf(h, "%s%s%s", before, buf_c(&age), behind);
-  HTML(h, "</time>");
+  HTML_FMT(h, "<time title=\"%s\">%s%s%s</time>", buf_c(&full), before, buf_c(&age), behind);
   buf_deinit(&full);
   buf_deinit(&age);
 }
@@ -134,8 +120,7 @@ static void put_time(struct html *h, int64_t real_ms, int64_t age_ms, const char
 static void put_full(struct html *h, int64_t real_ms, const char *before) {
   struct buf full = {0};
   view_put_when(&full, real_ms);
-  html_puts(h, before);
-  html_text(h, buf_view(&full));
+  HTML_FMT(h, "%s%.*s", before, STR_ARG(buf_view(&full)));
   buf_deinit(&full);
 }
 
@@ -161,9 +146,7 @@ static void part_when_cell(struct html *h, int64_t real_ms) {
   HTML(h, ">");
   if (ages)
     view_put_age(&age, h->now_ms - real_ms);
-  html_text(h, buf_view(ages ? &age : &full));
-  html_puts(h, ages ? " ago" : "");
-  HTML(h, "</td>");
+  HTML_FMT(h, "%.*s%s</td>", STR_ARG(buf_view(ages ? &age : &full)), ages ? " ago" : "");
   buf_deinit(&full);
   buf_deinit(&age);
 }
@@ -171,8 +154,7 @@ static void part_when_cell(struct html *h, int64_t real_ms) {
 void part_bare_size(struct html *h, int width, int height) {
   if (h->root != NULL)
     return;
-  html_attr_printf(h, "width", "%d", width);
-  html_attr_printf(h, "height", "%d", height);
+  HTML_FMT(h, " width=\"%d\" height=\"%d\"", width, height);
 }
 
 void part_since(struct html *h, int64_t real_ms) {
@@ -191,6 +173,13 @@ void part_until(struct html *h, int64_t real_ms) {
     put_time(h, real_ms, h->now_ms - real_ms, "until ", " ago");
 }
 
+void part_took(struct html *h, int64_t ms) {
+  struct buf text = {0};
+  view_put_time(&text, ms);
+  html_text(h, buf_view(&text));
+  buf_deinit(&text);
+}
+
 void part_time(struct html *h, struct str text) {
   char time[RECORD_TIME_BYTES];
   int64_t ms;
@@ -202,18 +191,17 @@ void part_time(struct html *h, struct str text) {
 }
 
 void part_code(struct html *h, struct str text) {
-  HTML(h, "<code>");
-  html_text(h, text);
-  HTML(h, "</code>");
+  HTML_FMT(h, "<code>%.*s</code>", STR_ARG(text));
   part_copy(h, text);
 }
 
 void part_copy(struct html *h, struct str text) {
   if (h->root == NULL)
     return;
-  HTML(h, " <button type=button class=\"copy noprint\" data-copy>Copy<span class=unseen> ");
-  html_text(h, text);
-  HTML(h, "</span></button>");
+  HTML_FMT(h,
+           " <button type=button class=\"copy noprint\" data-copy>Copy<span class=unseen> "
+           "%.*s</span></button>",
+           STR_ARG(text));
 }
 
 /* Writes the link after a cut; the caller has said what is missing. */
@@ -223,14 +211,11 @@ static void put_show_all(struct html *h, const struct part_cut *cut) {
   if (cut->ref.n > 0) {
     HTML(h, " <a");
     html_link_text(h, cut->session, cut->ref, 0);
-    HTML(h, ">");
-    html_printf(h, "Show all (%s)", buf_c(&size));
-    HTML(h, "</a>");
+    HTML_FMT(h, ">Show all (%s)</a>", buf_c(&size));
   } else if (cut->whole_page) {
-    HTML(h, " <a href=\"?all=1\">");
-    html_printf(h, cut->bytes <= PART_WHOLE_BYTES ? "Show all (%s)" : "Show 1.0 MiB of %s",
-                buf_c(&size));
-    HTML(h, "</a>");
+    bool all = cut->bytes <= PART_WHOLE_BYTES;
+    HTML_FMT(h, " <a href=\"?all=1\">%s%s%s</a>", all ? "Show all (" : "Show 1.0 MiB of ",
+             buf_c(&size), all ? ")" : "");
   }
   buf_deinit(&size);
 }
@@ -245,7 +230,7 @@ void part_cut(struct html *h, const struct part_cut *cut) {
     HTML(h, "<span class=dim>");
   else
     HTML(h, "<p class=origin>");
-  html_printf(h, "%sShown: %s of %s.", cut->within ? " ... " : "", buf_c(&shown), buf_c(&bytes));
+  HTML_FMT(h, "%sShown: %s of %s.", cut->within ? " ... " : "", buf_c(&shown), buf_c(&bytes));
   if (h->root != NULL)
     put_show_all(h, cut);
   if (cut->within)
@@ -260,9 +245,7 @@ void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut) 
   if (text.n > max)
     text.n = utf8_floor(text.p, max);
   cut.shown = text.n;
-  HTML(h, "<pre>");
-  html_text(h, text);
-  HTML(h, "</pre>");
+  HTML_FMT(h, "<pre>%.*s</pre>", STR_ARG(text));
   part_cut(h, &cut);
 }
 
@@ -273,11 +256,7 @@ void part_acted(struct html *h) {
 void part_fact(struct html *h, const char *name, struct str value) {
   if (value.n == 0)
     return;
-  HTML(h, "<dt>");
-  html_puts(h, name);
-  HTML(h, "</dt><dd>");
-  html_said(h, value);
-  HTML(h, "</dd>");
+  HTML_FMT(h, "<dt>%s</dt><dd><bdi>%.*s</bdi></dd>", name, STR_ARG(value));
 }
 
 /* Writes a word and a shape, because colour alone tells many people nothing. */
@@ -322,9 +301,7 @@ static const char *status_colour(enum view_class class) {
 
 void part_status(struct html *h, struct str status, enum view_class class) {
   const char *colour = status_colour(class);
-  HTML(h, "<span");
-  html_attr_printf(h, "class", "status%s%s", colour[0] ? " " : "", colour);
-  HTML(h, ">");
+  HTML_FMT(h, "<span class=\"status%s%s\">", colour[0] ? " " : "", colour);
   put_sign_and_status(h, status, class);
   HTML(h, "</span>");
 }
@@ -344,19 +321,25 @@ void page_begin(struct html *h, const char *title, const char *watch) {
   bool names = h->session != NULL && h->session[0] != '\0' && strstr(title, h->session) == NULL;
   buf_printf(&text, "%s%s%s - segue", title, names ? " - " : "", names ? h->session : "");
   part_begin_page(h, buf_view(&text), watch);
-  HTML(h, "<h1>");
-  html_puts(h, title);
-  HTML(h, "</h1>");
+  HTML_FMT(h, "<h1>%s</h1>", title);
   buf_deinit(&text);
 }
 
-/* Writes a page that says why the requested one cannot be shown. */
+void page_trouble(struct html *h, const struct err *err) {
+  HTML_FMT(h, "<p class=banner role=alert><bdi>%s</bdi></p>", err->text);
+}
+
+void page_filter(struct html *h, const struct page_ask *ask, const char *example) {
+  HTML_FMT(h,
+           "<label>Filter <input name=q size=60 autocomplete=off spellcheck=false value=\"%s\" "
+           "placeholder=\"%s\"></label> <button>Show</button></form>",
+           ask->q, example);
+}
+
 unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err) {
   struct html h = page_html(ask, out);
   page_begin(&h, "Not found", NULL);
-  HTML(&h, "<p class=banner role=alert>");
-  html_said(&h, str_from(err->text));
-  HTML(&h, "</p>");
+  page_trouble(&h, err);
   part_end_page(&h);
   return 404;
 }
@@ -376,16 +359,10 @@ static void put_row_id(struct html *h, const struct view_row *row) {
   if (h->root != NULL) {
     HTML(h, "<a");
     HTML_LINK(h, "s/", str_from(row->id), "/");
-    HTML(h, ">");
-    html_text(h, str_from(row->id));
-    HTML(h, "</a></th>");
+    HTML_FMT(h, ">%s</a></th>", row->id);
     return;
   }
-  HTML(h, "<code");
-  HTML_ATTR(h, "title", row->log);
-  HTML(h, ">");
-  html_text(h, str_from(row->id));
-  HTML(h, "</code></th>");
+  HTML_FMT(h, "<code title=\"%.*s\">%s</code></th>", STR_ARG(row->log), row->id);
 }
 
 /* --- how its judgments were decided --- */
@@ -413,41 +390,32 @@ static const char *method_class(int method) {
   return "by-none";
 }
 
-static long put_method_words(struct buf *out, const struct view_row *row) {
-  long sum = 0;
-  for (int i = 0; i < SKIM_METHODS; i++) {
-    if (row->methods[i] == 0)
-      continue;
-    buf_printf(out, "%s%s %ld", sum > 0 ? ", " : "", skim_method_name(i), row->methods[i]);
-    sum += row->methods[i];
-  }
-  return sum;
-}
-
 static void put_method_bar(struct html *h, const struct view_row *row) {
   struct buf words = {0};
   if (row->last_methods)
     buf_puts(&words, "of its last records: ");
-  long sum = put_method_words(&words, row);
+  long sum = 0;
+  for (int i = 0; i < SKIM_METHODS; i++) {
+    if (row->methods[i] == 0)
+      continue;
+    buf_printf(&words, "%s%s %ld", sum > 0 ? ", " : "", skim_method_name(i), row->methods[i]);
+    sum += row->methods[i];
+  }
   long long at = 0;
   HTML(h, "<td>");
   if (sum > 0) {
     HTML(h, "<svg role=img");
     if (h->root == NULL) /* a file may be read without its style */
       HTML(h, " height=14");
-    HTML(h, "><title>");
-    html_text(h, buf_view(&words));
-    HTML(h, "</title>");
+    HTML_FMT(h, "><title>%.*s</title>", STR_ARG(buf_view(&words)));
     for (int i = 0; i < SKIM_METHODS; i++) {
       long long share = row->methods[i] * 1000LL / sum, width = share > 30 ? share - 15 : 15;
       if (row->methods[i] == 0)
         continue;
-      HTML(h, "<rect");
-      HTML_ATTR(h, "class", str_from(method_class(i)));
+      HTML_FMT(h, "<rect class=\"%s\"", method_class(i));
       if (at > 0)
-        html_attr_printf(h, "x", "%lld.%lld%%", at / 10, at % 10);
-      html_attr_printf(h, "width", "%lld.%lld%%", width / 10, width % 10);
-      HTML(h, " />");
+        HTML_FMT(h, " x=\"%lld.%lld%%\"", at / 10, at % 10);
+      HTML_FMT(h, " width=\"%lld.%lld%%\" />", width / 10, width % 10);
       at += share;
     }
     HTML(h, "</svg>");
@@ -467,11 +435,8 @@ void part_methods_key(struct html *h) {
   for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
     HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true");
     part_bare_size(h, 14, 14);
-    HTML(h, "><rect width=1 height=1");
-    HTML_ATTR(h, "class", str_from(method_class(key[i].method)));
-    HTML(h, " /></svg>");
-    html_puts(h, key[i].words);
-    HTML(h, "</span>");
+    HTML_FMT(h, "><rect width=1 height=1 class=\"%s\" /></svg>%s</span>",
+             method_class(key[i].method), key[i].words);
   }
   HTML(h, "</p>");
 }
@@ -480,12 +445,6 @@ void part_methods_key(struct html *h) {
  *
  * A page has many: what all of them share is in style.css, by the place of a cell, and links are
  * relative. */
-
-static void put_dim_line(struct html *h, struct str text) {
-  HTML(h, "<br><bdi class=dim>");
-  html_text(h, text);
-  HTML(h, "</bdi>");
-}
 
 static void put_marks(struct html *h, const struct view_row *row) {
   if (row->asks > 0)
@@ -499,39 +458,29 @@ static void put_marks(struct html *h, const struct view_row *row) {
     HTML(h, " <span class=mark>ambiguous</span>");
   if (row->fell_back)
     HTML(h, " <span class=mark>fell back</span>");
-  if (!str_eq_c(row->verification, "sound")) {
-    HTML(h, " <span class=mark>log ");
-    html_said(h, row->verification);
-    HTML(h, "</span>");
-  }
+  if (!str_eq_c(row->verification, "sound"))
+    HTML_FMT(h, " <span class=mark>log <bdi>%.*s</bdi></span>", STR_ARG(row->verification));
 }
 
 static void put_about(struct html *h, const struct view_row *row) {
-  HTML(h, "<td>");
-  html_said(h, row->workflow);
-  put_dim_line(h, row->task);
-  HTML(h, "</td><td>");
-  html_said(h, row->movement);
+  HTML_FMT(h, "<td><bdi>%.*s</bdi><br><bdi class=dim>%.*s</bdi></td><td><bdi>%.*s</bdi>",
+           STR_ARG(row->workflow), STR_ARG(row->task), STR_ARG(row->movement));
   if (row->providers.n > 0)
-    put_dim_line(h, row->providers);
+    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(row->providers));
   HTML(h, "</td><td>");
   if (row->message.n > 0)
     html_said(h, row->message);
-  if (row->wait.n > 0) {
-    html_puts(h, row->message.n > 0 ? "; waits: " : "waits: ");
-    html_said(h, row->wait);
-  }
+  if (row->wait.n > 0)
+    HTML_FMT(h, "%s<bdi>%.*s</bdi>",
+             row->message.n > 0 ? "; waits: " : "waits: ", STR_ARG(row->wait));
   put_marks(h, row);
   HTML(h, "</td>");
 }
 
 static void put_session_row(struct html *h, const struct view_row *row) {
   struct buf text = {0};
-  HTML(h, "<tr");
-  html_attr_printf(h, "id", "r-%s", row->id);
-  HTML(h, ">");
+  HTML_FMT(h, "<tr id=\"r-%s\"><td", row->id);
   const char *colour = status_colour(row->class);
-  HTML(h, "<td");
   if (colour[0])
     HTML_ATTR(h, "class", str_from(colour));
   HTML(h, ">");
@@ -540,22 +489,15 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   put_row_id(h, row);
   put_about(h, row);
   put_method_bar(h, row);
-  HTML(h, "<td>");
-  html_printf(h, "%ld", row->turns);
-  HTML(h, "</td>");
+  HTML_FMT(h, "<td>%ld</td>", row->turns);
   part_when_cell(h, row->started_ms);
   part_when_cell(h, row->updated_ms);
   HTML(h, "<td>");
   if (row->updated_ms >= row->started_ms)
-    view_put_time(&text, row->updated_ms - row->started_ms);
-  html_text(h, buf_view(&text));
-  HTML(h, "</td><td>");
-  html_printf(h, "%lld", (long long)row->tokens);
-  HTML(h, "</td><td>");
-  buf_clear(&text);
+    part_took(h, row->updated_ms - row->started_ms);
+  HTML_FMT(h, "</td><td>%lld</td><td>", (long long)row->tokens);
   view_put_dollars(&text, row->cost_usd, row->priced, row->unpriced);
-  html_text(h, buf_view(&text));
-  HTML(h, "</td></tr>");
+  HTML_FMT(h, "%.*s</td></tr>", STR_ARG(buf_view(&text)));
   buf_deinit(&text);
 }
 
@@ -563,9 +505,7 @@ static void put_session_row(struct html *h, const struct view_row *row) {
 static void put_column(struct html *h, const char *name, enum view_sort sort,
                        const struct part_order *order) {
   if (order == NULL) {
-    HTML(h, "<th scope=col class=n>");
-    html_puts(h, name);
-    HTML(h, "</th>");
+    HTML_FMT(h, "<th scope=col class=n>%s</th>", name);
     return;
   }
   bool now = order->sort == sort;
@@ -574,8 +514,7 @@ static void put_column(struct html *h, const char *name, enum view_sort sort,
     HTML_ATTR(h, "aria-sort", order->least_first ? STR("ascending") : STR("descending"));
   HTML(h, "><a");
   html_link_query(h, "sort", now && !order->least_first ? "-" : "", view_sort_name(sort), order->q);
-  HTML(h, ">");
-  html_puts(h, name);
+  HTML_FMT(h, ">%s", name);
   if (now)
     html_puts(h, order->least_first ? " \xE2\x96\xB2" : " \xE2\x96\xBC");
   HTML(h, "</a></th>");
@@ -587,11 +526,11 @@ void part_rows(struct html *h, const struct session_list *f, enum view_class cla
     HTML(h, "<div class=wide tabindex=0 role=region");
   else /* times are in full there, and there is a width of paper */
     HTML(h, "<div class=\"wide rows\" tabindex=0 role=region");
-  HTML_ATTR(h, "aria-label",
-            str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
-  HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"
-          "<th scope=col>workflow, task</th><th scope=col>movement, providers</th>"
-          "<th scope=col>why</th><th scope=col>decided by</th>");
+  HTML_FMT(h,
+           " aria-label=\"%s\"><table><thead><tr><th scope=col>status</th><th "
+           "scope=col>session</th><th scope=col>workflow, task</th><th scope=col>movement, "
+           "providers</th><th scope=col>why</th><th scope=col>decided by</th>",
+           class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class));
   put_column(h, "turns", VIEW_SORT_TURNS, order);
   put_column(h, "started", VIEW_SORT_STARTED, order);
   HTML(h, "<th scope=col class=n>last record</th>");

@@ -1,45 +1,309 @@
 /* Writes the page that counts judgments, and the same as data. */
 #include "audit/aggregate.h"
 #include "audit/agree.h"
-#include "audit/drilldown.h"
 #include "audit/kappa.h"
+#include "base/log.h"
+#include "core/record.h"
 #include "format/json_write.h"
 #include "judge/stage.h"
 #include "view/number_format.h"
 #include "web/page_session.h"
 #include "web/parts.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* --- the judgments behind a number --- */
+
+/* Finds the judgments behind one number of an audit: as many as the number says.
+ *
+ *   struct drilldown b = {.table = AGGREGATE_FALLS, .what = DRILLDOWN_LEFT, .keys = {...}, .max =
+ *       200};
+ *   drilldown_read_store(&b, aggregate, &store, &err)
+ *       applies the aggregate's filters; with the table
+ *   b.units[i] ... b.count of b.total; drilldown_deinit(&b)
+ *
+ * In a table of stages each stage of a judgment counts, and in DRILLDOWN_CAUSES each session.
+ * Newest sessions come first. Memory: b.max units. */
+
+enum { DRILLDOWN_CAUSES = AGGREGATE_TABLE_COUNT, DRILLDOWN_TABLES };
+enum drilldown_what {
+  DRILLDOWN_ALL,
+  DRILLDOWN_DECIDED, /* decided by a rule; stages: by this stage */
+  DRILLDOWN_LEFT,    /* the others */
+  DRILLDOWN_AMBIGUOUS,
+  DRILLDOWN_UNSURE,
+  DRILLDOWN_UNREADABLE, /* only stages */
+  DRILLDOWN_WHAT_COUNT
+};
+/* Describes one judgment, stage or session. Words are numbers of the aggregate's names. */
+struct drilldown_unit {
+  char session[STORE_ID_BYTES];
+  uint32_t workflow, outcome; /* outcome: the session's */
+  int64_t time_ms;
+  long turn; /* 0: a session, and nothing below is known */
+  uint32_t movement, rule, method, match_method, provider, model;
+  bool ambiguous;
+  uint32_t stage, reason, to; /* set for a stage: `stage` is not DICTIONARY_NONE */
+};
+struct drilldown {
+  int table; /* enum aggregate_table, or DRILLDOWN_CAUSES */
+  enum drilldown_what what;
+  struct str keys[GROUP_BY_KEYS_MAX]; /* the group's keys as texts */
+  uint64_t from;                      /* number of units to skip */
+  size_t max;
+  struct drilldown_unit *units;
+  size_t count, room;
+  uint64_t total;
+  const struct aggregate *aggregate;
+  const struct group_by_table *keyed;
+  struct rows rows;
+};
+
+/* Words in addresses. */
+static const char *const table_names[DRILLDOWN_TABLES] = {
+    [AGGREGATE_BY] = "days",         [AGGREGATE_ALL] = "all",
+    [AGGREGATE_METHODS] = "methods", [AGGREGATE_STAGES] = "stages",
+    [AGGREGATE_FALLS] = "falls",     [AGGREGATE_MOVEMENTS] = "movements",
+    [AGGREGATE_JUDGES] = "judges",   [DRILLDOWN_CAUSES] = "causes",
+};
+
+static const char *const what_names[DRILLDOWN_WHAT_COUNT] = {
+    [DRILLDOWN_ALL] = "all",       [DRILLDOWN_DECIDED] = "decided",
+    [DRILLDOWN_LEFT] = "left",     [DRILLDOWN_AMBIGUOUS] = "ambiguous",
+    [DRILLDOWN_UNSURE] = "unsure", [DRILLDOWN_UNREADABLE] = "unreadable",
+};
+
+static bool drilldown_table_read(const char *word, int *table) {
+  for (*table = 0; *table < DRILLDOWN_TABLES; ++*table)
+    if (strcmp(word, table_names[*table]) == 0)
+      return true;
+  return false;
+}
+
+static bool drilldown_what_read(const char *word, enum drilldown_what *what) {
+  for (int i = 0; i < DRILLDOWN_WHAT_COUNT; i++)
+    if (strcmp(word, what_names[i]) == 0) {
+      *what = (enum drilldown_what)i;
+      return true;
+    }
+  return false;
+}
+
+/* --- which --- */
+
+static bool has_keys(const struct drilldown *b, const struct group_by_unit *u) {
+  struct buf text = {0};
+  bool same = true;
+  for (size_t i = 0; same && i < b->keyed->key_count; i++) {
+    buf_clear(&text);
+    group_by_unit_text(b->keyed, u, i, &b->aggregate->names, &text);
+    same = str_eq(buf_view(&text), b->keys[i]);
+  }
+  buf_deinit(&text);
+  return same;
+}
+
+static bool is_behind(const struct drilldown *b, const struct group_by_unit *u) {
+  const struct row_stage *stage = u->stage;
+  bool decided = stage != NULL ? stage->outcome == OUTCOME_MATCHED : u->row->rule > 0;
+  switch (b->what) {
+  case DRILLDOWN_ALL:
+    return true;
+  case DRILLDOWN_DECIDED:
+    return decided;
+  case DRILLDOWN_LEFT:
+    return !decided;
+  case DRILLDOWN_AMBIGUOUS:
+    return u->row->ambiguous;
+  case DRILLDOWN_UNSURE:
+    return group_by_is_unsure(u->row);
+  case DRILLDOWN_UNREADABLE:
+    return stage != NULL && stage->outcome == OUTCOME_UNREADABLE;
+  case DRILLDOWN_WHAT_COUNT:
+    break;
+  }
+  return false;
+}
+
+static void drilldown_add(struct drilldown *b, const struct drilldown_unit *unit) {
+  if (b->total++ < b->from || b->count == b->max)
+    return;
+  b->units = xgrow(b->units, &b->room, b->count + 1, sizeof *b->units);
+  b->units[b->count] = *unit;
+  print_into(b->units[b->count].session, STORE_ID_BYTES, "%.*s", STORE_ID_BYTES - 1,
+             b->rows.session.id);
+  b->count++;
+}
+
+static void drilldown_on_unit(void *ctx, const struct group_by_unit *u) {
+  struct drilldown *b = ctx;
+  const struct row *row = u->row;
+  if (!is_behind(b, u) || !has_keys(b, u))
+    return;
+  struct drilldown_unit unit = {.workflow = row->workflow,
+                                .outcome = row->outcome,
+                                .time_ms = row->time_ms,
+                                .turn = row->turn,
+                                .movement = row->movement,
+                                .rule = row->rule,
+                                .method = row->method,
+                                .match_method = row->match_method,
+                                .provider = row->provider,
+                                .model = row->model,
+                                .ambiguous = row->ambiguous};
+  if (u->stage != NULL) {
+    unit.stage = u->stage->stage;
+    unit.reason = u->stage->reason;
+    unit.to = u->to;
+    unit.provider = u->stage->provider;
+    unit.model = u->stage->model;
+  }
+  drilldown_add(b, &unit);
+}
+
+static void drilldown_on_row(void *ctx, const struct row *row) {
+  struct drilldown *b = ctx;
+  if (b->table != DRILLDOWN_CAUSES && row->kind == ROW_JUDGMENT &&
+      aggregate_wants_row(b->aggregate, row))
+    group_by_units(b->keyed, row, b, drilldown_on_unit);
+}
+
+static void drilldown_on_session(void *ctx, const struct row_session *session) {
+  struct drilldown *b = ctx;
+  if (b->table != DRILLDOWN_CAUSES || !aggregate_wants_session(b->aggregate, session))
+    return;
+  uint32_t cause = aggregate_cause_of(b->aggregate, session);
+  if (cause != DICTIONARY_NONE && str_eq(dictionary_text(&b->aggregate->names, cause), b->keys[0]))
+    drilldown_add(b, &(struct drilldown_unit){.workflow = session->workflow,
+                                              .outcome = session->outcome,
+                                              .time_ms = session->time_ms});
+}
+
+static void drilldown_read(void *ctx, const struct store_ref *ref) {
+  struct drilldown *b = ctx;
+  (void)rows_read(&b->rows, ref);
+}
+
+static bool drilldown_read_store(struct drilldown *b, struct aggregate *c,
+                                 const struct store *store, struct err *err) {
+  b->aggregate = c;
+  b->keyed = b->table != DRILLDOWN_CAUSES ? &c->tables[b->table] : NULL;
+  b->rows =
+      (struct rows){.names = &c->names, .sink = {drilldown_on_row, drilldown_on_session}, .ctx = b};
+  return store_each(store, b, drilldown_read, err);
+}
+
+static void drilldown_deinit(struct drilldown *b) {
+  rows_deinit(&b->rows);
+  free(b->units);
+  b->units = NULL;
+  b->count = b->room = 0;
+}
+
+/* --- as data --- */
+
+struct drilldown_column {
+  const char *name;
+  struct str text; /* p NULL: not known */
+  bool bare;       /* in JSON without quotation marks */
+};
+enum { DRILLDOWN_COLUMNS = 15 };
+
+struct drilldown_row {
+  char time[RECORD_TIME_BYTES], turn[24], rule[24];
+  struct drilldown_column columns[DRILLDOWN_COLUMNS];
+};
+
+static struct str text_if(bool is, const char *text) {
+  return is ? str_from(text) : (struct str){NULL, 0};
+}
+
+static void drilldown_fill(const struct drilldown *b, const struct drilldown_unit *u,
+                           struct drilldown_row *row) {
+  const struct name_list *names = &b->aggregate->names;
+  const char *ambiguous = u->ambiguous ? "true" : "false";
+  bool judged = u->turn > 0;
+  print_into(row->turn, sizeof row->turn, "%ld", u->turn);
+  print_into(row->rule, sizeof row->rule, "%u", (unsigned)u->rule);
+  record_time(u->time_ms, row->time);
+  const struct drilldown_column columns[DRILLDOWN_COLUMNS] = {
+      {"session", str_from(u->session), false},
+      {"turn", text_if(judged, row->turn), true},
+      {"time", str_from(row->time), false},
+      {"workflow", dictionary_text(names, u->workflow), false},
+      {"outcome", dictionary_text(names, u->outcome), false},
+      {"movement", dictionary_text(names, u->movement), false},
+      {"rule", text_if(u->rule > 0, row->rule), true},
+      {"method", dictionary_text(names, u->method), false},
+      {"match_method", dictionary_text(names, u->match_method), false},
+      {"ambiguous", text_if(judged, ambiguous), true},
+      {"stage", dictionary_text(names, u->stage), false},
+      {"reason", dictionary_text(names, u->reason), false},
+      {"to", dictionary_text(names, u->to), false},
+      {"provider", dictionary_text(names, u->provider), false},
+      {"model", dictionary_text(names, u->model), false},
+  };
+  memcpy(row->columns, columns, sizeof columns);
+}
+
+/* Appends the units as CSV (RFC 4180) with a header line, and as a list of objects. */
+static void drilldown_csv(const struct drilldown *b, struct buf *out) {
+  struct drilldown_row row;
+  drilldown_fill(b, &(struct drilldown_unit){0}, &row);
+  for (size_t k = 0; k < DRILLDOWN_COLUMNS; k++)
+    buf_printf(out, "%s%s", k > 0 ? "," : "", row.columns[k].name);
+  buf_puts(out, "\r\n");
+  for (size_t i = 0; i < b->count; i++) {
+    drilldown_fill(b, &b->units[i], &row);
+    for (size_t k = 0; k < DRILLDOWN_COLUMNS; k++) {
+      buf_puts(out, k > 0 ? "," : "");
+      aggregate_csv_cell(out, row.columns[k].text);
+    }
+    buf_puts(out, "\r\n");
+  }
+}
+
+static void drilldown_json(const struct drilldown *b, struct buf *out) {
+  struct drilldown_row row;
+  buf_printf(out, "{\"total\":%llu,\"judgments\":[", (unsigned long long)b->total);
+  for (size_t i = 0; i < b->count; i++) {
+    drilldown_fill(b, &b->units[i], &row);
+    buf_puts(out, i > 0 ? ",{" : "{");
+    for (size_t k = 0; k < DRILLDOWN_COLUMNS; k++) {
+      const struct drilldown_column *column = &row.columns[k];
+      buf_printf(out, "%s\"%s\":", k > 0 ? "," : "", column->name);
+      if (column->text.p == NULL)
+        buf_puts(out, "null");
+      else if (column->bare)
+        buf_str(out, column->text);
+      else {
+        /* Names come from logs, whatever these say. */
+        json_t *value = json_text(column->text);
+        json_write(value, out);
+        json_decref(value);
+      }
+    }
+    buf_putc(out, '}');
+  }
+  buf_puts(out, "]}\n");
+}
 
 /* --- how raters agree --- */
 
 enum { AGREE_PAIRS = 50 };
 
-static void put_interval(struct html *h, double value, double low, double high) {
-  html_printf(h, "%.2f", value);
-  HTML(h, " <span class=dim>");
-  html_printf(h, "%.2f to %.2f", low, high);
-  HTML(h, "</span>");
-}
-
 static void put_agree_pair(struct html *h, const struct agree_pair *pair) {
   struct kappa k = agree_kappa(pair);
   struct buf advice = {0};
-  HTML(h, "<tr><th scope=row>");
-  html_said(h, str_from(pair->movement));
-  HTML(h, "<br><span class=dim>");
-  html_said(h, str_from(pair->workflow));
-  HTML(h, "</span></th><td>");
-  html_said(h, str_from(pair->first));
-  HTML(h, "</td><td>");
-  html_said(h, str_from(pair->second));
-  HTML(h, "</td><td class=n>");
-  html_printf(h, "%lu", k.n);
-  HTML(h, "</td><td>");
-  put_interval(h, k.agreement, k.agreement_low, k.agreement_high);
-  HTML(h, "</td><td>");
+  HTML_FMT(h,
+           "<tr><th scope=row><bdi>%s</bdi><br><span "
+           "class=dim><bdi>%s</bdi></span></th><td><bdi>%s</bdi></td><td><bdi>%s</bdi></td><td "
+           "class=n>%lu</td><td>%.2f <span class=dim>%.2f to %.2f</span></td><td>",
+           pair->movement, pair->workflow, pair->first, pair->second, k.n, k.agreement,
+           k.agreement_low, k.agreement_high);
   if (k.known)
-    put_interval(h, k.kappa, k.low, k.high);
+    HTML_FMT(h, "%.2f <span class=dim>%.2f to %.2f</span>", k.kappa, k.low, k.high);
   else
     html_puts(h, "undefined: " KAPPA_UNKNOWN);
   HTML(h, "</td><td>");
@@ -48,13 +312,12 @@ static void put_agree_pair(struct html *h, const struct agree_pair *pair) {
   for (int i = 0; i < KAPPA_CATEGORIES; i++)
     for (int j = 0; j < KAPPA_CATEGORIES; j++)
       if (i != j && pair->table.cell[i][j] > 0) {
-        html_printf(h, "%s%d against %d: %.6g", gap, i, j, pair->table.cell[i][j]);
+        HTML_FMT(h, "%s%d against %d: %.6g", gap, i, j, pair->table.cell[i][j]);
         gap = "; ";
       }
   HTML(h, "</td><td>");
   agree_advice(pair, &advice);
-  html_said(h, buf_view(&advice));
-  HTML(h, "</td></tr>");
+  HTML_FMT(h, "<bdi>%.*s</bdi></td></tr>", STR_ARG(buf_view(&advice)));
   buf_deinit(&advice);
 }
 
@@ -68,11 +331,9 @@ static void part_agree(struct html *h, const struct agree *a) {
   for (size_t i = 0; i < a->pair_count && i < AGREE_PAIRS; i++)
     put_agree_pair(h, a->pairs[i]);
   HTML(h, "</tbody></table></div>");
-  if (a->pair_count > AGREE_PAIRS) {
-    HTML(h, "<p class=dim>");
-    html_printf(h, "%zu more pairs: segue agree lists them.", a->pair_count - AGREE_PAIRS);
-    HTML(h, "</p>");
-  }
+  if (a->pair_count > AGREE_PAIRS)
+    HTML_FMT(h, "<p class=dim>%zu more pairs: segue agree lists them.</p>",
+             a->pair_count - AGREE_PAIRS);
 }
 
 /* --- the numbers --- */
@@ -102,9 +363,7 @@ static void put_audit_key(struct html *h, const char *filter, struct str text) {
   buf_printf(&q, "%s:" STR_FMT, filter, STR_ARG(text));
   HTML(h, "<a");
   HTML_LINK(h, "/?q=", buf_view(&q), "");
-  HTML(h, ">");
-  html_said(h, text);
-  HTML(h, "</a>");
+  HTML_FMT(h, "><bdi>%.*s</bdi></a>", STR_ARG(text));
   buf_deinit(&q);
 }
 
@@ -151,8 +410,8 @@ static bool begin_behind(struct html *h, const struct audit_at *at, const struct
     plain = strlen(buf_c(&keys[k])) == keys[k].n;
   if (plain) {
     HTML(h, "<a");
-    HTML_LINK(h, "/judgments?of=", str_from(drilldown_table_name(at->table)), "");
-    HTML_LINK_MORE(h, "what", str_from(drilldown_what_name(what)));
+    HTML_LINK(h, "/judgments?of=", str_from(table_names[at->table]), "");
+    HTML_LINK_MORE(h, "what", str_from(what_names[what]));
     HTML_LINK_MORE(h, "k1", buf_view(&keys[0]));
     HTML_LINK_MORE(h, "k2", buf_view(&keys[1]));
     HTML_LINK_MORE(h, "k3", buf_view(&keys[2]));
@@ -172,7 +431,7 @@ static void end_behind(struct html *h, bool begun) {
 static void put_behind(struct html *h, const struct audit_at *at, const struct group_by_row *g,
                        enum drilldown_what what, uint64_t n) {
   bool linked = n > 0 && begin_behind(h, at, g, what);
-  html_printf(h, "%llu", (unsigned long long)n);
+  HTML_FMT(h, "%llu", (unsigned long long)n);
   end_behind(h, linked);
 }
 
@@ -185,14 +444,12 @@ static void audit_count(struct html *h, const struct audit_at *at, const struct 
 
 /* Writes a share as a number and as a bar. */
 static void put_share(struct html *h, double share) {
-  HTML(h, "<td class=n>");
-  html_printf(h, "%.1f %%", 100 * share);
-  HTML(h, "</td><td><svg class=bar viewBox=\"0 0 1000 10\" preserveAspectRatio=none "
-          "aria-hidden=true");
+  HTML_FMT(h,
+           "<td class=n>%.1f %%</td><td><svg class=bar viewBox=\"0 0 1000 10\" "
+           "preserveAspectRatio=none aria-hidden=true",
+           100 * share);
   part_bare_size(h, 192, 17);
-  HTML(h, "><rect class=share height=10");
-  html_attr_printf(h, "width", "%.0f", 1000 * share);
-  HTML(h, " /></svg></td>");
+  HTML_FMT(h, "><rect class=share height=10 width=\"%.0f\" /></svg></td>", 1000 * share);
 }
 
 /* Writes the cost, with a "+" if it leaves out calls whose cost is unknown. */
@@ -205,148 +462,121 @@ static void put_use(struct html *h, const struct group_by_row *g) {
   const int percents[] = {50, 90, 99};
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     HTML(h, "<td class=n>");
-    buf_clear(&text);
-    view_put_time(&text, (int64_t)percentiles_at(&g->ms, percents[i]));
-    html_text(h, buf_view(&text));
+    part_took(h, (int64_t)percentiles_at(&g->ms, percents[i]));
     HTML(h, "</td>");
   }
-  HTML(h, "<td class=n>");
-  html_printf(h, "%lld", (long long)(g->use.input + g->use.output));
-  HTML(h, "</td><td class=n>");
-  buf_clear(&text);
+  HTML_FMT(h, "<td class=n>%lld</td><td class=n>", (long long)(g->use.input + g->use.output));
   put_use_cost(&text, &g->use);
-  html_text(h, buf_view(&text));
-  HTML(h, "</td>");
+  HTML_FMT(h, "%.*s</td>", STR_ARG(buf_view(&text)));
   buf_deinit(&text);
 }
 
-static void audit_head(struct html *h, const struct audit_at *at, const char *title) {
+static void put_method_cells(struct html *h, const struct audit_at *at,
+                             const struct group_by_row *g) {
+  audit_count(h, at, g, DRILLDOWN_ALL, g->judgments);
+  put_share(h, aggregate_share(at->c, g->judgments));
+  put_use(h, g);
+}
+
+static void put_stage_cells(struct html *h, const struct audit_at *at,
+                            const struct group_by_row *g) {
+  audit_count(h, at, g, DRILLDOWN_ALL, g->units);
+  audit_count(h, at, g, DRILLDOWN_DECIDED, g->decided);
+  put_use(h, g);
+}
+
+static void put_fall_cell(struct html *h, const struct audit_at *at, const struct group_by_row *g) {
+  audit_count(h, at, g, DRILLDOWN_LEFT, g->units - g->decided);
+}
+
+static void put_unsure_cells(struct html *h, const struct audit_at *at,
+                             const struct group_by_row *g) {
+  audit_count(h, at, g, DRILLDOWN_ALL, g->units);
+  audit_count(h, at, g, DRILLDOWN_UNSURE, g->unsure);
+  put_share(h, aggregate_unsure(g));
+}
+
+static void put_judge_cells(struct html *h, const struct audit_at *at,
+                            const struct group_by_row *g) {
+  /* Small counts have "too few" in place of the interval. */
+  enum { RATED_LEAST = 10 };
+  double low, high, share = aggregate_unreadable(g);
+  audit_count(h, at, g, DRILLDOWN_ALL, g->units);
+  audit_count(h, at, g, DRILLDOWN_UNREADABLE, g->outcomes[OUTCOME_UNREADABLE]);
+  kappa_wilson(share, (double)g->units, &low, &high);
+  HTML_FMT(h, "<td class=n>%.1f %%</td><td class=dim>", 100 * share);
+  if (g->units < RATED_LEAST)
+    html_puts(h, "too few");
+  else
+    HTML_FMT(h, "%.1f to %.1f %%", 100 * low, 100 * high);
+  HTML(h, "</td>");
+}
+
+static const struct audit_table {
+  enum aggregate_table table;
+  const char *title;
+  const char *heads[10]; /* of columns of numbers; "": of bars */
+  const char *last;      /* head of a column of words behind them; or NULL */
+  void (*put_cells)(struct html *h, const struct audit_at *at, const struct group_by_row *g);
+} audit_tables[] = {
+    {AGGREGATE_METHODS,
+     "Judgments by method",
+     {"judgments", "share", "", "p50", "p90", "p99", "judge tokens", "cost"},
+     NULL,
+     put_method_cells},
+    {AGGREGATE_STAGES,
+     "Stages: how often each was tried, and how often it decided",
+     {"tried", "decided", "p50", "p90", "p99", "tokens", "cost"},
+     NULL,
+     put_stage_cells},
+    {AGGREGATE_FALLS, "Stages that did not decide, and why", {"times"}, NULL, put_fall_cell},
+    {AGGREGATE_MOVEMENTS,
+     "Unsure judgments by movement",
+     {"judgments", "unsure", "share", ""},
+     NULL,
+     put_unsure_cells},
+    {AGGREGATE_JUDGES,
+     "Judges: unreadable answers",
+     {"asked", "unreadable", "share"},
+     "95 %",
+     put_judge_cells},
+    {AGGREGATE_BY,
+     "Unsure judgments by day",
+     {"judgments", "unsure", "share", ""},
+     NULL,
+     put_unsure_cells},
+};
+
+static void put_audit_table(struct html *h, const struct audit_at *at,
+                            const struct audit_table *table) {
   const struct group_by_table *t = table_at(at);
-  HTML(h, "<h3>");
-  html_puts(h, title);
-  HTML(h, "</h3><div class=wide tabindex=0 role=region");
-  HTML_ATTR(h, "aria-label", str_from(title));
-  HTML(h, "><table><thead><tr>");
-  for (size_t k = 0; k < t->key_count; k++) {
-    HTML(h, "<th scope=col>");
-    html_puts(h, group_by_key_name(t->keys[k]));
-    HTML(h, "</th>");
-  }
-}
-
-static void audit_end(struct html *h, const struct group_by_table *t) {
-  HTML(h, "</tbody></table></div>");
-  if (t->count > AUDIT_ROWS) {
-    HTML(h, "<p class=dim>");
-    html_printf(h, "%zu more rows: segue audit lists them.", t->count - AUDIT_ROWS);
-    HTML(h, "</p>");
-  }
-}
-
-static void put_methods_table(struct html *h, const struct aggregate *c, struct str q) {
-  const struct audit_at at = {c, q, AGGREGATE_METHODS};
-  const struct group_by_table *t = table_at(&at);
-  audit_head(h, &at, "Judgments by method");
-  HTML(h, "<th scope=col class=n>judgments</th><th scope=col class=n>share</th><td></td>"
-          "<th scope=col class=n>p50</th><th scope=col class=n>p90</th><th scope=col class=n>p99"
-          "</th><th scope=col class=n>judge tokens</th><th scope=col class=n>cost</th></tr>"
-          "</thead><tbody>");
-  for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
-    const struct group_by_row *g = &t->groups[i];
-    HTML(h, "<tr>");
-    put_keys_cell(h, c, t, g);
-    audit_count(h, &at, g, DRILLDOWN_ALL, g->judgments);
-    put_share(h, aggregate_share(c, g->judgments));
-    put_use(h, g);
-    HTML(h, "</tr>");
-  }
-  audit_end(h, t);
-}
-
-static void put_stages_table(struct html *h, const struct aggregate *c, struct str q) {
-  const struct audit_at at = {c, q, AGGREGATE_STAGES};
-  const struct group_by_table *t = table_at(&at);
-  audit_head(h, &at, "Stages: how often each was tried, and how often it decided");
-  HTML(h, "<th scope=col class=n>tried</th><th scope=col class=n>decided</th>"
-          "<th scope=col class=n>p50</th><th scope=col class=n>p90</th><th scope=col class=n>p99"
-          "</th><th scope=col class=n>tokens</th><th scope=col class=n>cost</th></tr></thead>"
-          "<tbody>");
-  for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
-    const struct group_by_row *g = &t->groups[i];
-    HTML(h, "<tr>");
-    put_keys_cell(h, c, t, g);
-    audit_count(h, &at, g, DRILLDOWN_ALL, g->units);
-    audit_count(h, &at, g, DRILLDOWN_DECIDED, g->decided);
-    put_use(h, g);
-    HTML(h, "</tr>");
-  }
-  audit_end(h, t);
-}
-
-static void put_falls_table(struct html *h, const struct aggregate *c, struct str q) {
-  const struct audit_at at = {c, q, AGGREGATE_FALLS};
-  const struct group_by_table *t = table_at(&at);
   size_t shown = 0;
-  audit_head(h, &at, "Stages that did not decide, and why");
-  HTML(h, "<th scope=col class=n>times</th></tr></thead><tbody>");
+  HTML_FMT(h,
+           "<h3>%s</h3><div class=wide tabindex=0 role=region aria-label=\"%s\"><table><thead><tr>",
+           table->title, table->title);
+  for (size_t k = 0; k < t->key_count; k++)
+    HTML_FMT(h, "<th scope=col>%s</th>", group_by_key_name(t->keys[k]));
+  for (size_t k = 0; table->heads[k] != NULL; k++)
+    if (table->heads[k][0] != '\0')
+      HTML_FMT(h, "<th scope=col class=n>%s</th>", table->heads[k]);
+    else
+      HTML(h, "<td></td>");
+  if (table->last != NULL)
+    HTML_FMT(h, "<th scope=col>%s</th>", table->last);
+  HTML(h, "</tr></thead><tbody>");
   for (size_t i = 0; i < t->count && shown < AUDIT_ROWS; i++) {
     const struct group_by_row *g = &t->groups[i];
-    if (g->units == g->decided)
+    if (table->table == AGGREGATE_FALLS && g->units == g->decided)
       continue;
     HTML(h, "<tr>");
-    put_keys_cell(h, c, t, g);
-    audit_count(h, &at, g, DRILLDOWN_LEFT, g->units - g->decided);
+    put_keys_cell(h, at->c, t, g);
+    table->put_cells(h, at, g);
     HTML(h, "</tr>");
     shown++;
   }
-  audit_end(h, t);
-}
-
-static void put_part_table(struct html *h, const struct audit_at *at, const char *title) {
-  const struct group_by_table *t = table_at(at);
-  audit_head(h, at, title);
-  HTML(h, "<th scope=col class=n>judgments</th><th scope=col class=n>unsure</th>"
-          "<th scope=col class=n>share</th><td></td></tr></thead><tbody>");
-  for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
-    HTML(h, "<tr>");
-    const struct group_by_row *g = &t->groups[i];
-    put_keys_cell(h, at->c, t, g);
-    audit_count(h, at, g, DRILLDOWN_ALL, g->units);
-    audit_count(h, at, g, DRILLDOWN_UNSURE, g->unsure);
-    put_share(h, aggregate_unsure(g));
-    HTML(h, "</tr>");
-  }
-  audit_end(h, t);
-}
-
-static void put_judges_table(struct html *h, const struct aggregate *c, struct str q) {
-  const struct audit_at at = {c, q, AGGREGATE_JUDGES};
-  const struct group_by_table *t = table_at(&at);
-  audit_head(h, &at, "Judges: unreadable answers");
-  HTML(h, "<th scope=col class=n>asked</th><th scope=col class=n>unreadable</th>"
-          "<th scope=col class=n>share</th><th scope=col>95 %</th></tr></thead><tbody>");
-  for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
-    const struct group_by_row *g = &t->groups[i];
-    HTML(h, "<tr>");
-    put_keys_cell(h, c, t, g);
-    audit_count(h, &at, g, DRILLDOWN_ALL, g->units);
-    audit_count(h, &at, g, DRILLDOWN_UNREADABLE, g->outcomes[OUTCOME_UNREADABLE]);
-    double share = aggregate_unreadable(g);
-    /* Small counts have "too few" in place of the interval. */
-    enum { RATED_LEAST = 10 };
-    double low, high;
-    kappa_wilson(share, (double)g->units, &low, &high);
-    HTML(h, "<td class=n>");
-    html_printf(h, "%.1f %%", 100 * share);
-    HTML(h, "</td><td class=dim>");
-    if (g->units < RATED_LEAST)
-      html_puts(h, "too few");
-    else
-      html_printf(h, "%.1f to %.1f %%", 100 * low, 100 * high);
-    HTML(h, "</td>");
-    HTML(h, "</tr>");
-  }
-  audit_end(h, t);
+  HTML(h, "</tbody></table></div>");
+  if (t->count > AUDIT_ROWS)
+    HTML_FMT(h, "<p class=dim>%zu more rows: segue audit lists them.</p>", t->count - AUDIT_ROWS);
 }
 
 static void put_cause_count(struct html *h, const struct audit_at *at,
@@ -356,12 +586,12 @@ static void put_cause_count(struct html *h, const struct audit_at *at,
   HTML(h, "<td class=n>");
   if (linked) {
     HTML(h, "<a");
-    HTML_LINK(h, "/judgments?of=", str_from(drilldown_table_name(at->table)), "");
+    HTML_LINK(h, "/judgments?of=", str_from(table_names[at->table]), "");
     HTML_LINK_MORE(h, "k1", dictionary_text(&at->c->names, cause->word));
     HTML_LINK_MORE(h, "q", at->q);
     HTML(h, ">");
   }
-  html_printf(h, "%llu", (unsigned long long)cause->count);
+  HTML_FMT(h, "%llu", (unsigned long long)cause->count);
   end_behind(h, linked);
   HTML(h, "</td>");
 }
@@ -386,9 +616,7 @@ static void put_causes(struct html *h, const struct aggregate *c, struct str q) 
       HTML_LINK(h, "/s/", id, "/");
       HTML(h, ">");
     }
-    HTML(h, "<code>");
-    html_text(h, id);
-    HTML(h, "</code>");
+    HTML_FMT(h, "<code>%.*s</code>", STR_ARG(id));
     if (h->root != NULL)
       HTML(h, "</a>");
     HTML(h, "</td></tr>");
@@ -402,15 +630,9 @@ static void put_apart(struct html *h, const struct aggregate *c) {
   HTML(h, "<h3>Logs not counted</h3><div class=wide tabindex=0 role=region "
           "aria-label=\"Logs not counted\"><table><thead><tr><th scope=col>log</th>"
           "<th scope=col>state</th><th scope=col>why</th></tr></thead><tbody>");
-  for (size_t i = 0; i < c->apart_count; i++) {
-    HTML(h, "<tr><th scope=row>");
-    html_said(h, str_from(c->apart[i].log));
-    HTML(h, "</th><td>");
-    html_puts(h, rows_log_name(c->apart[i].state));
-    HTML(h, "</td><td>");
-    html_said(h, str_from(c->apart[i].why));
-    HTML(h, "</td></tr>");
-  }
+  for (size_t i = 0; i < c->apart_count; i++)
+    HTML_FMT(h, "<tr><th scope=row><bdi>%s</bdi></th><td>%s</td><td><bdi>%s</bdi></td></tr>",
+             c->apart[i].log, rows_log_name(c->apart[i].state), c->apart[i].why);
   HTML(h, "</tbody></table></div>");
 }
 
@@ -429,25 +651,21 @@ static void put_audit_sums(struct html *h, const struct aggregate *c, struct str
   put_behind(h, &at, g, DRILLDOWN_AMBIGUOUS, g->ambiguous);
   html_puts(h, " were ambiguous; in ");
   put_behind(h, &at, g, DRILLDOWN_UNSURE, g->unsure);
-  html_printf(h,
-              " a stage that reads a model's words did not decide, at a cost of %lld tokens "
-              "and %s.",
-              (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
-  HTML(h, "</p>");
+  HTML_FMT(h,
+           " a stage that reads a model&#39;s words did not decide, at a cost of %lld tokens and "
+           "%s.</p>",
+           (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
   buf_deinit(&cost);
 }
 
 void part_audit(struct html *h, const struct aggregate *c, struct str q) {
-  const struct audit_at movements = {c, q, AGGREGATE_MOVEMENTS}, days = {c, q, AGGREGATE_BY};
   if (c->tables[AGGREGATE_ALL].count > 0) {
     put_audit_sums(h, c, q);
-    put_methods_table(h, c, q);
-    put_stages_table(h, c, q);
-    put_falls_table(h, c, q);
-    put_part_table(h, &movements, "Unsure judgments by movement");
-    put_judges_table(h, c, q);
-    if (c->tables[AGGREGATE_BY].key_count > 0)
-      put_part_table(h, &days, "Unsure judgments by day");
+    for (size_t i = 0; i < ARRAY_LEN(audit_tables); i++) {
+      const struct audit_at at = {c, q, (int)audit_tables[i].table};
+      if (audit_tables[i].table != AGGREGATE_BY || table_at(&at)->key_count > 0)
+        put_audit_table(h, &at, &audit_tables[i]);
+    }
   } else {
     HTML(h, "<p>Nothing was judged.</p>");
   }
@@ -472,12 +690,6 @@ static bool put_agreement(struct html *h, const struct page_ask *ask, struct agg
   return ok;
 }
 
-static void put_audit_trouble(struct html *h, const struct err *err) {
-  HTML(h, "<p class=banner role=alert>");
-  html_said(h, str_from(err->text));
-  HTML(h, "</p>");
-}
-
 unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct aggregate *c = aggregate_new();
@@ -491,22 +703,19 @@ unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   }
   aggregate_sort(c);
   page_begin(&h, "Audit", NULL);
-  HTML(&h, "<form role=search data-filter><label>Filter <input name=q size=60 autocomplete=off "
-           "spellcheck=false");
-  HTML_ATTR(&h, "value", str_from(ask->q));
-  HTML_ATTR(&h, "placeholder",
-            STR("since:7d workflow:NAME movement:NAME method:ai_judge model:NAME"));
-  HTML(&h, "></label> <button>Show</button></form><p class=dim>As data: <a download");
+  HTML(&h, "<form role=search data-filter>");
+  page_filter(&h, ask, "since:7d workflow:NAME movement:NAME method:ai_judge model:NAME");
+  HTML(&h, "<p class=dim>As data: <a download");
   HTML_LINK(&h, "/audit.csv?q=", str_from(ask->q), "");
   HTML(&h, ">CSV</a>, <a download");
   HTML_LINK(&h, "/audit.json?q=", str_from(ask->q), "");
   HTML(&h, ">JSON</a>, or <code>segue audit</code></p>");
   if (!filtered)
-    put_audit_trouble(&h, &err);
+    page_trouble(&h, &err);
   HTML(&h, "<h2>Judgments</h2>");
   part_audit(&h, c, str_from(ask->q));
   if (there && !put_agreement(&h, ask, c, &err))
-    put_audit_trouble(&h, &err);
+    page_trouble(&h, &err);
   part_end_page(&h);
   aggregate_free(c);
   return 200;
@@ -539,12 +748,12 @@ unsigned page_audit_data(const struct page_ask *ask, struct buf *out) {
   return ok ? 200 : page_problem(ask, out, &err);
 }
 
-/* --- the judgments behind a number --- */
+/* --- which number a page is about --- */
 
 static bool behind_ask(const struct page_ask *ask, struct drilldown *b, struct err *err) {
   long from = 0;
-  const char *what = ask->what[0] != '\0' ? ask->what : drilldown_what_name(DRILLDOWN_ALL);
-  const char *of = ask->of[0] != '\0' ? ask->of : drilldown_table_name(AGGREGATE_ALL);
+  const char *what = ask->what[0] != '\0' ? ask->what : what_names[DRILLDOWN_ALL];
+  const char *of = ask->of[0] != '\0' ? ask->of : table_names[AGGREGATE_ALL];
   if (!drilldown_table_read(of, &b->table) || !drilldown_what_read(what, &b->what))
     return err_set(err, ERR_NOT_FOUND, "the audit has no number \"%s\" of \"%s\"", what, of);
   if (ask->from[0] != '\0' && (!str_to_long(str_from(ask->from), &from) || from < 0))
@@ -600,10 +809,7 @@ static void put_address(struct html *h, const struct page_ask *ask) {
 static void put_kept(struct html *h, const char *name, const char *value) {
   if (value[0] == '\0')
     return;
-  HTML(h, "<input type=hidden");
-  HTML_ATTR(h, "name", str_from(name));
-  HTML_ATTR(h, "value", str_from(value));
-  HTML(h, ">");
+  HTML_FMT(h, "<input type=hidden name=\"%s\" value=\"%s\">", name, value);
 }
 
 static void put_behind_filter(struct html *h, const struct page_ask *ask) {
@@ -613,10 +819,8 @@ static void put_behind_filter(struct html *h, const struct page_ask *ask) {
   put_kept(h, "k1", ask->keys[0]);
   put_kept(h, "k2", ask->keys[1]);
   put_kept(h, "k3", ask->keys[2]);
-  HTML(h, "<label>Filter <input name=q size=60 autocomplete=off spellcheck=false");
-  HTML_ATTR(h, "value", str_from(ask->q));
-  HTML_ATTR(h, "placeholder", STR("since:7d workflow:NAME movement:NAME method:ai_judge"));
-  HTML(h, "></label> <button>Show</button></form><p class=dim><a");
+  page_filter(h, ask, "since:7d workflow:NAME movement:NAME method:ai_judge");
+  HTML(h, "<p class=dim><a");
   if (ask->q[0] != '\0')
     HTML_LINK(h, "/audit?q=", str_from(ask->q), "");
   else
@@ -631,20 +835,16 @@ static void put_behind_filter(struct html *h, const struct page_ask *ask) {
 }
 
 static void put_behind_sum(struct html *h, const struct drilldown *b) {
-  HTML(h, "<p role=status>");
-  html_printf(h, "%llu %s%s%s", (unsigned long long)b->total, unit_word(b),
-              b->total == 1 ? "" : "s", behind_words(b));
-  for (size_t k = 0; b->keyed != NULL && k < b->keyed->key_count; k++) {
-    html_printf(h, ", %s ", group_by_key_name(b->keyed->keys[k]));
-    html_said(h, b->keys[k].n > 0 ? b->keys[k] : STR("-"));
-  }
-  if (b->table == DRILLDOWN_CAUSES) {
-    html_puts(h, ", not complete by cause ");
-    html_said(h, b->keys[0]);
-  }
+  HTML_FMT(h, "<p role=status>%llu %s%s%s", (unsigned long long)b->total, unit_word(b),
+           b->total == 1 ? "" : "s", behind_words(b));
+  for (size_t k = 0; b->keyed != NULL && k < b->keyed->key_count; k++)
+    HTML_FMT(h, ", %s <bdi>%.*s</bdi>", group_by_key_name(b->keyed->keys[k]),
+             STR_ARG(b->keys[k].n > 0 ? b->keys[k] : STR("-")));
+  if (b->table == DRILLDOWN_CAUSES)
+    HTML_FMT(h, ", not complete by cause <bdi>%.*s</bdi>", STR_ARG(b->keys[0]));
   if (b->count > 0 && b->count < b->total)
-    html_printf(h, ". Shown: %llu to %llu", (unsigned long long)b->from + 1,
-                (unsigned long long)(b->from + b->count));
+    HTML_FMT(h, ". Shown: %llu to %llu", (unsigned long long)b->from + 1,
+             (unsigned long long)(b->from + b->count));
   HTML(h, ".</p>");
 }
 
@@ -652,9 +852,7 @@ static void put_behind_sum(struct html *h, const struct drilldown *b) {
 
 static void put_unit_word(struct html *h, const struct drilldown *b, uint32_t word) {
   struct str text = dictionary_text(&b->aggregate->names, word);
-  HTML(h, "<td>");
-  html_said(h, text.n > 0 ? text : STR("-"));
-  HTML(h, "</td>");
+  HTML_FMT(h, "<td><bdi>%.*s</bdi></td>", STR_ARG(text.n > 0 ? text : STR("-")));
 }
 
 static void put_behind_judgment(struct html *h, const struct drilldown *b,
@@ -664,10 +862,8 @@ static void put_behind_judgment(struct html *h, const struct drilldown *b,
   buf_printf(&turn, "%ld", u->turn);
   HTML(h, "<th scope=row><a");
   html_link2(h, str_from(u->session), buf_view(&turn));
-  HTML(h, ">");
-  html_said(h, movement.n > 0 ? movement : STR("-"));
-  html_printf(h, ", turn %s", buf_c(&turn));
-  HTML(h, "</a></th>");
+  HTML_FMT(h, "><bdi>%.*s</bdi>, turn %s</a></th>", STR_ARG(movement.n > 0 ? movement : STR("-")),
+           buf_c(&turn));
   buf_deinit(&turn);
 }
 
@@ -678,9 +874,7 @@ static void put_unit_row(struct html *h, const struct drilldown *b,
     put_behind_judgment(h, b, u);
   HTML(h, "<td><a");
   HTML_LINK(h, "/s/", str_from(u->session), "/");
-  HTML(h, "><code>");
-  html_text(h, str_from(u->session));
-  HTML(h, "</code></a></td>");
+  HTML_FMT(h, "><code>%s</code></a></td>", u->session);
   put_unit_word(h, b, u->workflow);
   HTML(h, "<td>");
   part_when(h, u->time_ms);
@@ -689,7 +883,7 @@ static void put_unit_row(struct html *h, const struct drilldown *b,
   if (u->turn > 0) {
     HTML(h, "<td class=n>");
     if (u->rule > 0)
-      html_printf(h, "%u", (unsigned)u->rule);
+      HTML_FMT(h, "%u", (unsigned)u->rule);
     else
       html_puts(h, "none");
     HTML(h, "</td>");
@@ -724,19 +918,6 @@ static void put_units(struct html *h, const struct drilldown *b) {
   HTML(h, "</tbody></table></div>");
 }
 
-static void put_further(struct html *h, const struct page_ask *ask, const struct drilldown *b) {
-  struct buf from = {0};
-  if (b->from + b->count >= b->total)
-    return;
-  buf_printf(&from, "%llu", (unsigned long long)(b->from + b->count));
-  HTML(h, "<p><a");
-  HTML_LINK(h, "/judgments?of=", str_from(ask->of), "");
-  put_address(h, ask);
-  HTML_LINK_MORE(h, "from", buf_view(&from));
-  HTML(h, ">Further ones</a></p>");
-  buf_deinit(&from);
-}
-
 unsigned page_behind(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct drilldown b = {.max = LIMIT_WINDOW_ROW_COUNT};
@@ -751,14 +932,21 @@ unsigned page_behind(const struct page_ask *ask, struct buf *out) {
              NULL);
   put_behind_filter(&h, ask);
   if (!ok) {
-    HTML(&h, "<p class=banner role=alert>");
-    html_said(&h, str_from(err.text));
-    HTML(&h, "</p>");
+    page_trouble(&h, &err);
   } else {
     put_behind_sum(&h, &b);
     if (b.count > 0)
       put_units(&h, &b);
-    put_further(&h, ask, &b);
+    struct buf from = {0};
+    if (b.from + b.count < b.total) {
+      buf_printf(&from, "%llu", (unsigned long long)(b.from + b.count));
+      HTML(&h, "<p><a");
+      HTML_LINK(&h, "/judgments?of=", str_from(ask->of), "");
+      put_address(&h, ask);
+      HTML_LINK_MORE(&h, "from", buf_view(&from));
+      HTML(&h, ">Further ones</a></p>");
+      buf_deinit(&from);
+    }
   }
   part_end_page(&h);
   drilldown_deinit(&b);

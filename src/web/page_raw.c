@@ -7,50 +7,22 @@
 #include "web/page_session.h"
 #include "web/parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* --- changes --- */
 
-static void put_changed_line(struct html *h, struct str line, bool head) {
-  if (head) {
-    HTML(h, "<b>");
-    html_text(h, line);
-    HTML(h, "</b>\n");
-  } else if (line.n > 0 && line.p[0] == '+') {
-    HTML(h, "<ins>");
-    html_text(h, line);
-    HTML(h, "</ins>\n");
-  } else if (line.n > 0 && line.p[0] == '-') {
-    HTML(h, "<del>");
-    html_text(h, line);
-    HTML(h, "</del>\n");
-  } else {
-    html_text(h, line);
-    HTML(h, "\n");
-  }
-}
-
 /* Links to what comes before and after a piece of a large diff. */
 static void put_pieces(struct html *h, const struct page_ask *ask) {
-  struct buf next = {0};
   size_t end = ask->diff_from + ask->diff.n;
   if (ask->diff.n >= ask->diff_bytes)
     return;
-  HTML(h, "<p>");
-  html_printf(h, "Bytes %zu to %zu of %zu. ", ask->diff_from + (ask->diff.n > 0), end,
-              ask->diff_bytes);
+  HTML_FMT(h, "<p>Bytes %zu to %zu of %zu. ", ask->diff_from + (ask->diff.n > 0), end,
+           ask->diff_bytes);
   if (ask->diff_from > 0)
     HTML(h, "<a href=\"?all=1\">The first ones</a> ");
-  buf_printf(&next, "%zu", end);
-  if (ask->diff.n > 0 && end < ask->diff_bytes) {
-    HTML(h, "<a");
-    HTML_LINK(h, "?all=1&amp;from=", buf_view(&next), "");
-    HTML(h, ">The next ones</a>");
-  }
+  if (ask->diff.n > 0 && end < ask->diff_bytes)
+    HTML_FMT(h, "<a href=\"?all=1&amp;from=%zu\">The next ones</a>", end);
   HTML(h, "</p>");
-  buf_deinit(&next);
 }
 
 unsigned page_changes(const struct page_ask *ask, struct buf *out) {
@@ -66,15 +38,21 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
     for (struct str diff = ask->diff; diff.n > 0;) {
       struct str line = str_next_line(&diff);
       head = str_starts(line, "diff --git ") || (head && !str_starts(line, "@@"));
-      put_changed_line(&h, line, head);
+      if (head)
+        HTML_FMT(&h, "<b>%.*s</b>\n", STR_ARG(line));
+      else if (line.n > 0 && line.p[0] == '+')
+        HTML_FMT(&h, "<ins>%.*s</ins>\n", STR_ARG(line));
+      else if (line.n > 0 && line.p[0] == '-')
+        HTML_FMT(&h, "<del>%.*s</del>\n", STR_ARG(line));
+      else
+        HTML_FMT(&h, "%.*s\n", STR_ARG(line));
     }
     HTML(&h, "</pre>");
   } else {
-    HTML(&h, "<p>git shows no changed lines");
-    html_printf(&h, "%s%s: ", ask->diff_why != NULL ? ": " : "",
-                ask->diff_why != NULL ? ask->diff_why : "");
-    HTML(&h, "there is no repository or no commit, the changes were undone, or the files are "
-             "not tracked.</p>");
+    HTML_FMT(&h,
+             "<p>git shows no changed lines%s%s: there is no repository or no commit, the changes "
+             "were undone, or the files are not tracked.</p>",
+             ask->diff_why != NULL ? ": " : "", ask->diff_why != NULL ? ask->diff_why : "");
   }
   const struct part_cut cut = {
       .shown = ask->diff.n, .bytes = ask->diff_bytes, .whole_page = !ask->all};
@@ -93,33 +71,17 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
 
 static void put_record(struct html *h, const struct view_raw *raw) {
   struct buf number = {0};
-  HTML(h, "<article class=record");
-  html_attr_printf(h, "id", "rec%llu", (unsigned long long)raw->seq);
-  HTML(h, "><h2><a");
+  HTML_FMT(h, "<article class=record id=\"rec%llu\"><h2><a", (unsigned long long)raw->seq);
   buf_printf(&number, "%llu", (unsigned long long)raw->seq);
   html_link_text(h, STR(""), buf_view(&number), 0);
-  HTML(h, ">");
-  html_printf(h, "%llu ", (unsigned long long)raw->seq);
-  html_said(h, raw->type);
-  HTML(h, "</a>");
-  if (raw->turn > 0) {
-    HTML(h, " <a class=dim");
-    buf_clear(&number);
-    buf_printf(&number, "%ld", raw->turn);
-    HTML_LINK(h, "", buf_view(&number), "");
-    HTML(h, ">");
-    html_printf(h, "turn %ld", raw->turn);
-    HTML(h, "</a>");
-  }
-  HTML(h, "</h2><p class=dim>");
-  html_said(h, raw->ts);
-  html_puts(h, " hash ");
+  HTML_FMT(h, ">%llu <bdi>%.*s</bdi></a>", (unsigned long long)raw->seq, STR_ARG(raw->type));
+  if (raw->turn > 0)
+    HTML_FMT(h, " <a class=dim href=\"%ld\">turn %ld</a>", raw->turn, raw->turn);
+  HTML_FMT(h, "</h2><p class=dim><bdi>%.*s</bdi> hash ", STR_ARG(raw->ts));
   part_code(h, raw->hash);
   if (raw->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   HTML(h, "</p>");
-  buf_clear(&number);
-  buf_printf(&number, "%llu", (unsigned long long)raw->seq);
   part_pre(h, raw->line, SIZE_MAX,
            (struct part_cut){.bytes = raw->line.n + raw->more_bytes, .ref = buf_view(&number)});
   HTML(h, "</article>");
@@ -127,16 +89,10 @@ static void put_record(struct html *h, const struct view_raw *raw) {
 }
 
 static void put_record_link(struct html *h, char key, uint64_t from, const char *name) {
-  struct buf number = {0};
-  buf_printf(&number, "%llu", (unsigned long long)from);
   HTML(h, " <a");
   if (key != '\0')
-    html_attr_printf(h, "data-key", "%c", key);
-  HTML_LINK(h, "records?from=", buf_view(&number), "");
-  HTML(h, ">");
-  html_puts(h, name);
-  HTML(h, "</a>");
-  buf_deinit(&number);
+    HTML_FMT(h, " data-key=\"%c\"", key);
+  HTML_FMT(h, " href=\"records?from=%llu\">%s</a>", (unsigned long long)from, name);
 }
 
 static uint64_t records_before(uint64_t seq) {
@@ -191,55 +147,38 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
 /* --- find --- */
 
 static void put_hit(struct html *h, const struct view_hit *hit) {
-  struct buf number = {0};
-  HTML(h, "<tr><td class=n><a");
-  if (hit->turn > 0) {
-    buf_printf(&number, "%ld", hit->turn);
-    HTML_LINK(h, "", buf_view(&number), "");
-    HTML(h, ">");
-    html_printf(h, "%ld", hit->turn);
-  } else {
-    buf_printf(&number, "%llu", (unsigned long long)hit->seq - 1);
-    HTML_LINK(h, "records?from=", buf_view(&number), "");
-    HTML(h, ">session");
-  }
-  HTML(h, "</a></td><td><a");
-  buf_clear(&number);
-  buf_printf(&number, "%llu", (unsigned long long)hit->seq - 1);
-  HTML_LINK(h, "records?from=", buf_view(&number), "");
-  HTML(h, "><code>");
-  html_printf(h, "%llu#", (unsigned long long)hit->seq);
-  html_text(h, hit->place);
-  HTML(h, "</code></a>");
-  buf_clear(&number);
-  buf_printf(&number, "%llu#" STR_FMT, (unsigned long long)hit->seq, STR_ARG(hit->place));
-  part_copy(h, buf_view(&number));
-  HTML(h, "<br><span class=dim>");
-  html_said(h, hit->type);
-  html_printf(h, ", byte %zu%s", hit->offset, hit->more ? "; more of them in this text" : "");
-  HTML(h, "</span></td><td class=said><bdi>");
-  html_text(h, hit->before);
-  HTML(h, "<mark>");
-  html_text(h, hit->that);
-  HTML(h, "</mark>");
-  html_text(h, hit->after);
-  HTML(h, "</bdi></td></tr>");
-  buf_deinit(&number);
+  unsigned long long seq = hit->seq;
+  struct buf place = {0};
+  HTML(h, "<tr><td class=n>");
+  if (hit->turn > 0)
+    HTML_FMT(h, "<a href=\"%ld\">%ld", hit->turn, hit->turn);
+  else
+    HTML_FMT(h, "<a href=\"records?from=%llu\">session", seq - 1);
+  buf_printf(&place, "%llu#" STR_FMT, seq, STR_ARG(hit->place));
+  HTML_FMT(h, "</a></td><td><a href=\"records?from=%llu\"><code>%s</code></a>", seq - 1,
+           buf_c(&place));
+  part_copy(h, buf_view(&place));
+  HTML_FMT(h,
+           "<br><span class=dim><bdi>%.*s</bdi>, byte %zu%s</span></td><td "
+           "class=said><bdi>%.*s<mark>%.*s</mark>%.*s</bdi></td></tr>",
+           STR_ARG(hit->type), hit->offset, hit->more ? "; more of them in this text" : "",
+           STR_ARG(hit->before), STR_ARG(hit->that), STR_ARG(hit->after));
+  buf_deinit(&place);
 }
 
 static void put_hits(struct html *h, const struct page_ask *ask, const struct view_search *found) {
   if (found->count == 0) {
-    HTML(h, "<p>No text in this session contains ");
-    html_said(h, str_from(ask->q));
-    HTML(h, ". Letters A to Z match in either case; everything else must match exactly.</p>");
+    HTML_FMT(h,
+             "<p>No text in this session contains <bdi>%s</bdi>. Letters A to Z match in either "
+             "case; everything else must match exactly.</p>",
+             ask->q);
     return;
   }
-  HTML(h, "<p role=status>");
-  html_printf(h, found->more ? "The first %zu places" : "%zu place%s", found->count,
-              found->count == 1 ? "" : "s");
-  HTML(h, "</p><div class=\"wide fits\" tabindex=0 role=region aria-label=Places><table><thead><tr>"
-          "<th scope=col class=n>turn</th><th scope=col>place</th><th scope=col>text</th></tr>"
-          "</thead><tbody>");
+  HTML_FMT(h,
+           "<p role=status>%s%zu place%s</p><div class=\"wide fits\" tabindex=0 role=region "
+           "aria-label=Places><table><thead><tr><th scope=col class=n>turn</th><th "
+           "scope=col>place</th><th scope=col>text</th></tr></thead><tbody>",
+           found->more ? "The first " : "", found->count, found->count == 1 ? "" : "s");
   for (size_t i = 0; i < found->count; i++)
     put_hit(h, &found->hits[i]);
   HTML(h, "</tbody></table></div>");
@@ -259,13 +198,10 @@ unsigned page_find(const struct page_ask *ask, struct buf *out) {
   part_banner(&h, &track->view);
   HTML(&h, "<p><a href=\"./\">The session</a></p>");
   part_find_form(&h, str_from(ask->q));
-  if (!ok) {
-    HTML(&h, "<p class=banner role=alert>");
-    html_said(&h, str_from(err.text));
-    HTML(&h, "</p>");
-  } else if (asked) {
+  if (!ok)
+    page_trouble(&h, &err);
+  else if (asked)
     put_hits(&h, ask, &found);
-  }
   part_end_page(&h);
   view_search_deinit(&found);
   record_index_free(own);
@@ -278,10 +214,7 @@ static void put_text_link(struct html *h, const struct page_ask *ask, char key, 
                           const char *name) {
   HTML(h, " <a");
   html_link_text(h, STR(""), str_from(ask->ref), from);
-  html_attr_printf(h, "data-key", "%c", key);
-  HTML(h, ">");
-  html_puts(h, name);
-  HTML(h, "</a>");
+  HTML_FMT(h, " data-key=\"%c\">%s</a>", key, name);
 }
 
 static void put_text_nav(struct html *h, const struct page_ask *ask, const struct view_excerpt *e) {
@@ -297,9 +230,9 @@ static void put_text_nav(struct html *h, const struct page_ask *ask, const struc
   HTML(h, "</p><p>");
   part_code(h, str_from(ask->ref));
   if (e->offset > 0 || end < e->bytes)
-    html_printf(h, " bytes %zu to %zu of %zu (%s)", e->offset, end, e->bytes, buf_c(&size));
+    HTML_FMT(h, " bytes %zu to %zu of %zu (%s)", e->offset, end, e->bytes, buf_c(&size));
   else
-    html_printf(h, " %s", buf_c(&size));
+    HTML_FMT(h, " %s", buf_c(&size));
   HTML(h, "</p>");
   buf_deinit(&size);
 }
@@ -320,9 +253,7 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
     page_begin(&h, "Text", NULL);
     part_banner(&h, &track->view);
     put_text_nav(&h, ask, &e);
-    HTML(&h, "<pre>");
-    html_text(&h, e.text);
-    HTML(&h, "</pre>");
+    HTML_FMT(&h, "<pre>%.*s</pre>", STR_ARG(e.text));
     part_end_page(&h);
     view_excerpt_deinit(&e);
   }
@@ -336,9 +267,7 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
 static void put_dumped(struct html *h, const char *name, const json_t *value, bool all) {
   char *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
   struct str whole = str_from(text != NULL ? text : "");
-  HTML(h, "<h2>");
-  html_puts(h, name);
-  HTML(h, "</h2>");
+  HTML_FMT(h, "<h2>%s</h2>", name);
   part_pre(
       h, whole, all ? PART_WHOLE_BYTES : LIMIT_WINDOW_DUMP_BYTES,
       (struct part_cut){.bytes = whole.n, .whole_page = !all, .ref = all ? STR("1") : STR("")});
@@ -358,9 +287,9 @@ unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
     part_banner(&h, &track->view);
     HTML(&h, "<p><a href=\"./\">The session</a></p><p>As stored in this session, with all facets "
              "and calls filled in. The session no longer needs the file.</p><dl>");
-    part_fact(&h, "file", json_view(json_at(start, "workflow_path")));
+    part_fact(&h, "file", json_view_at(start, "workflow_path"));
     HTML(&h, "<dt>SHA-256</dt><dd>");
-    part_code(&h, json_view(json_at(start, "workflow_sha256")));
+    part_code(&h, json_view_at(start, "workflow_sha256"));
     HTML(&h, "</dd></dl>");
     put_dumped(&h, "Configuration", json_at(start, "config"), ask->all);
     put_dumped(&h, "Workflow", json_at(start, "workflow"), ask->all);

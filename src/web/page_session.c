@@ -12,7 +12,6 @@
 #include "view/question.h"
 #include "view/running.h"
 #include "view/verification.h"
-#include "web/graph_layout.h"
 #include "web/parts.h"
 
 #include <string.h>
@@ -39,19 +38,13 @@ static void put_verdicts(struct html *h, const struct view_session *v) {
   const struct view_movement *m = unjudged(v);
   if (m == NULL)
     return;
-  HTML(h, "<p><label>Verdict on ");
-  html_said(h, m->name);
-  HTML(h, " <select name=rule data-number><option value=\"\">judge it again</option>");
-  for (size_t i = 0; i < m->rule_count; i++) {
-    HTML(h, "<option");
-    html_attr_printf(h, "value", "%zu", i + 1);
-    HTML(h, ">");
-    html_printf(h, "%zu: ", i + 1);
-    html_text(h, m->rules[i].condition);
-    html_puts(h, " > ");
-    html_text(h, m->rules[i].next);
-    HTML(h, "</option>");
-  }
+  HTML_FMT(h,
+           "<p><label>Verdict on <bdi>%.*s</bdi> <select name=rule data-number><option "
+           "value=\"\">judge it again</option>",
+           STR_ARG(m->name));
+  for (size_t i = 0; i < m->rule_count; i++)
+    HTML_FMT(h, "<option value=\"%zu\">%zu: %.*s &#62; %.*s</option>", i + 1, i + 1,
+             STR_ARG(m->rules[i].condition), STR_ARG(m->rules[i].next));
   HTML(h, "</select></label> <label>because <input name=why size=40 maxlength=4000></label></p>");
 }
 
@@ -73,9 +66,7 @@ static void put_more_of(struct html *h, struct str status) {
 }
 
 void part_resume(struct html *h, const char *id, struct str status) {
-  HTML(h, "<form");
-  html_attr_printf(h, "data-act", "s/%s/resume", id);
-  HTML(h, ">");
+  HTML_FMT(h, "<form data-act=\"s/%s/resume\">", id);
   put_more_of(h, status);
 }
 
@@ -119,19 +110,14 @@ static void put_doing(struct html *h, const struct view_turn *t) {
   const char *words = doing_words(t->doing->kind);
   bool between = t->doing->kind == VIEW_SPAN_KINDS;
   if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group's children speak for it */
-    html_puts(h, words[0] == '\0' && t->leads_to.n > 0 ? "a call of " : "");
-    html_said(h, t->leads_to);
+    HTML_FMT(h, "%s<bdi>%.*s</bdi>", words[0] == '\0' && t->leads_to.n > 0 ? "a call of " : "",
+             STR_ARG(t->leads_to));
   } else {
     html_puts(h, words);
-    if (t->provider.n > 0 && (t->doing->kind == VIEW_WAITING || t->doing->kind == VIEW_RETRY)) {
-      html_puts(h, " at ");
-      html_said(h, t->provider);
-    }
-    if (t->doing->waits_for.n > 0) {
-      html_puts(h, " (");
-      html_said(h, t->doing->waits_for);
-      html_puts(h, ")");
-    }
+    if (t->provider.n > 0 && (t->doing->kind == VIEW_WAITING || t->doing->kind == VIEW_RETRY))
+      HTML_FMT(h, " at <bdi>%.*s</bdi>", STR_ARG(t->provider));
+    if (t->doing->waits_for.n > 0)
+      HTML_FMT(h, " (<bdi>%.*s</bdi>)", STR_ARG(t->doing->waits_for));
   }
   if (t->doing->since_ms > 0) {
     html_puts(h, ", ");
@@ -148,23 +134,17 @@ static void put_now(struct html *h, const struct view_session *v) {
   bool runs = str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
   HTML(h, "<dt>now</dt><dd>");
   if (!runs) {
-    html_said(h, v->status);
-    html_puts(h, ", ");
+    HTML_FMT(h, "<bdi>%.*s</bdi>, ", STR_ARG(v->status));
     part_since(h, v->last_ms);
-    if (v->message.n > 0) {
-      html_puts(h, ": ");
-      html_said(h, v->message);
-    }
+    if (v->message.n > 0)
+      HTML_FMT(h, ": <bdi>%.*s</bdi>", STR_ARG(v->message));
   } else if (v->open_count == 0) {
     html_puts(h, "between two turns");
   }
   if (!view_session_is_over(v)) {
     for (size_t i = 0; i < v->open_count; i++) {
       const struct view_turn *t = &v->turns[v->open[i]];
-      HTML(h, "<div>");
-      html_printf(h, "Turn %ld, ", t->turn);
-      html_said(h, t->movement);
-      html_puts(h, ": ");
+      HTML_FMT(h, "<div>Turn %ld, <bdi>%.*s</bdi>: ", t->turn, STR_ARG(t->movement));
       put_doing(h, t);
       HTML(h, "</div>");
     }
@@ -182,20 +162,13 @@ static const struct view_turn *last_verdict(const struct view_session *v) {
 }
 
 static void put_last_verdict(struct html *h, const struct view_turn *t) {
-  html_printf(h, "turn %ld, ", t->turn);
-  html_said(h, t->movement);
+  HTML_FMT(h, "turn %ld, <bdi>%.*s</bdi>", t->turn, STR_ARG(t->movement));
   if (!t->judged) {
-    html_puts(h, ", ended without a rule: ");
-    html_said(h, t->method);
+    HTML_FMT(h, ", ended without a rule: <bdi>%.*s</bdi>", STR_ARG(t->method));
     return;
   }
-  html_puts(h, ", led to ");
-  html_said(h, t->leads_to);
-  html_printf(h, " by rule %ld, ", t->rule);
-  html_said(h, t->condition);
-  html_puts(h, " (");
-  html_said(h, t->method);
-  html_puts(h, ")");
+  HTML_FMT(h, ", led to <bdi>%.*s</bdi> by rule %ld, <bdi>%.*s</bdi> (<bdi>%.*s</bdi>)",
+           STR_ARG(t->leads_to), t->rule, STR_ARG(t->condition), STR_ARG(t->method));
 }
 
 static bool asks_person(const struct view_session *v) {
@@ -285,17 +258,16 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
   if (b->of.n > 0)
     html_said(h, b->of);
   if (bound_around(b->kind, &before, &after)) {
-    html_printf(h, ": %s %lld of %lld%s", before, (long long)b->used, (long long)b->limit, after);
+    HTML_FMT(h, ": %s %lld of %lld%s", before, (long long)b->used, (long long)b->limit, after);
     return;
   }
   html_puts(h, b->kind == VIEW_BOUND_MOVEMENTS ? "" : ": ");
   if (view_bound_has_time(b->kind)) {
     part_until(h, b->until_ms);
   } else if (b->kind == VIEW_BOUND_STALL) {
-    struct buf text = {0};
-    view_put_time(&text, b->limit);
-    html_printf(h, "it ends after %s without output", buf_c(&text));
-    buf_deinit(&text);
+    html_puts(h, "it ends after ");
+    part_took(h, b->limit);
+    html_puts(h, " without output");
   } else {
     now_put_amounts(h, b->unit, b->used, b->limit);
   }
@@ -304,11 +276,8 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
 /* Marks a limit of which four fifths are used; budget.h warns from there on too. */
 static void mark_near(struct html *h, double used, double limit) {
   double percent = limit > 0 ? used * 100 / limit : 0;
-  if (percent < 80)
-    return;
-  HTML(h, " <span class=mark>");
-  html_printf(h, "%lld %%", (long long)percent);
-  HTML(h, "</span>");
+  if (percent >= 80)
+    HTML_FMT(h, " <span class=mark>%lld %%</span>", (long long)percent);
 }
 
 /* --- the budget of the day, of all sessions together --- */
@@ -324,33 +293,20 @@ static bool names_provider(const struct view_session *v, struct str provider) {
 }
 
 static void put_of_day(struct html *h, const json_t *limit) {
-  struct str provider = json_view(json_at(limit, "provider"));
-  enum budget_unit unit = budget_unit_of(json_view(json_at(limit, "unit")));
+  struct str provider = json_view_at(limit, "provider");
+  enum budget_unit unit = budget_unit_of(json_view_at(limit, "unit"));
   double used = json_number_value(json_at(limit, "used"));
   double most = json_number_value(json_at(limit, "limit"));
   double each = unit == BUDGET_COST ? 1e9 : 1;
   if (unit == BUDGET_UNITS)
     return;
-  HTML(h, "<div>");
-  html_puts(h, "today's budget");
-  if (provider.n > 0) {
-    html_puts(h, " of ");
-    html_said(h, provider);
-  }
+  HTML(h, "<div>today&#39;s budget");
+  if (provider.n > 0)
+    HTML_FMT(h, " of <bdi>%.*s</bdi>", STR_ARG(provider));
   html_puts(h, ": ");
   now_put_amounts(h, unit, (int64_t)(used * each + 0.5), (int64_t)(most * each + 0.5));
   mark_near(h, used, most);
   HTML(h, "</div>");
-}
-
-static void put_day(struct html *h, const struct view_session *v, const json_t *day) {
-  size_t i;
-  json_t *limit;
-  json_array_foreach((json_t *)day, i, limit) {
-    struct str provider = json_view(json_at(limit, "provider"));
-    if (provider.n == 0 || names_provider(v, provider))
-      put_of_day(h, limit);
-  }
 }
 
 /* Shows what a session does or waits for, why, and its limits. day: limits of all sessions
@@ -371,8 +327,15 @@ static void part_now(struct html *h, const struct view_session *v, const json_t 
     mark_near(h, (double)v->bounds[i].used, (double)v->bounds[i].limit);
     HTML(h, "</div>");
   }
-  if (!over)
-    put_day(h, v, day);
+  if (!over) {
+    size_t i;
+    json_t *limit;
+    json_array_foreach((json_t *)day, i, limit) {
+      struct str provider = json_view_at(limit, "provider");
+      if (provider.n == 0 || names_provider(v, provider))
+        put_of_day(h, limit);
+    }
+  }
   if (limits)
     HTML(h, "</dd>");
   HTML(h, "</dl>");
@@ -394,17 +357,10 @@ static size_t first_turn(const struct page_ask *ask, size_t count) {
 }
 
 static void put_turns_link(struct html *h, bool only_failed, size_t from, const char *name) {
-  struct buf number = {0};
-  HTML(h, " <a");
-  buf_printf(&number, "%zu", from);
   if (only_failed)
-    HTML_LINK(h, "?failed=1&amp;from=", buf_view(&number), "");
+    HTML_FMT(h, " <a href=\"?failed=1&amp;from=%zu\">%s</a>", from, name);
   else
-    HTML_LINK(h, "?from=", buf_view(&number), "");
-  HTML(h, ">");
-  html_puts(h, name);
-  HTML(h, "</a>");
-  buf_deinit(&number);
+    HTML_FMT(h, " <a href=\"?from=%zu\">%s</a>", from, name);
 }
 
 static void put_turn_pages(struct html *h, const struct part_which *which, size_t count) {
@@ -412,9 +368,8 @@ static void put_turn_pages(struct html *h, const struct part_which *which, size_
   bool failed = which->only_failed;
   if (count <= max)
     return;
-  HTML(h, "<p>");
-  html_printf(h, "%s %zu to %zu of %zu.", failed ? "Failed turns" : "Turns", first + 1,
-              first + max < count ? first + max : count, count);
+  HTML_FMT(h, "<p>%s %zu to %zu of %zu.", failed ? "Failed turns" : "Turns", first + 1,
+           first + max < count ? first + max : count, count);
   if (first > 0) {
     put_turns_link(h, failed, 1, "First");
     put_turns_link(h, failed, first > max ? first - max + 1 : 1, "Earlier");
@@ -428,17 +383,8 @@ static void put_turn_pages(struct html *h, const struct part_which *which, size_
 
 /* Links to a turn; the key does the same. */
 static void put_turn_link(struct html *h, long turn, const char *key, const char *name) {
-  struct buf number = {0};
-  if (turn == 0)
-    return;
-  buf_printf(&number, "%ld", turn);
-  HTML(h, " <a");
-  HTML_LINK(h, "", buf_view(&number), "");
-  HTML_ATTR(h, "data-key", str_from(key));
-  HTML(h, ">");
-  html_puts(h, name);
-  HTML(h, "</a>");
-  buf_deinit(&number);
+  if (turn != 0)
+    HTML_FMT(h, " <a href=\"%ld\" data-key=\"%s\">%s</a>", turn, key, name);
 }
 
 /* Finds the nearest failed turn after a turn, or before it; 0: there is none. */
@@ -463,12 +409,10 @@ static void put_turns_choice(struct html *h, const struct view_session *v, bool 
       html_puts(h, "No turn failed: each call was answered, each judgment found a rule, and none "
                    "led to ABORT.");
     else
-      html_printf(h, "Only turns that failed (%zu of %zu).", failed, v->turn_count);
+      HTML_FMT(h, "Only turns that failed (%zu of %zu).", failed, v->turn_count);
     HTML(h, " <a href=\"./\">All turns</a>");
   } else {
-    HTML(h, "<a href=\"?failed=1\">");
-    html_printf(h, "Only turns that failed (%zu)", failed);
-    HTML(h, "</a>");
+    HTML_FMT(h, "<a href=\"?failed=1\">Only turns that failed (%zu)</a>", failed);
   }
   put_turn_link(h, failed_near(v, 0, true), "N", "First failure");
   HTML(h, "</p>");
@@ -485,22 +429,16 @@ static const struct page_said *said_by(const struct page_ask *ask, long call) {
 
 /* Writes what a call has said. page.mjs appends later words, as text, from data-end on. */
 static void put_said(struct html *h, long call, const char *kind, const char *text, uint64_t end) {
-  HTML(h, "<pre class=live tabindex=0");
-  html_attr_printf(h, "id", "said-%ld-%s", call, kind);
-  html_attr_printf(h, "aria-label", "%s of call %ld", kind, call);
-  html_attr_printf(h, "data-end", "%llu", (unsigned long long)end);
-  HTML(h, ">");
-  html_puts(h, text);
-  HTML(h, "</pre>");
+  HTML_FMT(h,
+           "<pre class=live tabindex=0 id=\"said-%ld-%s\" aria-label=\"%s of call %ld\" "
+           "data-end=\"%llu\">%s</pre>",
+           call, kind, kind, call, (unsigned long long)end, text);
 }
 
 static void put_call_tool(struct html *h, const struct view_tool *tool) {
   struct buf place = {0};
-  HTML(h, "<li>");
-  html_said(h, tool->name);
-  HTML(h, " <code>");
-  html_text(h, tool->argument);
-  HTML(h, "</code> ");
+  HTML_FMT(h, "<li><bdi>%.*s</bdi> <code>%.*s</code> ", STR_ARG(tool->name),
+           STR_ARG(tool->argument));
   buf_printf(&place, "%llu#/data/argument", (unsigned long long)tool->argument_seq);
   const struct part_cut cut = {.shown = tool->argument.n,
                                .bytes = tool->argument.n + tool->argument_more_bytes,
@@ -510,61 +448,45 @@ static void put_call_tool(struct html *h, const struct view_tool *tool) {
   buf_deinit(&place);
   html_said(h, tool->state);
   if (tool->has_exit)
-    html_printf(h, " exit %ld", tool->exit);
+    HTML_FMT(h, " exit %ld", tool->exit);
   if (tool->failed)
     HTML(h, " <span class=\"status bad\">\xE2\x9C\x97 failed</span>");
   HTML(h, "</li>");
 }
 
 static void put_call_line(struct html *h, const struct page_ask *ask, const struct view_call *c) {
-  struct buf text = {0};
   HTML(h, "<p class=dim>");
-  if (c->stage.n > 0) {
-    html_puts(h, "judges: ");
-    html_said(h, c->stage);
-    html_puts(h, ", ");
-  }
-  html_printf(h, "call %ld, attempt %ld, for ", c->call, c->attempt);
-  view_put_time(&text, ask->now_ms > c->started_ms ? ask->now_ms - c->started_ms : 0);
-  html_text(h, buf_view(&text));
+  if (c->stage.n > 0)
+    HTML_FMT(h, "judges: <bdi>%.*s</bdi>, ", STR_ARG(c->stage));
+  HTML_FMT(h, "call %ld, attempt %ld, for ", c->call, c->attempt);
+  part_took(h, ask->now_ms > c->started_ms ? ask->now_ms - c->started_ms : 0);
   if (c->heard_ms > 0) {
-    buf_clear(&text);
-    view_put_time(&text, ask->now_ms > c->heard_ms ? ask->now_ms - c->heard_ms : 0);
-    html_printf(h, ", last event %s ago", buf_c(&text));
+    html_puts(h, ", last event ");
+    part_took(h, ask->now_ms > c->heard_ms ? ask->now_ms - c->heard_ms : 0);
+    html_puts(h, " ago");
   }
   if (c->tokens > 0)
-    html_printf(h, ", %lld tokens so far", (long long)c->tokens);
+    HTML_FMT(h, ", %lld tokens so far", (long long)c->tokens);
   HTML(h, "</p>");
-  buf_deinit(&text);
 }
 
 static void put_call(struct html *h, const struct page_ask *ask, const struct view_call *c) {
   const struct page_said *said = said_by(ask, c->call);
-  HTML(h, "<section class=call");
-  html_attr_printf(h, "id", "call-%ld-%ld", c->call, c->attempt);
-  html_attr_printf(h, "aria-label", "Call %ld", c->call);
-  HTML(h, "><h3>");
-  html_said(h, c->movement);
-  HTML(h, ": ");
-  html_said(h, c->provider);
-  HTML(h, " ");
-  html_said(h, c->model);
-  HTML(h, "</h3>");
+  HTML_FMT(h,
+           "<section class=call id=\"call-%ld-%ld\" aria-label=\"Call %ld\"><h3><bdi>%.*s</bdi>: "
+           "<bdi>%.*s</bdi> <bdi>%.*s</bdi></h3>",
+           c->call, c->attempt, c->call, STR_ARG(c->movement), STR_ARG(c->provider),
+           STR_ARG(c->model));
   put_call_line(h, ask, c);
   if (c->tool_count > 0)
     HTML(h, "<ul class=tools>");
-  if (c->tools_before > 0) {
-    HTML(h, "<li class=dim>");
-    html_printf(h, "%zu earlier", c->tools_before);
-    HTML(h, "</li>");
-  }
+  if (c->tools_before > 0)
+    HTML_FMT(h, "<li class=dim>%zu earlier</li>", c->tools_before);
   for (size_t i = 0; i < c->tool_count; i++)
     put_call_tool(h, &c->tools[i]);
   if (c->tool_count > 0)
     HTML(h, "</ul>");
-  HTML(h, "<details");
-  html_attr_printf(h, "id", "think-%ld", c->call);
-  HTML(h, "><summary>Thinking</summary>");
+  HTML_FMT(h, "<details id=\"think-%ld\"><summary>Thinking</summary>", c->call);
   put_said(h, c->call, "thinking", said ? said->thinking : "", said ? said->thinking_end : 0);
   HTML(h, "</details>");
   put_said(h, c->call, "text", said ? said->text : "", said ? said->text_end : 0);
@@ -604,14 +526,21 @@ static void put_graph(struct html *h, const struct page_ask *ask, const struct v
     first = first + max > v->movement_count ? v->movement_count - max : first;
     part.movements += first;
     part.movement_count = max;
-    HTML(h, "<p>");
-    html_printf(h,
-                "Movements %zu to %zu of %zu, around the last turn shown. Edges to the others are "
-                "not drawn.",
-                first + 1, first + max, v->movement_count);
-    HTML(h, "</p>");
+    HTML_FMT(h,
+             "<p>Movements %zu to %zu of %zu, around the last turn shown. Edges to the others are "
+             "not drawn.</p>",
+             first + 1, first + max, v->movement_count);
   }
   graph_layout_table(h, &part);
+}
+
+static void put_forked(struct html *h, const struct page_ask *ask, const struct view_session *v) {
+  struct buf pair = {0};
+  buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
+  HTML(h, "<p><a");
+  HTML_LINK(h, "/compare/", buf_view(&pair), "");
+  buf_deinit(&pair);
+  HTML(h, ">Compare with the session it was forked from</a></p>");
 }
 
 static void put_session_body(struct html *h, const struct page_ask *ask,
@@ -621,8 +550,8 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   part_now(h, v, ask->day);
   if (ask->acts)
     part_acted(h);
-  bool asks =
-      (v->asked || v->forked_from.n > 0) && !view_session_is_over(v) && put_asked_now(h, ask);
+  bool asked = (v->asked || v->forked_from.n > 0) && !view_session_is_over(v);
+  bool asks = asked && put_asked_now(h, ask);
   if (ask->acts)
     part_acts(h, v, asks);
   bool runs = page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running");
@@ -637,26 +566,21 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   }
   part_session_facts(h, v, NULL);
   part_find_form(h, STR(""));
-  HTML(h, "<p><a href=workflow>Workflow and configuration</a> <a href=records>Raw records</a></p>"
-          "<p><a href=\"integrity\">Verify this log</a> Read for this page: ");
-  html_printf(h, "%s up to record %llu", v->chain == VIEW_BAD ? "sound only" : "sound",
-              (unsigned long long)v->records);
+  HTML_FMT(
+      h,
+      "<p><a href=workflow>Workflow and configuration</a> <a href=records>Raw records</a></p><p><a "
+      "href=\"integrity\">Verify this log</a> Read for this page: %s up to record %llu",
+      v->chain == VIEW_BAD ? "sound only" : "sound", (unsigned long long)v->records);
   if (v->chain == VIEW_TORN)
-    html_printf(h, ", with a torn tail of %llu bytes", (unsigned long long)v->torn_bytes);
+    HTML_FMT(h, ", with a torn tail of %llu bytes", (unsigned long long)v->torn_bytes);
   HTML(h, "</p><details id=task><summary>Task</summary>");
   buf_printf(&task, "%llu#/task", (unsigned long long)v->task_seq);
   part_pre(h, v->task, LIMIT_WINDOW_TEXT_BYTES,
            (struct part_cut){.bytes = v->task.n + v->task_more_bytes, .ref = buf_view(&task)});
   buf_deinit(&task);
   HTML(h, "</details>");
-  if (v->forked_from.n == STORE_ID_BYTES - 1) {
-    struct buf pair = {0};
-    buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
-    HTML(h, "<p><a");
-    HTML_LINK(h, "/compare/", buf_view(&pair), "");
-    buf_deinit(&pair);
-    HTML(h, ">Compare with the session it was forked from</a></p>");
-  }
+  if (v->forked_from.n == STORE_ID_BYTES - 1)
+    put_forked(h, ask, v);
   size_t failed = 0;
   for (size_t i = 0; i < v->turn_count; i++)
     failed += view_turn_failed(&v->turns[i]);
@@ -745,7 +669,7 @@ static bool turn_words(const struct verified_reader *book, long turn, struct buf
       return false;
     const char *name = json_string_value(json_object_get(record, "movement"));
     buf_printf(out, "%s#%lld", name ? name : "",
-               (long long)json_integer_value(json_object_get(record, "movement_iteration")));
+               (long long)json_int_at(record, "movement_iteration"));
     json_decref(record);
     return true;
   }
@@ -755,24 +679,19 @@ static bool turn_words(const struct verified_reader *book, long turn, struct buf
 /* Writes the verdict in one line; how it was reached is shown below. */
 static void put_verdict_line(struct html *h, const json_t *judgment) {
   static const char *const words[] = {"method", "match_method"};
-  struct str next = json_view(json_at(judgment, "next"));
+  struct str next = json_view_at(judgment, "next");
   HTML(h, "<p class=lead>");
   if (judgment == NULL) {
     html_puts(h, "Not judged yet.");
   } else if (json_at(judgment, "rule") == NULL || next.n == 0) {
     html_puts(h, "No rule was found.");
   } else {
-    html_puts(h, "Led to ");
-    HTML(h, "<strong>");
-    html_said(h, next);
-    HTML(h, "</strong>");
-    html_printf(h, " by rule %lld", (long long)json_integer_value(json_at(judgment, "rule")));
+    HTML_FMT(h, "Led to <strong><bdi>%.*s</bdi></strong> by rule %lld", STR_ARG(next),
+             (long long)json_int_at(judgment, "rule"));
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-      struct str word = json_view(json_object_get(judgment, words[i]));
-      if (word.n > 0 && (i == 0 || !str_eq(word, json_view(json_at(judgment, "method"))))) {
-        html_printf(h, ", %s ", words[i]);
-        html_said(h, word);
-      }
+      struct str word = json_view_at(judgment, words[i]);
+      if (word.n > 0 && (i == 0 || !str_eq(word, json_view_at(judgment, "method"))))
+        HTML_FMT(h, ", %s <bdi>%.*s</bdi>", words[i], STR_ARG(word));
     }
     html_puts(h, ".");
   }
@@ -787,19 +706,17 @@ static void put_doubts(struct html *h, const json_t *judgment) {
     const json_t *candidates = json_at(stage, "candidates");
     if (json_array_size(candidates) == 0)
       continue;
-    HTML(h, "<p><span class=mark>ambiguous</span> ");
-    html_said(h, json_view(json_at(stage, "stage")));
-    html_puts(h, " found ");
+    HTML_FMT(h, "<p><span class=mark>ambiguous</span> <bdi>%.*s</bdi> found ",
+             STR_ARG(json_view_at(stage, "stage")));
     json_array_foreach(candidates, k, candidate) {
-      long long rule = json_integer_value(json_at(candidate, "rule"));
+      long long rule = json_int_at(candidate, "rule");
       html_puts(h, k > 0 ? " and " : "");
       if (rule > 0)
-        html_printf(h, "rule %lld", rule);
+        HTML_FMT(h, "rule %lld", rule);
       else
         html_puts(h, json_at(candidate, "rule") != NULL ? "no rule" : "a value without a rule");
     }
-    html_puts(h, ", and decided nothing.");
-    HTML(h, "</p>");
+    HTML(h, ", and decided nothing.</p>");
   }
 }
 
@@ -876,10 +793,11 @@ unsigned page_integrity(const struct page_ask *ask, struct buf *out) {
     HTML(&h, "<p class=banner role=alert>");
   else
     HTML(&h, "<p>");
-  html_said(&h, buf_view(&words));
-  HTML(&h, "</p><p>The whole log was checked just now: its hash chain, the order of its records, "
-           "their references, and its last record against the ledger. <a href=\"./\">The session"
-           "</a></p>");
+  HTML_FMT(&h,
+           "<bdi>%.*s</bdi></p><p>The whole log was checked just now: its hash chain, the order of "
+           "its records, their references, and its last record against the ledger. <a "
+           "href=\"./\">The session</a></p>",
+           STR_ARG(buf_view(&words)));
   part_end_page(&h);
   buf_deinit(&words);
   return 200;

@@ -8,6 +8,10 @@
 struct html page_html(const struct page_ask *ask, struct buf *out);
 /* Begins a page. watch: the address, below the root, of its changes; or NULL. */
 void page_begin(struct html *h, const char *title, const char *watch);
+/* Says on a page what went wrong. */
+void page_trouble(struct html *h, const struct err *err);
+/* Ends a form that asks for a filter. example: words that a person may write. */
+void page_filter(struct html *h, const struct page_ask *ask, const char *example);
 /* Writes a page that says why the requested one cannot be shown: 404. */
 unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err);
 /* Returns the session's status according to the daemon; NULL: the log says everything. */

@@ -1,25 +1,301 @@
 /* Writes the window's pages. */
 #include "web/pages.h"
 
+#include "audit/compare.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "store/filter.h"
 #include "store/inbox.h"
-#include "view/number_format.h"
+#include "tree/linediff.h"
 #include "view/question.h"
-#include "web/compare_page.h"
 #include "web/page_session.h"
 #include "web/parts.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* --- two sessions side by side --- */
+
+enum {
+  LIMIT_COMPARE_ROWS = 1000,
+  LIMIT_COMPARE_TEXTS = 20,                  /* turns whose answers are shown line by line */
+  LIMIT_COMPARE_TEXT_BYTES = 256 * 1024,     /* largest such answer */
+  LIMIT_COMPARE_LINES = 200,                 /* lines of one answer on the page */
+  LIMIT_COMPARE_PAGE_BYTES = 8 * 1024 * 1024 /* with `all`: no text begins on a page this long */
+};
+
+static const char *compare_said(const json_t *text, const char *otherwise) {
+  return text != NULL ? json_string_value(text) : otherwise;
+}
+
+static void put_side_cell(struct html *h, const struct compare_turn *t,
+                          const struct compare_side *side) {
+  struct buf text = {0};
+  HTML(h, "<td>");
+  if (t == NULL) {
+    HTML(h, "-</td>");
+    return;
+  }
+  buf_printf(&text, "%ld", t->turn);
+  if (t->unproven)
+    HTML(h, "<span class=mark>not proven</span> ");
+  HTML(h, "<a");
+  html_link2(h, str_from(side->session), buf_view(&text));
+  HTML_FMT(h, ">%.*s</a> ", STR_ARG(buf_view(&text)));
+  if (!t->judged) {
+    html_puts(h, "not judged");
+  } else if (t->rule == 0) {
+    html_puts(h, "no rule");
+  } else {
+    HTML_FMT(h, "rule %ld &#62; <bdi>%s</bdi>, <bdi>%s</bdi>", t->rule, compare_said(t->next, "?"),
+             compare_said(t->method, "?"));
+  }
+  buf_deinit(&text);
+  html_puts(h, "; ");
+  part_took(h, t->ms);
+  HTML_FMT(h, ", %lld tokens, $%.4f</td>", (long long)t->tokens, (double)t->cost_nano / 1e9);
+}
+
+static void put_compare_row(struct html *h, const struct compare_row *row,
+                            const struct compare_side *a, const struct compare_side *b) {
+  static const char *const names[] = {
+      "only in one session",           "verdict", "method", "text", "files",
+      "nothing: the fork took it over"};
+  const struct compare_turn *any = row->a != NULL ? row->a : row->b;
+  bool first = true;
+  HTML_FMT(h, "<tr><th scope=row><bdi>%s</bdi></th>", compare_said(any->movement, "?"));
+  put_side_cell(h, row->a, a);
+  put_side_cell(h, row->b, b);
+  HTML(h, "<td>");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if ((row->differs & (1u << i)) == 0)
+      continue;
+    HTML_FMT(h, "%s%s", first ? "" : ", ", names[i]);
+    first = false;
+  }
+  HTML(h, "</td></tr>");
+}
+
+static void put_compare_table(struct html *h, const struct compare_row *rows, size_t count,
+                              const char *label, const struct compare_side *a,
+                              const struct compare_side *b) {
+  HTML_FMT(h,
+           "<div class=\"wide fits\" tabindex=0 role=region "
+           "aria-label=\"%s\"><table><thead><tr><th scope=col>movement</th><th scope=col>A</th><th "
+           "scope=col>B</th><th scope=col>differs</th></tr></thead><tbody>",
+           label);
+  for (size_t i = 0; i < count; i++)
+    put_compare_row(h, &rows[i], a, b);
+  HTML(h, "</tbody></table></div>");
+}
+
+static void put_side(struct html *h, const char *name, const struct compare_side *side) {
+  HTML_FMT(h, "<dt>%s</dt><dd><a", name);
+  HTML_LINK(h, "/s/", str_from(side->session), "/");
+  HTML_FMT(h, ">%s</a>", side->session);
+  part_copy(h, str_from(side->session));
+  HTML_FMT(h, " <bdi>%s</bdi>, <bdi>%s</bdi>, %zu turns, ", compare_said(side->workflow, "?"),
+           compare_said(side->outcome, "open"), side->count);
+  part_took(h, side->ms);
+  HTML_FMT(h, ", %lld tokens, $%.4f</dd>", (long long)side->tokens, (double)side->cost_nano / 1e9);
+}
+
+/* --- the answers --- */
+
+struct side_text {
+  struct buf whole;
+  struct str text; /* as much of it as is compared */
+};
+
+static bool read_side_text(const struct compare_side *side, const struct compare_turn *turn,
+                           struct side_text *t, struct err *err) {
+  if (!compare_text(side, turn, &t->whole, err))
+    return false;
+  t->text = buf_view(&t->whole);
+  if (t->text.n > LIMIT_COMPARE_TEXT_BYTES)
+    t->text.n = utf8_floor(t->text.p, LIMIT_COMPARE_TEXT_BYTES);
+  return true;
+}
+
+/* Links to the whole answer, if only its beginning was compared. */
+static void put_side_cut(struct html *h, const char *name, const struct compare_side *side,
+                         const struct compare_turn *turn, const struct side_text *t) {
+  struct buf ref = {0};
+  if (t->text.n == t->whole.n)
+    return;
+  buf_printf(&ref, "%llu#/text", (unsigned long long)turn->text_seq);
+  HTML_FMT(h, "<p class=dim>Only the beginning of the text of %s was compared.", name);
+  const struct part_cut cut = {.shown = t->text.n,
+                               .bytes = t->whole.n,
+                               .session = str_from(side->session),
+                               .ref = buf_view(&ref),
+                               .within = true};
+  part_cut(h, &cut);
+  HTML(h, "</p>");
+  buf_deinit(&ref);
+}
+
+static void put_diff_line(struct html *h, const struct linediff_line *line) {
+  switch (line->sign) {
+  case '-':
+    HTML_FMT(h, "<del>- %.*s</del>", STR_ARG(line->text));
+    break;
+  case '+':
+    HTML_FMT(h, "<ins>+ %.*s</ins>", STR_ARG(line->text));
+    break;
+  case '@':
+    HTML_FMT(h, "<span class=dim>  ... %ld line%s in both</span>", line->count,
+             line->count == 1 ? "" : "s");
+    break;
+  default:
+    HTML_FMT(h, "  %.*s", STR_ARG(line->text));
+  }
+  HTML(h, "\n");
+}
+
+/* Writes the lines, or the first of them. */
+static void put_lines_of(struct html *h, const struct linediff_line *lines, size_t count,
+                         bool all) {
+  size_t shown = all || count < LIMIT_COMPARE_LINES ? count : LIMIT_COMPARE_LINES;
+  struct part_cut cut = {.whole_page = true};
+  HTML(h, "<pre class=diff>");
+  for (size_t i = 0; i < count; i++) {
+    cut.bytes += lines[i].text.n;
+    if (i < shown)
+      put_diff_line(h, &lines[i]);
+    if (i < shown)
+      cut.shown = cut.bytes;
+  }
+  HTML(h, "</pre>");
+  if (shown == count)
+    return;
+  HTML_FMT(h, "<p class=dim>%zu more line%s not shown.</p>", count - shown,
+           count - shown == 1 ? " is" : "s are");
+  part_cut(h, &cut);
+}
+
+static void put_diff(struct html *h, const struct compare_row *row, struct str a, struct str b,
+                     bool all) {
+  size_t count;
+  long added = 0, removed = 0;
+  struct linediff_line *lines = linediff_lines(a, b, 3, &count);
+  for (size_t i = 0; i < count; i++) {
+    added += lines[i].sign == '+';
+    removed += lines[i].sign == '-';
+  }
+  HTML_FMT(h,
+           "<details open id=\"text-%ld-%ld\"><summary><bdi>%s</bdi>: turn %ld of A, %ld of B: %ld "
+           "line%s only in A, %ld only in B</summary>",
+           row->a->turn, row->b->turn, compare_said(row->a->movement, "?"), row->a->turn,
+           row->b->turn, removed, removed == 1 ? "" : "s", added);
+  put_lines_of(h, lines, count, all);
+  HTML(h, "</details>");
+  free(lines);
+}
+
+static void put_row_texts(struct html *h, const struct compare_row *row,
+                          const struct compare_side *a, const struct compare_side *b, bool all) {
+  struct side_text of_a = {0}, of_b = {0};
+  struct err err = {0};
+  if (read_side_text(a, row->a, &of_a, &err) && read_side_text(b, row->b, &of_b, &err)) {
+    put_diff(h, row, of_a.text, of_b.text, all);
+    put_side_cut(h, "A", a, row->a, &of_a);
+    put_side_cut(h, "B", b, row->b, &of_b);
+  } else {
+    HTML_FMT(h,
+             "<p class=banner role=note>Turn %ld of A and %ld of B cannot be compared: "
+             "<bdi>%s</bdi></p>",
+             row->a->turn, row->b->turn, err.text);
+  }
+  buf_deinit(&of_a.whole);
+  buf_deinit(&of_b.whole);
+}
+
+static void put_differing_texts(struct html *h, const struct compare_row *rows, size_t count,
+                                const struct compare_side *a, const struct compare_side *b,
+                                bool all) {
+  size_t differing = 0, shown = 0, max = all ? SIZE_MAX : LIMIT_COMPARE_TEXTS;
+  for (size_t i = 0; i < count; i++) {
+    if (!(rows[i].a != NULL && rows[i].b != NULL && (rows[i].differs & COMPARE_TEXT) != 0))
+      continue;
+    if (differing++ == 0)
+      HTML(h,
+           "<h2>What the agents said</h2><p class=dim>Lines with - are only in A, with + only in "
+           "B.</p>");
+    if (shown == max || h->out->n > LIMIT_COMPARE_PAGE_BYTES)
+      continue;
+    put_row_texts(h, &rows[i], a, b, all);
+    shown++;
+  }
+  if (shown == differing)
+    return;
+  HTML_FMT(h, "<p>%zu more turn%s in the text. ", differing - shown,
+           differing - shown == 1 ? " differs" : "s differ");
+  if (all)
+    html_puts(h, "Each judgment above links to its text.");
+  else
+    HTML(h, "<a href=\"?all=1\">Show all</a>");
+  HTML(h, "</p>");
+}
+
+static void put_damage(struct html *h, const char *whose, const struct compare_side *side) {
+  if (side->book.state == VERIFIED_DAMAGED)
+    part_damaged(h, whose, side->book.records, str_from(side->book.damage.text));
+}
+
+static void put_same_way(struct html *h, const struct compare_row *rows, size_t count) {
+  size_t differing = 0;
+  for (size_t i = 0; i < count; i++)
+    differing += rows[i].differs != 0;
+  const char *that_was = compare_judged(rows, count, false) > 0 ? " that was judged" : "";
+  HTML(h, "<p>");
+  if (compare_judged(rows, count, true) == 0)
+    html_puts(h, "No turn has a verdict, so there is none to compare.");
+  else if (differing == 0)
+    HTML_FMT(h, "No difference: every turn%s has the same verdict.", that_was);
+  else
+    HTML_FMT(h, "They took the same way: every turn%s has the same verdict.", that_was);
+  if (differing > 0)
+    html_puts(h, " The last column says what else differs.");
+  HTML(h, "</p>");
+}
+
+/* Writes the page. all: every row and line, as far as that fits. */
+static void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b,
+                         bool all) {
+  size_t count;
+  struct compare_row *rows = compare_align(a, b, &count);
+  const struct compare_row *parting = compare_parting(rows, count);
+  put_damage(h, "The log of A", a);
+  put_damage(h, "The log of B", b);
+  HTML(h, "<dl>");
+  put_side(h, "A", a);
+  put_side(h, "B", b);
+  HTML(h, "</dl>");
+  if (!str_eq_c(str_from(a->workflow_sha256), b->workflow_sha256))
+    HTML(h, "<p>The workflows differ.</p>");
+  if (parting == NULL) {
+    put_same_way(h, rows, count);
+  } else {
+    HTML(h, "<h2>First difference</h2>");
+    put_compare_table(h, parting, 1, "First difference", a, b);
+  }
+  HTML(h, "<h2>All turns</h2>");
+  size_t shown = all || count < LIMIT_COMPARE_ROWS ? count : LIMIT_COMPARE_ROWS;
+  put_compare_table(h, rows, shown, "All turns", a, b);
+  if (shown < count)
+    HTML_FMT(h, "<p>%zu more. <a href=\"?all=1\">Show all</a></p>", count - shown);
+  put_differing_texts(h, rows, count, a, b, all);
+  free(rows);
+}
 
 /* --- providers --- */
 
 /* Writes what holds calls back now, such as "cooldown, 4 min 10 s left". */
 static void put_countdown(struct html *h, const struct page_ask *ask, const char *what,
                           struct str until) {
-  struct buf left = {0};
   char text[RECORD_TIME_BYTES];
   int64_t ms;
   if (until.n == 0 || until.n >= sizeof text)
@@ -28,13 +304,10 @@ static void put_countdown(struct html *h, const struct page_ask *ask, const char
   text[until.n] = '\0';
   if (!record_time_parse(text, &ms))
     return;
-  view_put_time(&left, ms > ask->now_ms ? ms - ask->now_ms : 0);
-  HTML(h, "<span class=\"status warn\" ");
-  HTML_ATTR(h, "title", until);
-  HTML(h, ">\xE2\x97\x86 ");
-  html_printf(h, "%s, %s left", what, buf_c(&left));
-  HTML(h, "</span><br>");
-  buf_deinit(&left);
+  HTML_FMT(h, "<span class=\"status warn\"  title=\"%.*s\">\xE2\x97\x86 %s, ", STR_ARG(until),
+           what);
+  part_took(h, ms > ask->now_ms ? ms - ask->now_ms : 0);
+  HTML(h, " left</span><br>");
 }
 
 static void put_state(struct html *h, const struct page_ask *ask, const json_t *p) {
@@ -45,11 +318,9 @@ static void put_state(struct html *h, const struct page_ask *ask, const json_t *
     HTML(h, "<span class=\"status warn\">\xE2\x97\x86 the next call will try it</span><br>");
   if (json_is_false(json_at(p, "usable"))) {
     HTML(h, "<span class=\"status dim\">\xE2\x97\x8B not usable</span>");
-    if (json_view_at(p, "problem").n > 0) {
-      HTML(h, "<br><span class=dim>");
-      html_said(h, json_view_at(p, "problem"));
-      HTML(h, "</span>");
-    }
+    if (json_view_at(p, "problem").n > 0)
+      HTML_FMT(h, "<br><span class=dim><bdi>%.*s</bdi></span>",
+               STR_ARG(json_view_at(p, "problem")));
   } else if (json_is_null(json_at(p, "usable")) && json_view_at(p, "cooldown_until").n == 0) {
     HTML(h, "<span class=\"status dim\">\xE2\x97\x8B unknown until its next call</span>");
   } else if (str_eq_c(circuit, "closed") && json_view_at(p, "cooldown_until").n == 0) {
@@ -63,48 +334,37 @@ static void put_provider_errors(struct html *h, const json_t *p) {
   json_t *n;
   const char *gap = "";
   json_object_foreach(json_object_get(p, "errors"), class, n) {
-    html_printf(h, "%s%s %lld", gap, class, (long long)json_integer_value(n));
+    HTML_FMT(h, "%s%s %lld", gap, class, (long long)json_integer_value(n));
     gap = ", ";
   }
   if (!json_is_object(last))
     return;
   HTML(h, "<br><span class=dim>last ");
   part_time(h, json_view_at(last, "at"));
-  html_puts(h, ": ");
-  html_said(h, json_view_at(last, "message"));
-  HTML(h, "</span>");
+  HTML_FMT(h, ": <bdi>%.*s</bdi></span>", STR_ARG(json_view_at(last, "message")));
 }
 
 static void put_provider(struct html *h, const struct page_ask *ask, const json_t *p) {
-  long long places = json_integer_value(json_at(p, "places"));
-  HTML(h, "<tr");
-  html_attr_printf(h, "id", "p-%.*s", STR_ARG(json_view_at(p, "name")));
-  HTML(h, "><th scope=row>");
-  html_said(h, json_view_at(p, "name"));
-  HTML(h, "</th><td>");
+  long long places = json_int_at(p, "places");
+  HTML_FMT(h, "<tr id=\"p-%.*s\"><th scope=row><bdi>%.*s</bdi></th><td>",
+           STR_ARG(json_view_at(p, "name")), STR_ARG(json_view_at(p, "name")));
   put_state(h, ask, p);
-  HTML(h, "</td><td class=n>");
-  html_printf(h, "%lld", (long long)json_integer_value(json_at(p, "calls")));
+  HTML_FMT(h, "</td><td class=n>%lld", (long long)json_int_at(p, "calls"));
   if (places > 0)
-    html_printf(h, " of %lld", places);
-  HTML(h, "</td><td class=n>");
-  html_printf(h, "%lld", (long long)json_integer_value(json_at(p, "waiting")));
-  HTML(h, "</td><td>");
+    HTML_FMT(h, " of %lld", places);
+  HTML_FMT(h, "</td><td class=n>%lld</td><td>", (long long)json_int_at(p, "waiting"));
   put_provider_errors(h, p);
-  HTML(h, "</td><td>");
-  html_said(h, json_view_at(p, "kind"));
-  HTML(h, "<br><span class=dim>");
-  html_said(h, json_view_at(p, "program"));
-  HTML(h, "</span></td><td>");
-  html_said(h, json_view_at(p, "version"));
-  HTML(h, "</td><td>");
-  html_said(h, json_view_at(p, "login"));
-  HTML(h, "</td></tr>");
+  HTML_FMT(
+      h,
+      "</td><td><bdi>%.*s</bdi><br><span "
+      "class=dim><bdi>%.*s</bdi></span></td><td><bdi>%.*s</bdi></td><td><bdi>%.*s</bdi></td></tr>",
+      STR_ARG(json_view_at(p, "kind")), STR_ARG(json_view_at(p, "program")),
+      STR_ARG(json_view_at(p, "version")), STR_ARG(json_view_at(p, "login")));
 }
 
 /* Returns true for a program that is not installed here and that no call waits for. */
 static bool is_absent(const json_t *p) {
-  return json_is_false(json_at(p, "installed")) && json_integer_value(json_at(p, "waiting")) == 0;
+  return json_is_false(json_at(p, "installed")) && json_int_at(p, "waiting") == 0;
 }
 
 static void put_absent(struct html *h, const struct page_ask *ask) {
@@ -115,9 +375,7 @@ static void put_absent(struct html *h, const struct page_ask *ask) {
   }
   if (count == 0)
     return;
-  HTML(h, "<details id=absent><summary>");
-  html_printf(h, "%zu not installed", count);
-  HTML(h, "</summary><dl>");
+  HTML_FMT(h, "<details id=absent><summary>%zu not installed</summary><dl>", count);
   json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
     char name[64];
     if (!is_absent(p))
@@ -193,36 +451,12 @@ static const char *page_stands(const void *ctx, const char *id) {
   return live != NULL ? live->status : NULL;
 }
 
-static void put_filter(struct html *h, const struct page_ask *ask) {
-  HTML(h, "<form role=search data-filter><label>Filter <input name=q size=60 autocomplete=off "
-          "spellcheck=false");
-  HTML_ATTR(h, "value", str_from(ask->q));
-  HTML_ATTR(h, "placeholder",
-            STR("status:running since:7d workflow:NAME method:ai_judge "
-                "provider:NAME words"));
-  HTML(h, "></label> <button>Show</button></form>");
-}
-
-static void put_session_counts(struct html *h, const struct session_list *f,
-                               const struct page_ask *ask) {
-  HTML(h, "<p id=counts role=status>");
-  html_printf(h, "%zu session%s%s", f->count, f->count == 1 ? "" : "s",
-              ask->before[0] || f->next[0] ? " on this page" : "");
-  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-    if (f->classes[i] > 0)
-      html_printf(h, ", %zu %s", f->classes[i], view_class_name((enum view_class)i));
-  HTML(h, "</p>");
-}
-
 static void put_more(struct html *h, const struct page_ask *ask, const char *next) {
-  struct buf query = {0};
   if (next[0] == '\0')
     return;
   HTML(h, "<p><a");
   HTML_LINK(h, "/?before=", str_from(next), "");
-  HTML_ATTR(h, "data-keep", str_from(ask->q));
-  HTML(h, ">Older sessions</a></p>");
-  buf_deinit(&query);
+  HTML_FMT(h, " data-keep=\"%s\">Older sessions</a></p>", ask->q);
 }
 
 static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
@@ -239,29 +473,29 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
               err_set(&err, ERR_USAGE, "cannot sort sessions by %.30s", ask->sort));
   ok = ok && (!store_exists(&ask->store) || session_list_page(&f, &ask->store, &filter, &err));
   page_begin(&h, "Sessions", "events");
-  put_filter(&h, ask);
+  HTML(&h, "<form role=search data-filter>");
+  page_filter(&h, ask, "status:running since:7d workflow:NAME method:ai_judge provider:NAME words");
   if (!ok) {
-    HTML(&h, "<p class=banner role=alert>");
-    html_said(&h, str_from(err.text));
-    HTML(&h, "</p>");
+    page_trouble(&h, &err);
   } else if (f.count == 0) {
-    HTML(&h, "<p>");
-    html_puts(&h, ask->q[0] ? "No session matches this filter: " : "There are no sessions yet in ");
-    html_said(&h, str_from(ask->q[0] ? ask->q : ask->store.where));
-    HTML(&h, "</p>");
+    HTML_FMT(&h, "<p>%s<bdi>%s</bdi></p>",
+             ask->q[0] ? "No session matches this filter: " : "There are no sessions yet in ",
+             ask->q[0] ? ask->q : ask->store.where);
     put_more(&h, ask, f.next);
   } else {
-    put_session_counts(&h, &f, ask);
+    HTML_FMT(&h, "<p id=counts role=status>%zu session%s%s", f.count, f.count == 1 ? "" : "s",
+             ask->before[0] || f.next[0] ? " on this page" : "");
+    for (int i = 0; i < VIEW_CLASS_COUNT; i++)
+      if (f.classes[i] > 0)
+        HTML_FMT(&h, ", %zu %s", f.classes[i], view_class_name((enum view_class)i));
+    HTML(&h, "</p>");
     /* page.mjs writes here what is selected, and how many sessions are new */
     HTML(&h, "<p id=chosen role=status></p><p id=fresh role=status></p>");
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
     part_methods_key(&h);
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
-    if (f.left_out > 0) {
-      HTML(&h, "<p class=dim>");
-      html_printf(&h, "%zu more are not shown: narrow the filter.", f.left_out);
-      HTML(&h, "</p>");
-    }
+    if (f.left_out > 0)
+      HTML_FMT(&h, "<p class=dim>%zu more are not shown: narrow the filter.</p>", f.left_out);
     put_more(&h, ask, f.next);
   }
   part_end_page(&h);
@@ -271,33 +505,17 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
 
 /* --- what waits for a person --- */
 
-static bool row_asks_person(const struct view_row *row) {
-  static const char *const statuses[] = {"stopped", "rule_no_match", "max_movements", "failed"};
-  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-    if (str_eq_c(row->status, statuses[i]))
-      return true;
-  return false;
-}
-
 static void put_waiting(struct html *h, const struct page_ask *ask, const struct view_row *row) {
   struct buf command = {0};
-  HTML(h, "<article");
-  html_attr_printf(h, "id", "w-%s", row->id);
-  HTML(h, "><h2><a");
+  HTML_FMT(h, "<article id=\"w-%s\"><h2><a", row->id);
   HTML_LINK(h, "/s/", str_from(row->id), "/");
-  HTML(h, ">");
-  html_said(h, row->task.n > 0 ? row->task : str_from(row->id));
-  HTML(h, "</a></h2><p>");
+  HTML_FMT(h, "><bdi>%.*s</bdi></a></h2><p>",
+           STR_ARG(row->task.n > 0 ? row->task : str_from(row->id)));
   part_status(h, row->status, row->class);
-  html_puts(h, " in ");
-  html_said(h, row->movement);
-  html_puts(h, " in workflow ");
-  html_said(h, row->workflow);
-  html_printf(h, ", turn %ld, ", row->turns);
+  HTML_FMT(h, " in <bdi>%.*s</bdi> in workflow <bdi>%.*s</bdi>, turn %ld, ", STR_ARG(row->movement),
+           STR_ARG(row->workflow), row->turns);
   part_when(h, row->updated_ms);
-  HTML(h, "</p><p>");
-  html_said(h, row->message);
-  HTML(h, "</p><p class=dim>");
+  HTML_FMT(h, "</p><p><bdi>%.*s</bdi></p><p class=dim>", STR_ARG(row->message));
   buf_printf(&command, "segue resume %s", row->id);
   part_code(h, buf_view(&command));
   buf_deinit(&command);
@@ -315,7 +533,11 @@ static bool row_is_listed(const struct view_row *row, const json_t *questions) {
     if (str_eq_c(str_from(row->id), json_string_value(json_object_get(item, "id"))))
       return false;
   }
-  return row_asks_person(row);
+  static const char *const statuses[] = {"stopped", "rule_no_match", "max_movements", "failed"};
+  for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++)
+    if (str_eq_c(row->status, statuses[k]))
+      return true;
+  return false;
 }
 
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {

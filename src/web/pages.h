@@ -56,7 +56,7 @@ struct page_ask {
   char before[40], from[24]; /* where a page of a list, or a piece of a text, begins */
   char ref[256];             /* for PAGE_TEXT: where the text is, such as 33#/text */
   char sort[24];             /* sessions by started, took, tokens, cost, turns; "-": ascending */
-  char of[16], what[16];     /* for PAGE_BEHIND: the number (audit/drilldown.h), and its keys */
+  char of[16], what[16];     /* for PAGE_BEHIND: the number (page_audit.c), and its keys */
   char keys[3][LIMIT_AUDIT_NAME_BYTES + 1];
   bool only_failed;       /* only the session's failed turns */
   bool all;               /* texts are not cut */

@@ -28,6 +28,8 @@ void part_since(struct html *h, int64_t real_ms);
 void part_until(struct html *h, int64_t real_ms);
 /* Does the same for a time as in a record; any other text is shown as it is. */
 void part_time(struct html *h, struct str text);
+/* Writes a duration. */
+void part_took(struct html *h, int64_t ms);
 /* Writes an id or a command, in the window with a button that copies it. */
 void part_code(struct html *h, struct str text);
 /* Writes only the button, right after the element whose text it copies. */
@@ -66,6 +68,8 @@ void part_span_key(struct html *h);
  * id: put before the ids of elements. */
 void part_turns(struct html *h, const struct view_session *v, const char *id,
                 const struct part_which *which);
+/* Draws its movements, and where each led, as a table with a caption (graph_layout.c). */
+void graph_layout_table(struct html *h, const struct view_session *v);
 void part_totals(struct html *h, const struct view_session *v);
 /* Says what follows when the session's log is not what was written; otherwise nothing. */
 void part_banner(struct html *h, const struct view_session *v);

@@ -43,7 +43,7 @@ static void field_is(struct html *h, const char *form, const char *property, boo
 }
 
 static bool is_type(const json_t *schema, const char *name) {
-  return str_eq_c(json_view(json_at(schema, "type")), name);
+  return str_eq_c(json_view_at(schema, "type"), name);
 }
 
 static void put_word(struct html *h, const json_t *word, const json_t *otherwise) {
@@ -82,29 +82,16 @@ static void number_attr(struct html *h, const json_t *schema, const char *key, b
   if (!json_is_number(bound))
     return;
   if (least)
-    html_attr_printf(h, "min", "%.15g", json_number_value(bound));
+    HTML_FMT(h, " min=\"%.15g\"", json_number_value(bound));
   else
-    html_attr_printf(h, "max", "%.15g", json_number_value(bound));
-}
-
-static void put_number_field(struct html *h, const json_t *schema, const char *property,
-                             bool required) {
-  const json_t *otherwise = json_at(schema, "default");
-  HTML(h, "<input type=number");
-  HTML_ATTR(h, "step", is_type(schema, "integer") ? STR("1") : STR("any"));
-  number_attr(h, schema, "minimum", true);
-  number_attr(h, schema, "maximum", false);
-  if (json_is_number(otherwise))
-    html_attr_printf(h, "value", "%.15g", json_number_value(otherwise));
-  field_is(h, "json", property, required);
-  HTML(h, ">");
+    HTML_FMT(h, " max=\"%.15g\"", json_number_value(bound));
 }
 
 static void put_text_field(struct html *h, const json_t *schema, const char *property,
                            bool required) {
-  json_int_t max = json_integer_value(json_at(schema, "maxLength"));
-  struct str otherwise = json_view(json_at(schema, "default"));
-  bool date = str_eq_c(json_view(json_at(schema, "format")), "date");
+  json_int_t max = json_int_at(schema, "maxLength");
+  struct str otherwise = json_view_at(schema, "default");
+  bool date = str_eq_c(json_view_at(schema, "format"), "date");
   bool line = date || json_at(schema, "pattern") != NULL || json_at(schema, "format") != NULL ||
               (max > 0 && max <= LONG_TEXT);
   if (line)
@@ -114,16 +101,13 @@ static void put_text_field(struct html *h, const json_t *schema, const char *pro
   if (date)
     HTML(h, " type=date");
   if (max > 0)
-    html_attr_printf(h, "maxlength", "%lld", (long long)max);
+    HTML_FMT(h, " maxlength=\"%lld\"", (long long)max);
   field_is(h, "text", property, required);
   if (line) {
-    HTML_ATTR(h, "value", otherwise);
-    HTML(h, ">");
+    HTML_FMT(h, " value=\"%.*s\">", STR_ARG(otherwise));
     return;
   }
-  HTML(h, ">");
-  html_text(h, otherwise);
-  HTML(h, "</textarea>");
+  HTML_FMT(h, ">%.*s</textarea>", STR_ARG(otherwise));
 }
 
 static void put_json_field(struct html *h, const json_t *schema, const char *property,
@@ -133,14 +117,10 @@ static void put_json_field(struct html *h, const json_t *schema, const char *pro
     json_write(json_at(schema, "default"), &text);
   HTML(h, "<textarea rows=3 cols=60 spellcheck=false");
   field_is(h, "json", property, required);
-  HTML(h, ">");
-  html_text(h, buf_view(&text));
-  HTML(h, "</textarea>");
+  HTML_FMT(h, ">%.*s</textarea>", STR_ARG(buf_view(&text)));
   buf_clear(&text);
   json_write(schema, &text);
-  HTML(h, "<br><span class=dim>as JSON that matches ");
-  html_text(h, buf_view(&text));
-  HTML(h, "</span>");
+  HTML_FMT(h, "<br><span class=dim>as JSON that matches %.*s</span>", STR_ARG(buf_view(&text)));
   buf_deinit(&text);
 }
 
@@ -162,7 +142,15 @@ static void put_field(struct html *h, const json_t *schema, const char *property
       HTML(h, " selected");
     HTML(h, ">no</option></select>");
   } else if (n == 0 && (is_type(schema, "number") || is_type(schema, "integer"))) {
-    put_number_field(h, schema, property, required);
+    const json_t *otherwise = json_at(schema, "default");
+    HTML(h, "<input type=number");
+    HTML_ATTR(h, "step", is_type(schema, "integer") ? STR("1") : STR("any"));
+    number_attr(h, schema, "minimum", true);
+    number_attr(h, schema, "maximum", false);
+    if (json_is_number(otherwise))
+      HTML_FMT(h, " value=\"%.15g\"", json_number_value(otherwise));
+    field_is(h, "json", property, required);
+    HTML(h, ">");
   } else if (n == 0 && is_type(schema, "string")) {
     put_text_field(h, schema, property, required);
   } else {
@@ -183,19 +171,14 @@ static bool field_is_required(const json_t *schema, const char *property) {
 /* Writes a property's title, or else its name, then its field and description. */
 static void put_property_field(struct html *h, const json_t *schema, const char *name,
                                bool required) {
-  struct str title = json_view(json_at(schema, "title"));
-  struct str about = json_view(json_at(schema, "description"));
-  HTML(h, "<p><label><span class=name>");
-  html_said(h, title.n > 0 ? title : str_from(name));
-  html_puts(h, required ? "" : " (optional)");
-  HTML(h, "</span> ");
+  struct str title = json_view_at(schema, "title");
+  struct str about = json_view_at(schema, "description");
+  HTML_FMT(h, "<p><label><span class=name><bdi>%.*s</bdi>%s</span> ",
+           STR_ARG(title.n > 0 ? title : str_from(name)), required ? "" : " (optional)");
   put_field(h, schema, name, required);
   HTML(h, "</label>");
-  if (about.n > 0) {
-    HTML(h, "<br><span class=dim>");
-    html_said(h, about);
-    HTML(h, "</span>");
-  }
+  if (about.n > 0)
+    HTML_FMT(h, "<br><span class=dim><bdi>%.*s</bdi></span>", STR_ARG(about));
   HTML(h, "</p>");
 }
 
@@ -232,11 +215,9 @@ static void put_said_list(struct html *h, const char *name, const json_t *list,
   json_t *text;
   if (json_array_size(list) == 0)
     return;
-  HTML(h, "<p class=dim>");
-  html_puts(h, name);
+  HTML_FMT(h, "<p class=dim>%s", name);
   json_array_foreach(list, i, text) {
-    html_puts(h, i > 0 ? between : " ");
-    html_said(h, json_view(text));
+    HTML_FMT(h, "%s<bdi>%.*s</bdi>", i > 0 ? between : " ", STR_ARG(json_view(text)));
   }
   HTML(h, "</p>");
 }
@@ -246,29 +227,20 @@ static void put_would_run(struct html *h, const json_t *runs) {
   if (runs == NULL)
     return;
   put_said_list(h, "would run:", json_at(runs, "command"), " ");
-  if (json_view_at(runs, "provider").n > 0) {
-    HTML(h, "<p class=dim>would ask ");
-    html_said(h, json_view_at(runs, "provider"));
-    html_puts(h, " with permission ");
-    html_said(h, json_view_at(runs, "permission"));
-    HTML(h, "</p>");
-  }
-  if (json_view_at(runs, "instruction").n > 0) {
-    HTML(h, "<pre>");
-    html_text(h, json_view_at(runs, "instruction"));
-    HTML(h, "</pre>");
-  }
+  if (json_view_at(runs, "provider").n > 0)
+    HTML_FMT(h, "<p class=dim>would ask <bdi>%.*s</bdi> with permission <bdi>%.*s</bdi></p>",
+             STR_ARG(json_view_at(runs, "provider")), STR_ARG(json_view_at(runs, "permission")));
+  if (json_view_at(runs, "instruction").n > 0)
+    HTML_FMT(h, "<pre>%.*s</pre>", STR_ARG(json_view_at(runs, "instruction")));
 }
 
 /* Begins a form whose answer applies to this very question. */
 static void begin_form(struct html *h, const json_t *item, const char *what) {
-  HTML(h, "<form");
-  html_attr_printf(h, "data-act", "s/%s/%s", json_view_at(item, "id").p, what);
-  HTML(h, "><p><input type=hidden name=question data-number");
-  html_attr_printf(h, "value", "%lld", (long long)json_integer_value(json_at(item, "question")));
-  HTML(h, "><input type=hidden name=movement");
-  HTML_ATTR(h, "value", json_view_at(item, "movement"));
-  HTML(h, ">");
+  HTML_FMT(h,
+           "<form data-act=\"s/%s/%s\"><p><input type=hidden name=question data-number "
+           "value=\"%lld\"><input type=hidden name=movement value=\"%.*s\">",
+           json_view_at(item, "id").p, what, (long long)json_int_at(item, "question"),
+           STR_ARG(json_view_at(item, "movement")));
 }
 
 static void put_answer_forms(struct html *h, const json_t *item) {
@@ -287,11 +259,7 @@ static void put_answer_forms(struct html *h, const json_t *item) {
     json_t *text;
     HTML(h, "<label>Answer <select name=choice data-number>");
     json_array_foreach(json_at(item, "choices"), i, text) {
-      HTML(h, "<option");
-      html_attr_printf(h, "value", "%zu", i + 1);
-      HTML(h, ">");
-      html_text(h, json_view(text));
-      HTML(h, "</option>");
+      HTML_FMT(h, "<option value=\"%zu\">%.*s</option>", i + 1, STR_ARG(json_view(text)));
     }
     HTML(h, "</select></label> <button>Answer</button></p></form>");
   } else if (json_at(item, "schema") != NULL) {
@@ -315,12 +283,12 @@ static void put_asked_files(struct html *h, const json_t *item) {
   json_array_foreach(files, i, file) {
     HTML(h, "<li>");
     if (json_at(file, "more") != NULL)
-      html_printf(h, "and %lld more", (long long)json_integer_value(json_at(file, "more")));
+      HTML_FMT(h, "and %lld more", (long long)json_int_at(file, "more"));
     else
       html_said(h, json_view_at(file, "path"));
     if (json_at(file, "added") != NULL || json_at(file, "removed") != NULL)
-      html_printf(h, " +%lld -%lld", (long long)json_integer_value(json_at(file, "added")),
-                  (long long)json_integer_value(json_at(file, "removed")));
+      HTML_FMT(h, " +%lld -%lld", (long long)json_int_at(file, "added"),
+               (long long)json_int_at(file, "removed"));
     HTML(h, "</li>");
   }
   HTML(h, "</ul><p><a");
@@ -329,50 +297,36 @@ static void put_asked_files(struct html *h, const json_t *item) {
 }
 
 static void put_last_words(struct html *h, const json_t *item) {
-  long long turn = (long long)json_integer_value(json_at(item, "words_turn"));
+  long long turn = (long long)json_int_at(item, "words_turn");
   if (json_view_at(item, "words").n == 0)
     return;
-  HTML(h, "<details");
-  html_attr_printf(h, "id", "last-%s-%lld", json_view_at(item, "id").p,
-                   (long long)json_integer_value(json_at(item, "question")));
-  HTML(h, "><summary>");
-  html_printf(h, "Last words before the question, in turn %lld", turn);
-  HTML(h, "</summary><pre>");
+  HTML_FMT(h,
+           "<details id=\"last-%s-%lld\"><summary>Last words before the question, in turn "
+           "%lld</summary><pre>",
+           json_view_at(item, "id").p, (long long)json_int_at(item, "question"), turn);
   if (json_is_true(json_at(item, "words_cut")))
     html_puts(h, "... ");
-  html_text(h, json_view_at(item, "words"));
-  HTML(h, "</pre></details>");
+  HTML_FMT(h, "%.*s</pre></details>", STR_ARG(json_view_at(item, "words")));
 }
 
 static void put_question(struct html *h, const json_t *item, bool acts) {
-  HTML(h, "<article");
-  html_attr_printf(h, "id", "q-%s-%lld", json_view_at(item, "id").p,
-                   (long long)json_integer_value(json_at(item, "question")));
-  HTML(h, "><h2><a");
+  HTML_FMT(h, "<article id=\"q-%s-%lld\"><h2><a", json_view_at(item, "id").p,
+           (long long)json_int_at(item, "question"));
   HTML_LINK(h, "/s/", json_view_at(item, "id"), "/");
-  HTML(h, ">");
-  html_said(h, json_view_at(item, "movement"));
-  HTML(h, "</a> in workflow ");
-  html_said(h, json_view_at(item, "workflow"));
-  HTML(h, "</h2>");
-  if (json_view_at(item, "task").n > 0) {
-    HTML(h, "<p class=dim>task: ");
-    html_said(h, json_view_at(item, "task"));
-    HTML(h, "</p>");
-  }
-  HTML(h, "<pre>");
-  html_text(h, json_view_at(item, "text"));
-  HTML(h, "</pre><p class=dim>asked ");
+  HTML_FMT(h, "><bdi>%.*s</bdi></a> in workflow <bdi>%.*s</bdi></h2>",
+           STR_ARG(json_view_at(item, "movement")), STR_ARG(json_view_at(item, "workflow")));
+  if (json_view_at(item, "task").n > 0)
+    HTML_FMT(h, "<p class=dim>task: <bdi>%.*s</bdi></p>", STR_ARG(json_view_at(item, "task")));
+  HTML_FMT(h, "<pre>%.*s</pre><p class=dim>asked ", STR_ARG(json_view_at(item, "text")));
   part_time(h, json_view_at(item, "since"));
   if (json_view_at(item, "until").n > 0) {
     html_puts(h, ", until ");
     part_time(h, json_view_at(item, "until"));
-    html_puts(h, "; then: ");
-    html_said(h, json_view_at(item, "default"));
+    HTML_FMT(h, "; then: <bdi>%.*s</bdi>", STR_ARG(json_view_at(item, "default")));
   }
   struct buf spent = {0};
   spend_print(json_at(item, "spent"), &spent);
-  html_printf(h, "%s%s", spent.n > 0 ? ". Used so far: " : "", buf_c(&spent));
+  HTML_FMT(h, "%s%s", spent.n > 0 ? ". Used so far: " : "", buf_c(&spent));
   buf_deinit(&spent);
   HTML(h, "</p>");
   put_would_run(h, json_at(item, "runs"));

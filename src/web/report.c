@@ -4,14 +4,231 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "view/number_format.h"
-#include "web/graph_layout.h"
-#include "web/markdown.h"
 #include "web/parts.h"
 #include "web/sanitize.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+/* --- as Markdown --- */
+
+/* Writes the report's parts as Markdown (CommonMark with tables): the same views, for
+ * places that show no HTML. Everything from outside is cleaned (sanitize.h), and every character
+ * that could be markup is escaped; longer texts go into fences longer than any they contain. */
+
+/* Returns true if the character at `i` has a meaning there in Markdown. A bare URL would become a
+ * link. */
+static bool is_markup(struct str text, size_t i) {
+  char c = text.p[i];
+  bool begins = i == 0 || (i < 12 && strspn(text.p, "0123456789") == i);
+  if (c == ':')
+    return i + 1 < text.n && text.p[i + 1] == '/';
+  if (c == '.' || c == ')')
+    return begins || (i >= 3 && strncmp(text.p + i - 3, LIT("www")) == 0);
+  return (i == 0 && strchr("-+=", c) != NULL) || strchr("\\`*_[]<>#|~&@$", c) != NULL;
+}
+
+void markdown_text(struct buf *out, struct str text) {
+  struct buf cleaned = {0};
+  sanitize_text(&cleaned, text);
+  for (size_t i = 0; i < cleaned.n; i++) {
+    if (cleaned.p[i] == '\n' || cleaned.p[i] == '\t') {
+      buf_putc(out, ' ');
+      continue;
+    }
+    if (is_markup(buf_view(&cleaned), i))
+      buf_putc(out, '\\');
+    buf_putc(out, cleaned.p[i]);
+  }
+  buf_deinit(&cleaned);
+}
+
+/* Writes a code block that nothing in the text can end. */
+static void put_fenced(struct buf *out, struct str text) {
+  struct buf cleaned = {0};
+  size_t run = 0, longest = 2;
+  sanitize_text(&cleaned, text);
+  for (size_t i = 0; i < cleaned.n; i++) {
+    run = cleaned.p[i] == '`' ? run + 1 : 0;
+    longest = run > longest ? run : longest;
+  }
+  for (size_t i = 0; i <= longest; i++)
+    buf_putc(out, '`');
+  buf_putc(out, '\n');
+  buf_str(out, buf_view(&cleaned));
+  buf_putc(out, '\n');
+  for (size_t i = 0; i <= longest; i++)
+    buf_putc(out, '`');
+  buf_puts(out, "\n\n");
+  buf_deinit(&cleaned);
+}
+
+static void put_cell(struct buf *out, struct str text) {
+  buf_puts(out, "| ");
+  markdown_text(out, text);
+  buf_putc(out, ' ');
+}
+
+/* --- a folder --- */
+
+static void put_md_methods(struct buf *out, const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_METHODS];
+  if (t->count == 0)
+    return;
+  buf_puts(out,
+           "## Judgments by method\n\n| method | judgments | share |\n| --- | ---: | ---: |\n");
+  for (size_t i = 0; i < t->count; i++) {
+    struct buf key = {0};
+    if (t->groups[i].judgments == 0)
+      continue;
+    group_by_key_text(t, &t->groups[i], 0, &c->names, &key);
+    put_cell(out, key.n > 0 ? buf_view(&key) : STR("none"));
+    buf_printf(out, "| %llu | %.1f %% |\n", (unsigned long long)t->groups[i].judgments,
+               100 * aggregate_share(c, t->groups[i].judgments));
+    buf_deinit(&key);
+  }
+  buf_putc(out, '\n');
+}
+
+static void markdown_folder(struct buf *out, const struct session_list *f, struct str where) {
+  markdown_text(out, where);
+  buf_printf(out, "\n\n%zu sessions: ", f->count);
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
+    buf_printf(out, "%s%zu %s", i > 0 ? ", " : "", f->classes[i],
+               view_class_name((enum view_class)i));
+  if (f->left_out > 0)
+    buf_printf(out, "; %zu older sessions were not read", f->left_out);
+  buf_puts(out,
+           "\n\n| status | session | workflow | task | movement | why | turns | tokens | cost |\n"
+           "| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |\n");
+  for (int class = 0; class < VIEW_CLASS_COUNT; class ++)
+    for (size_t i = 0; i < f->count; i++)
+      if ((int)f->rows[i].class == class) {
+        struct buf cost = {0};
+        put_cell(out, f->rows[i].status);
+        put_cell(out, str_from(f->rows[i].id));
+        put_cell(out, f->rows[i].workflow);
+        put_cell(out, f->rows[i].task);
+        put_cell(out, f->rows[i].movement);
+        put_cell(out, f->rows[i].message);
+        view_put_dollars(&cost, f->rows[i].cost_usd, f->rows[i].priced, f->rows[i].unpriced);
+        buf_printf(out, "| %ld | %lld ", f->rows[i].turns, (long long)f->rows[i].tokens);
+        put_cell(out, buf_view(&cost));
+        buf_puts(out, "|\n");
+        buf_deinit(&cost);
+      }
+  buf_putc(out, '\n');
+  put_md_methods(out, f->aggregate);
+  if (f->aggregate->cause_count > 0)
+    buf_puts(out, "## Sessions that did not complete, by cause\n\n| cause | sessions | example |\n"
+                  "| --- | ---: | --- |\n");
+  for (size_t i = 0; i < f->aggregate->cause_count; i++) {
+    put_cell(out, dictionary_text(&f->aggregate->names, f->aggregate->causes[i].word));
+    buf_printf(out, "| %llu ", (unsigned long long)f->aggregate->causes[i].count);
+    put_cell(out, str_from(f->aggregate->causes[i].example));
+    buf_puts(out, "|\n");
+  }
+}
+
+/* --- a session --- */
+
+static void md_fact(struct buf *out, const char *name, struct str value) {
+  if (value.n == 0)
+    return;
+  buf_printf(out, "- %s: ", name);
+  markdown_text(out, value);
+  buf_putc(out, '\n');
+}
+
+static void put_md_turn(struct buf *out, const struct view_turn *t) {
+  struct buf text = {0};
+  buf_printf(out, "| %ld ", t->turn);
+  put_cell(out, t->movement);
+  put_cell(out, t->what);
+  view_put_time(&text, t->duration_ms);
+  put_cell(out, buf_view(&text));
+  buf_printf(out, "| %lld ", (long long)(t->spend.input + t->spend.output));
+  buf_clear(&text);
+  view_put_cost(&text, &t->spend);
+  put_cell(out, buf_view(&text));
+  put_cell(out, t->leads_to);
+  put_cell(out, t->over ? t->method : STR("open"));
+  put_cell(out, t->why);
+  buf_puts(out, "|\n");
+  buf_deinit(&text);
+}
+
+static void markdown_session(struct buf *out, const struct view_session *v,
+                             const struct verify_result *verification) {
+  struct buf text = {0};
+  buf_puts(out, "## Session ");
+  markdown_text(out, str_from(v->id));
+  buf_puts(out, "\n\n");
+  if (v->chain == VIEW_BAD)
+    buf_printf(out,
+               "**This log is not what was written (record %llu). What is shown from there on "
+               "is not proven.**\n\n",
+               (unsigned long long)v->records + 1);
+  md_fact(out, "workflow", v->workflow);
+  md_fact(out, "status", v->status);
+  md_fact(out, "because", v->message);
+  view_put_when(&text, v->started_ms);
+  md_fact(out, "started", buf_view(&text));
+  buf_clear(&text);
+  spend_print(v->spent, &text);
+  md_fact(out, "used", buf_view(&text));
+  buf_clear(&text);
+  view_put_proof(&text, verification);
+  md_fact(out, "integrity", buf_view(&text));
+  md_fact(out, "log", v->log);
+  buf_deinit(&text);
+  if (v->task.n > 0) {
+    buf_puts(out, "\nTask:\n\n");
+    put_fenced(out, v->task);
+  }
+  buf_puts(out, "\n| turn | movement | did | took | tokens | cost | led to | by | why |\n"
+                "| ---: | --- | --- | ---: | ---: | ---: | --- | --- | --- |\n");
+  for (size_t i = 0; i < v->turn_count; i++)
+    put_md_turn(out, &v->turns[i]);
+  buf_putc(out, '\n');
+}
+
+static void markdown_told(struct buf *out, const struct view_turn *turn,
+                          const struct view_judgment *told, struct str command) {
+  bool cut = false;
+  buf_printf(out, "\n### Turn %ld: ", turn->turn);
+  markdown_text(out, turn->movement);
+  buf_puts(out, "\n\n");
+  for (size_t i = 0; i < told->count; i++) {
+    const struct view_piece *p = &told->pieces[i];
+    switch (p->kind) {
+    case VIEW_TITLE:
+      if (i == 0) /* the turn's own title, which the heading already has */
+        break;
+      buf_puts(out, "\n#### ");
+      markdown_text(out, p->text);
+      buf_puts(out, "\n\n");
+      break;
+    case VIEW_LINE:
+      buf_puts(out, "- ");
+      markdown_text(out, p->text);
+      buf_putc(out, '\n');
+      break;
+    case VIEW_TEXT:
+      buf_putc(out, '\n');
+      put_fenced(out, p->text.n > 0 ? p->text : p->origin);
+      if (p->more_bytes > 0)
+        buf_printf(out, "%zu more bytes\n\n", p->more_bytes);
+      cut = cut || p->more_bytes > 0;
+      break;
+    }
+  }
+  if (cut) {
+    buf_puts(out, "\nIn full: ");
+    markdown_text(out, command);
+    buf_puts(out, "\n");
+  }
+}
 
 /* --- what fits --- */
 
@@ -115,21 +332,21 @@ static struct html report_html(const struct report_file *r) {
 
 void report_begin(struct report_file *r, struct str title) {
   if (r->form == REPORT_MARKDOWN) {
-    markdown_title(r->out, title);
+    buf_puts(r->out, "# ");
+    markdown_text(r->out, title);
+    buf_puts(r->out, "\n\n");
     return;
   }
   struct html h = report_html(r);
   part_begin_file(&h, title);
-  HTML(&h, "<h1>");
-  html_text(&h, title);
-  HTML(&h, "</h1>");
+  HTML_FMT(&h, "<h1>%.*s</h1>", STR_ARG(title));
   if (r->now_ms > 0) {
     struct buf when = {0};
     view_put_when(&when, r->now_ms);
-    HTML(&h, "<p class=dim>Made ");
-    html_text(&h, buf_view(&when));
-    html_puts(&h, " from the logs as they were then. This file does not change.");
-    HTML(&h, "</p>");
+    HTML_FMT(
+        &h,
+        "<p class=dim>Made %.*s from the logs as they were then. This file does not change.</p>",
+        STR_ARG(buf_view(&when)));
     buf_deinit(&when);
   }
 }
@@ -147,23 +364,20 @@ static void put_sums(struct html *h, const struct session_list *f) {
   double cost = 0;
   int64_t tokens = 0;
   size_t unknown = 0;
-  HTML(h, "<p>");
-  html_printf(h, "%zu session%s: ", f->count, f->count == 1 ? "" : "s");
+  HTML_FMT(h, "<p>%zu session%s: ", f->count, f->count == 1 ? "" : "s");
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-    html_printf(h, "%s%zu %s", i > 0 ? ", " : "", f->classes[i],
-                view_class_name((enum view_class)i));
+    HTML_FMT(h, "%s%zu %s", i > 0 ? ", " : "", f->classes[i], view_class_name((enum view_class)i));
   for (size_t i = 0; i < f->count; i++) {
     cost += f->rows[i].cost_usd;
     tokens += f->rows[i].tokens;
     unknown += f->rows[i].unpriced;
   }
-  html_printf(h, ". Sessions that ended or stopped used %lld tokens, $%.4f", (long long)tokens,
-              cost);
+  HTML_FMT(h, ". Sessions that ended or stopped used %lld tokens, $%.4f", (long long)tokens, cost);
   if (unknown > 0)
-    html_printf(h, " and an unknown cost in %zu of them", unknown);
+    HTML_FMT(h, " and an unknown cost in %zu of them", unknown);
   html_puts(h, ".");
   if (f->left_out > 0)
-    html_printf(h, " %zu older sessions were not read.", f->left_out);
+    HTML_FMT(h, " %zu older sessions were not read.", f->left_out);
   HTML(h, "</p>");
 }
 
@@ -175,19 +389,14 @@ void report_overview(struct report_file *r, const struct session_list *f, struct
     return;
   }
   struct html h = report_html(r);
-  HTML(&h, "<p class=dim>");
-  html_said(&h, where);
-  HTML(&h, "</p>");
+  HTML_FMT(&h, "<p class=dim><bdi>%.*s</bdi></p>", STR_ARG(where));
   put_sums(&h, f);
   if (f->count > 0)
     part_methods_key(&h);
   for (int i = 0; i < VIEW_CLASS_COUNT; i++) {
     enum view_class class = (enum view_class)i;
     if (f->classes[class] != 0) {
-      HTML(&h, "<h2>");
-      html_puts(&h, titles[i]);
-      html_printf(&h, " (%zu)", f->classes[class]);
-      HTML(&h, "</h2>");
+      HTML_FMT(&h, "<h2>%s (%zu)</h2>", titles[i], f->classes[class]);
       part_rows(&h, f, class, NULL);
     }
   }
@@ -240,9 +449,10 @@ static void put_if_room(const struct report_file *r, struct html *h, size_t befo
   if (r->out->n <= r->until)
     return;
   r->out->n = before;
-  HTML(h, "<p>There is no room for it in this file: <code>");
-  html_printf(h, "segue report %s -o FILE", r->session->id);
-  HTML(h, "</code> has it.</p>");
+  HTML_FMT(
+      h,
+      "<p>There is no room for it in this file: <code>segue report %s -o FILE</code> has it.</p>",
+      r->session->id);
 }
 
 /* Writes as many turns as there is room for. */
@@ -259,29 +469,22 @@ static void report_put_turns(const struct report_file *r, struct html *h, const 
     if (which.max > 0)
       part_turns(h, v, id, &which);
   }
-  if (which.max < v->turn_count) {
-    HTML(h, "<p>");
-    html_printf(h, "There is no room for %zu more turns in this file: ", v->turn_count - which.max);
-    HTML(h, "<code>");
-    html_printf(h, "segue report %s -o FILE", v->id);
-    HTML(h, "</code> has them.</p>");
-  }
+  if (which.max < v->turn_count)
+    HTML_FMT(h,
+             "<p>There is no room for %zu more turns in this file: <code>segue report %s -o "
+             "FILE</code> has them.</p>",
+             v->turn_count - which.max, v->id);
 }
 
 static void report_put_session(struct report_file *r, struct html *h) {
   const struct view_session *v = r->session;
   char id[ID_BYTES];
   session_id(r, id);
-  HTML(h, "<section><h2>Session ");
-  html_text(h, str_from(v->id));
-  HTML(h, "</h2>");
+  HTML_FMT(h, "<section><h2>Session %s</h2>", v->id);
   part_banner(h, v);
   part_session_facts(h, v, r->verification);
-  if (v->task.n != 0) {
-    HTML(h, "<details><summary>Task</summary><pre>");
-    html_text(h, v->task);
-    HTML(h, "</pre></details>");
-  }
+  if (v->task.n != 0)
+    HTML_FMT(h, "<details><summary>Task</summary><pre>%.*s</pre></details>", STR_ARG(v->task));
   if (r->session->movement_count != 0) {
     HTML(h, "<h3>Graph</h3>");
     size_t from = r->out->n;
@@ -320,22 +523,14 @@ void report_turn(struct report_file *r, const struct view_turn *turn,
   } else {
     struct html h = {.out = out};
     session_id(r, id);
-    HTML(&h, "<details");
-    html_attr_printf(&h, "id", "%st%ld", id, turn->turn);
-    HTML(&h, "><summary>");
-    html_printf(&h, "Turn %ld: ", turn->turn);
-    html_said(&h, turn->movement);
-    html_printf(&h, " #%ld", turn->run);
-    if (turn->leads_to.n > 0) {
-      html_puts(&h, " \xE2\x86\x92 ");
-      html_said(&h, turn->leads_to);
-    }
-    HTML(&h, " <span class=dim>");
-    html_said(&h, turn->method);
+    HTML_FMT(&h, "<details id=\"%st%ld\"><summary>Turn %ld: <bdi>%.*s</bdi> #%ld", id, turn->turn,
+             turn->turn, STR_ARG(turn->movement), turn->run);
+    if (turn->leads_to.n > 0)
+      HTML_FMT(&h, " \xE2\x86\x92 <bdi>%.*s</bdi>", STR_ARG(turn->leads_to));
+    HTML_FMT(&h, " <span class=dim><bdi>%.*s</bdi>", STR_ARG(turn->method));
     if (!turn->over)
       html_puts(&h, "open");
-    HTML(&h, "</span>");
-    HTML(&h, "</summary>");
+    HTML(&h, "</span></summary>");
     part_told(&h, told, buf_view(&command));
     HTML(&h, "</details>");
   }
@@ -360,14 +555,10 @@ void report_session_end(struct report_file *r) {
   report_put_session(r, &h);
   buf_str(r->out, buf_view(&r->told));
   buf_deinit(&r->told);
-  if (r->left_out > 0) {
-    HTML(&h, "<p>");
-    html_printf(&h, "%ld more judgments are not in this file: ", r->left_out);
-    HTML(&h, "<code>");
-    html_printf(&h, "segue show %s MOVEMENT#N", r->session->id);
-    HTML(&h, "</code>");
-    html_puts(&h, " prints each.");
-    HTML(&h, "</p>");
-  }
+  if (r->left_out > 0)
+    HTML_FMT(&h,
+             "<p>%ld more judgments are not in this file: <code>segue show %s MOVEMENT#N</code> "
+             "prints each.</p>",
+             r->left_out, r->session->id);
   HTML(&h, "</section>");
 }

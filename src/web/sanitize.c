@@ -20,20 +20,19 @@ static void put_cp(struct buf *out, uint32_t cp) {
 
 static void put_clean(struct buf *out, uint32_t cp, uint32_t before) {
   bool joiner = cp == 0x200C || cp == 0x200D;
-  if (cp == '\n' || cp == '\t') {
+  if (cp == '\n' || cp == '\t')
     buf_putc(out, (char)cp);
-  } else if (cp < 0x20) {
+  else if (cp < 0x20)
     put_cp(out, 0x2400 + cp);
-  } else if (cp == 0x7F) {
+  else if (cp == 0x7F)
     put_cp(out, 0x2421);
-  } else if ((cp > 0x7F && cp < 0xA0) || utf8_is_bidi(cp) || is_invisible(cp) ||
-             (joiner && before < 0x0300)) {
+  else if ((cp > 0x7F && cp < 0xA0) || utf8_is_bidi(cp) || is_invisible(cp) ||
+           (joiner && before < 0x0300))
     buf_printf(out, "\xE2\x9F\xA8U+%04X\xE2\x9F\xA9", (unsigned)cp);
-  } else if ((cp >= 0xFDD0 && cp <= 0xFDEF) || (cp & 0xFFFE) == 0xFFFE) {
+  else if ((cp >= 0xFDD0 && cp <= 0xFDEF) || (cp & 0xFFFE) == 0xFFFE)
     put_cp(out, 0xFFFD);
-  } else {
+  else
     put_cp(out, cp);
-  }
 }
 
 /* Counts the bytes from `at` that need no check: printable ASCII and newlines. */

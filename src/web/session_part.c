@@ -8,9 +8,7 @@
 #include <string.h>
 
 static void fact_when(struct html *h, const char *name, int64_t ms) {
-  HTML(h, "<dt>");
-  html_puts(h, name);
-  HTML(h, "</dt><dd>");
+  HTML_FMT(h, "<dt>%s</dt><dd>", name);
   part_when(h, ms);
   HTML(h, "</dd>");
 }
@@ -18,8 +16,7 @@ static void fact_when(struct html *h, const char *name, int64_t ms) {
 /* Writes the status, and the command that continues the session. */
 static void put_status(struct html *h, const struct view_session *v) {
   struct buf command = {0};
-  HTML(h, "<dt>status</dt><dd>");
-  html_said(h, v->status);
+  HTML_FMT(h, "<dt>status</dt><dd><bdi>%.*s</bdi>", STR_ARG(v->status));
   if (v->resumable || str_eq_c(v->status, "open")) {
     html_puts(h, ": continue with ");
     bool needs_more = v->resumable && str_starts(v->resume_flags, " --");
@@ -80,24 +77,19 @@ void part_session_facts(struct html *h, const struct view_session *v,
 }
 
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why) {
-  HTML(h, "<p class=banner role=note><strong>");
-  html_puts(h, whose);
-  html_puts(h, " is not what was written.");
-  HTML(h, "</strong> ");
+  HTML_FMT(h, "<p class=banner role=note><strong>%s is not what was written.</strong> ", whose);
   if (sound > 0)
-    html_printf(h, "It is sound up to record %llu. ", (unsigned long long)sound);
-  html_printf(h, "Record %llu: ", (unsigned long long)sound + 1);
-  html_said(h, why);
-  html_puts(h, ". What follows is shown, but it is not proven.");
-  HTML(h, "</p>");
+    HTML_FMT(h, "It is sound up to record %llu. ", (unsigned long long)sound);
+  HTML_FMT(h, "Record %llu: <bdi>%.*s</bdi>. What follows is shown, but it is not proven.</p>",
+           (unsigned long long)sound + 1, STR_ARG(why));
 }
 
 void part_banner(struct html *h, const struct view_session *v) {
-  if (v->misnamed) {
-    HTML(h, "<p class=banner role=note>");
-    html_printf(h, "This is the log of session %s, under the name of another session.", v->id);
-    HTML(h, "</p>");
-  }
+  if (v->misnamed)
+    HTML_FMT(h,
+             "<p class=banner role=note>This is the log of session %s, under the name of another "
+             "session.</p>",
+             v->id);
   if (v->chain == VIEW_BAD)
     part_damaged(h, "This log", v->records, v->damage);
   if (v->newer)
@@ -137,15 +129,15 @@ static void put_span_fill(struct html *h, enum view_span_kind kind) {
   if (h->root != NULL)
     HTML_ATTR(h, "class", str_from(view_span_name(kind)));
   if (kind != VIEW_WORK)
-    html_attr_printf(h, "fill", "url(#%s%s)", hatch_id(h), view_span_name(kind));
+    HTML_FMT(h, " fill=\"url(#%s%s)\"", hatch_id(h), view_span_name(kind));
 }
 
 /* Writes an attribute in thousandths of the bar. */
 static void put_bar_share(struct html *h, const char *name, long long n) {
-  if (n % 10 == 0)
-    html_attr_printf(h, name, "%lld%%", n / 10);
-  else
-    html_attr_printf(h, name, "%lld.%lld%%", n / 10, n % 10);
+  struct buf share = {0};
+  buf_printf(&share, n % 10 == 0 ? "%lld%%" : "%lld.%lld%%", n / 10, n % 10);
+  html_attr(h, name, buf_view(&share));
+  buf_deinit(&share);
 }
 
 /* Draws a turn's bar. Its parts are shares of its width, so that hatching is not stretched. What
@@ -204,9 +196,9 @@ void part_span_key(struct html *h) {
     HTML(h, ">");
     enum view_span_kind kind = (enum view_span_kind)i;
     if (kind != VIEW_WORK) {
-      HTML(h, "<pattern width=6 height=6 patternUnits=userSpaceOnUse");
-      html_attr_printf(h, "id", "%s%s", hatch_id(h), view_span_name(kind));
-      html_attr_printf(h, "class", "hatch %s", view_span_name(kind));
+      HTML_FMT(
+          h, "<pattern width=6 height=6 patternUnits=userSpaceOnUse id=\"%s%s\" class=\"hatch %s\"",
+          hatch_id(h), view_span_name(kind), view_span_name(kind));
       if (h->root == NULL)
         HTML(h, " stroke=black stroke-width=1.6");
       HTML(h, ">");
@@ -215,9 +207,7 @@ void part_span_key(struct html *h) {
     }
     HTML(h, "<rect width=100% height=17");
     put_span_fill(h, (enum view_span_kind)i);
-    HTML(h, " /></svg>");
-    html_puts(h, words[i]);
-    HTML(h, "</span>");
+    HTML_FMT(h, " /></svg>%s</span>", words[i]);
   }
   HTML(h, "</p>");
 }
@@ -243,40 +233,25 @@ static void put_heads(struct html *h, const struct head *heads, size_t count) {
       HTML(h, "<th scope=col class=n>");
     else
       HTML(h, "<th scope=col>");
-    html_puts(h, heads[i].words);
-    HTML(h, "</th>");
+    HTML_FMT(h, "%s</th>", heads[i].words);
   }
   HTML(h, "</tr></thead><tbody>");
 }
 
 static void put_number_cell(struct html *h, long long n) {
-  if (n <= 0) {
+  if (n > 0) {
+    begin_number(h);
+    HTML_FMT(h, "%lld</td>", n);
+  } else {
     HTML(h, "<td></td>");
-    return;
   }
-  begin_number(h);
-  html_printf(h, "%lld", n);
-  HTML(h, "</td>");
-}
-
-static const char *wait_words(const struct view_turn *t) {
-  if (t->doing->waiting > 0)
-    return "waits for a place";
-  if (t->doing->kind == VIEW_RETRY)
-    return "waits for the next attempt";
-  return t->doing->kind == VIEW_PERSON ? "waits for a person" : "";
 }
 
 static void put_dim_below(struct html *h, struct str text) {
-  if (h->root != NULL) {
-    HTML(h, "<br><span class=dim>");
-    html_said(h, text);
-    HTML(h, "</span>");
-    return;
-  }
-  HTML(h, "<br><bdi class=dim>");
-  html_text(h, text);
-  HTML(h, "</bdi>");
+  if (h->root != NULL)
+    HTML_FMT(h, "<br><span class=dim><bdi>%.*s</bdi></span>", STR_ARG(text));
+  else
+    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(text));
 }
 
 static void put_method_cell(struct html *h, const struct view_turn *t) {
@@ -285,11 +260,15 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
     html_puts(h, "open");
   if (t->doing != NULL) {
     /* An open turn says what it waits for, unless another of its calls works. */
-    const char *words = wait_words(t);
+    const char *words = "";
+    if (t->doing->waiting > 0)
+      words = "waits for a place";
+    else if (t->doing->kind == VIEW_RETRY)
+      words = "waits for the next attempt";
+    else if (t->doing->kind == VIEW_PERSON)
+      words = "waits for a person";
     if (words[0] != '\0') {
-      HTML(h, " <span class=mark>");
-      html_puts(h, words);
-      HTML(h, "</span> ");
+      HTML_FMT(h, " <span class=mark>%s</span> ", words);
       if (t->doing->since_ms > 0 && t->doing->kind != VIEW_WORK && t->doing->kind != VIEW_JUDGING)
         part_since(h, t->doing->since_ms);
     }
@@ -297,11 +276,9 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
   html_said(h, t->method);
   if (t->ambiguous)
     HTML(h, " <span class=mark>ambiguous</span>");
-  if (t->failed_calls > 0) {
-    HTML(h, " <span class=mark>");
-    html_printf(h, "%ld failed call%s", t->failed_calls, t->failed_calls == 1 ? "" : "s");
-    HTML(h, "</span>");
-  }
+  if (t->failed_calls > 0)
+    HTML_FMT(h, " <span class=mark>%ld failed call%s</span>", t->failed_calls,
+             t->failed_calls == 1 ? "" : "s");
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   if (t->tried)
@@ -313,24 +290,19 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
 
 /* Writes a turn's number. told: its judgment is in this file. */
 static void put_turn_number(struct html *h, const struct view_turn *t, const char *id, bool told) {
-  struct buf text = {0};
   begin_number(h);
   if (h->root != NULL) {
-    buf_printf(&text, "%ld", t->turn);
-    HTML(h, "<a");
-    HTML_LINK(h, "", buf_view(&text), "");
-    HTML(h, ">");
+    HTML_FMT(h, "<a href=\"%ld\">%ld</a></td>", t->turn, t->turn);
   } else if (told) {
-    buf_printf(&text, "%st%ld", id, t->turn);
+    struct buf place = {0};
+    buf_printf(&place, "%st%ld", id, t->turn);
     HTML(h, "<a");
-    HTML_LINK(h, "#", buf_view(&text), "");
-    HTML(h, ">");
+    HTML_LINK(h, "#", buf_view(&place), "");
+    HTML_FMT(h, ">%ld</a></td>", t->turn);
+    buf_deinit(&place);
+  } else {
+    HTML_FMT(h, "%ld</td>", t->turn);
   }
-  html_printf(h, "%ld", t->turn);
-  if (h->root != NULL || told)
-    HTML(h, "</a>");
-  HTML(h, "</td>");
-  buf_deinit(&text);
 }
 
 static void put_turn_row(struct html *h, const struct view_session *v, const struct view_turn *t,
@@ -341,43 +313,36 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   else
     HTML(h, "<tr");
   if (h->root != NULL)
-    html_attr_printf(h, "id", "%sr%ld", id, t->turn);
+    HTML_FMT(h, " id=\"%sr%ld\"", id, t->turn);
   HTML(h, ">");
   put_turn_number(h, t, id, told);
-  HTML(h, "<th scope=row>");
-  html_said(h, t->movement);
+  HTML_FMT(h, "<th scope=row><bdi>%.*s</bdi>", STR_ARG(t->movement));
   if (t->run > 1)
-    html_printf(h, " #%ld", t->run);
-  if (t->provider.n > 0) {
+    HTML_FMT(h, " #%ld", t->run);
+  if (t->provider.n > 0)
     put_dim_below(h, t->provider);
-  }
   HTML(h, "</th><td>");
   put_time_bar(h, v, t);
   if (t->what.n > 0)
     html_said(h, t->what);
   HTML(h, "</td>");
   begin_number(h);
-  view_put_time(&text, t->duration_ms);
   if (!t->over && h->now_ms > 0 &&
       (str_eq_c(v->status, "running") ||
        str_eq_c(v->status, "waiting"))) /* the records do not say how long by now */
     part_since(h, t->started_ms);
   else
-    html_text(h, buf_view(&text));
+    part_took(h, t->duration_ms);
   HTML(h, "</td>");
   put_number_cell(h, t->files);
   put_number_cell(h, t->spend.input + t->spend.output);
-  buf_clear(&text);
   view_put_cost(&text, &t->spend);
   if (text.n > 0)
     begin_number(h);
   else
     HTML(h, "<td>");
-  html_text(h, buf_view(&text));
-  HTML(h, "</td><td>");
-  html_puts(h, t->doing != NULL && t->leads_to.n > 0 ? "now: " : "");
-  html_said(h, t->leads_to);
-  HTML(h, "</td>");
+  HTML_FMT(h, "%.*s</td><td>%s<bdi>%.*s</bdi></td>", STR_ARG(buf_view(&text)),
+           t->doing != NULL && t->leads_to.n > 0 ? "now: " : "", STR_ARG(t->leads_to));
   put_method_cell(h, t);
   HTML(h, "</tr>");
   buf_deinit(&text);
@@ -406,11 +371,8 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
       put_turn_row(h, v, &v->turns[i], id, linked);
   }
   HTML(h, "</tbody></table></div>");
-  if (v->turns_left_out > 0) {
-    HTML(h, "<p>");
-    html_printf(h, "%ld more turns are not shown here.", v->turns_left_out);
-    HTML(h, "</p>");
-  }
+  if (v->turns_left_out > 0)
+    HTML_FMT(h, "<p>%ld more turns are not shown here.</p>", v->turns_left_out);
 }
 
 /* --- totals --- */
@@ -418,24 +380,17 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
 static void put_total(struct html *h, const char *group, const char *name, const json_t *part) {
   const json_t *cost = json_at(part, "cost_usd");
   struct buf text = {0};
-  HTML(h, "<tr><td>");
-  html_puts(h, group);
-  HTML(h, "</td><th scope=row>");
-  html_said(h, str_from(name));
-  HTML(h, "</th>");
-  put_number_cell(h, json_integer_value(json_at(part, "calls")));
+  HTML_FMT(h, "<tr><td>%s</td><th scope=row><bdi>%s</bdi></th>", group, name);
+  put_number_cell(h, json_int_at(part, "calls"));
   begin_number(h);
-  view_put_time(&text, json_integer_value(json_at(part, "duration_ms")));
-  html_text(h, buf_view(&text));
+  part_took(h, json_int_at(part, "duration_ms"));
   HTML(h, "</td>");
-  put_number_cell(h, json_integer_value(json_at(part, "input")));
-  put_number_cell(h, json_integer_value(json_at(part, "output")));
+  put_number_cell(h, json_int_at(part, "input"));
+  put_number_cell(h, json_int_at(part, "output"));
   begin_number(h);
-  buf_clear(&text);
   view_put_dollars(&text, json_number_value(cost), json_is_number(cost),
                    json_at(part, "unpriced") != NULL);
-  html_text(h, buf_view(&text));
-  HTML(h, "</td></tr>");
+  HTML_FMT(h, "%.*s</td></tr>", STR_ARG(buf_view(&text)));
   buf_deinit(&text);
 }
 
@@ -453,11 +408,8 @@ void part_totals(struct html *h, const struct view_session *v) {
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     json_t *group = json_object_get(v->spent, groups[i]);
     if (h->root != NULL && json_object_size(group) > LIMIT_WINDOW_ROW_COUNT) {
-      HTML(h, "<tr><td>");
-      html_puts(h, words[i]);
-      HTML(h, "</td><td colspan=6>");
-      html_printf(h, "%zu of them: segue report lists all", json_object_size(group));
-      HTML(h, "</td></tr>");
+      HTML_FMT(h, "<tr><td>%s</td><td colspan=6>%zu of them: segue report lists all</td></tr>",
+               words[i], json_object_size(group));
       continue;
     }
     json_object_foreach(group, name, part) {
@@ -493,12 +445,9 @@ static void put_marked(struct html *h, const struct view_piece *p) {
       html_text(h, text);
       continue;
     }
-    HTML(h, "<mark");
-    HTML_ATTR(h, "class", str_from(writer_mark_name(mark->what)));
-    html_attr_printf(h, "title", "bytes %zu to %zu", mark->offset, mark->offset + mark->length);
-    HTML(h, ">");
-    html_text(h, text);
-    HTML(h, "</mark>");
+    HTML_FMT(h, "<mark class=\"%s\" title=\"bytes %zu to %zu\">%.*s</mark>",
+             writer_mark_name(mark->what), mark->offset, mark->offset + mark->length,
+             STR_ARG(text));
   }
 }
 
@@ -509,16 +458,10 @@ static void put_marks_key(struct html *h, const struct view_piece *p) {
   for (const struct view_mark *m = p->marks; m != NULL; m = m->next)
     held[m->what] = true;
   HTML(h, "<p class=origin>marked:");
-  for (int i = TEXT_WRITER_MARK_COUNT; i-- > 0;) {
-    if (!held[i])
-      continue;
-    html_puts(h, " ");
-    HTML(h, "<mark");
-    HTML_ATTR(h, "class", str_from(writer_mark_name((enum text_writer_mark)i)));
-    HTML(h, ">");
-    html_puts(h, words[i]);
-    HTML(h, "</mark>");
-  }
+  for (int i = TEXT_WRITER_MARK_COUNT; i-- > 0;)
+    if (held[i])
+      HTML_FMT(h, " <mark class=\"%s\">%s</mark>", writer_mark_name((enum text_writer_mark)i),
+               words[i]);
   HTML(h, "</p>");
 }
 
@@ -533,20 +476,19 @@ static struct str place_in(struct str origin) {
 
 static void put_piece_cut(struct html *h, const struct view_judgment *told,
                           const struct view_piece *p) {
+  bool pages = told->text_max<PART_WHOLE_BYTES, within = p->part> 0;
   const struct part_cut cut = {.shown = p->text.n,
                                .bytes = p->text.n + p->more_bytes,
                                .ref = place_in(p->origin),
-                               .whole_page = told->text_max<PART_WHOLE_BYTES, .within = p->part> 0};
+                               .whole_page = pages,
+                               .within = within};
   part_cut(h, &cut);
 }
 
 static void put_piece_text(struct html *h, const struct view_judgment *told,
                            const struct view_piece *p) {
-  if (p->origin.n > 0) {
-    HTML(h, "<p class=origin>from ");
-    html_said(h, p->origin);
-    HTML(h, "</p>");
-  }
+  if (p->origin.n > 0)
+    HTML_FMT(h, "<p class=origin>from <bdi>%.*s</bdi></p>", STR_ARG(p->origin));
   if (p->text.n == 0)
     return;
   HTML(h, "<pre>");
@@ -563,19 +505,13 @@ static void put_prompt_part(struct html *h, const struct view_judgment *told,
                             const struct view_piece *p) {
   bool words = memmem(p->origin.p, p->origin.n, LIT("#/prompt/")) != NULL;
   bool titled = p->origin.n > 0 && h->root != NULL;
-  if (p->origin.n > 0 && !words) {
-    HTML(h, "<span class=dim>");
-    html_printf(h,
-                "\xE2\x9F\xA6"
-                "from " STR_FMT "\xE2\x9F\xA7 ",
-                STR_ARG(p->origin));
-    HTML(h, "</span>");
-  }
-  if (titled) {
-    HTML(h, "<span class=from");
-    html_attr_printf(h, "title", "from " STR_FMT, STR_ARG(p->origin));
-    HTML(h, ">");
-  }
+  if (p->origin.n > 0 && !words)
+    HTML_FMT(h,
+             "<span class=dim>\xE2\x9F\xA6"
+             "from %.*s\xE2\x9F\xA7 </span>",
+             STR_ARG(p->origin));
+  if (titled)
+    HTML_FMT(h, "<span class=from title=\"from %.*s\">", STR_ARG(p->origin));
   html_text(h, p->text);
   if (titled)
     HTML(h, "</span>");
@@ -588,7 +524,7 @@ static size_t put_prompt_text(struct html *h, const struct view_judgment *told, 
   size_t n = 0, left = told->count - number;
   HTML(h, "<details class=prompt");
   if (h->root != NULL)
-    html_attr_printf(h, "id", "prompt-%zu", number);
+    HTML_FMT(h, " id=\"prompt-%zu\"", number);
   HTML(h, "><summary>the prompt</summary><pre>");
   for (; n < left && first[n].part == (long)n + 1; n++)
     put_prompt_part(h, told, &first[n]);
@@ -605,14 +541,9 @@ void part_told(struct html *h, const struct view_judgment *told, struct str comm
         break;
       /* A heading is one level below the page's own in the window, deeper in a report. */
       if (h->root != NULL)
-        HTML(h, "<h2>");
+        HTML_FMT(h, "<h2><bdi>%.*s</bdi></h2>", STR_ARG(p->text));
       else
-        HTML(h, "<h4>");
-      html_said(h, p->text);
-      if (h->root != NULL)
-        HTML(h, "</h2>");
-      else
-        HTML(h, "</h4>");
+        HTML_FMT(h, "<h4><bdi>%.*s</bdi></h4>", STR_ARG(p->text));
       break;
     case VIEW_LINE:
       if (p->depth <= 1)
@@ -621,8 +552,7 @@ void part_told(struct html *h, const struct view_judgment *told, struct str comm
         HTML(h, "<p class=\"l l2\">");
       else
         HTML(h, "<p class=\"l l3\">");
-      html_said(h, p->text);
-      HTML(h, "</p>");
+      HTML_FMT(h, "<bdi>%.*s</bdi></p>", STR_ARG(p->text));
       break;
     case VIEW_TEXT:
       if (p->part == 1)

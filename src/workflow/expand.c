@@ -26,6 +26,7 @@ struct param {
 
 /* Describes a called file, or the file that a session is made from. */
 struct called {
+  struct called *next; /* among the files that are known */
   dev_t device;
   ino_t inode;
   const char *file;             /* for messages */
@@ -39,8 +40,8 @@ struct called {
 
 struct expand {
   struct parse *p;
-  struct called **files;
-  size_t file_count, call_count, movement_count, node_count;
+  struct called *files;
+  size_t call_count, node_count;
   bool full; /* a bound was met and reported */
 };
 
@@ -78,35 +79,43 @@ static void expand_set_text(struct expand *e, struct yaml_node *node, struct str
   node->text_shift = -1;
 }
 
+static struct yaml_node *text_node(struct expand *e, const struct yaml_node *like,
+                                   const struct yaml_origin *origin, struct str text) {
+  struct yaml_node *node = expand_node(e, like, origin);
+  node->kind = YAML_TEXT;
+  expand_set_text(e, node, text);
+  return node;
+}
+
+/* Copies a list or a map, with room for its items or pairs, which are the caller's to fill. */
+static struct yaml_node *copy_shell(struct expand *e, const struct yaml_node *like,
+                                    const struct yaml_origin *origin) {
+  struct yaml_node *copy = expand_node(e, like, origin);
+  if (like->kind == YAML_LIST)
+    copy->items = arena_array(e->p->arena, like->count + 1, sizeof *copy->items);
+  else if (like->kind == YAML_MAP)
+    copy->pairs = arena_array(e->p->arena, like->count + 1, sizeof *copy->pairs);
+  return copy;
+}
+
 /* Copies a node and all below it unchanged, for this origin. */
 static const struct yaml_node *expand_plain(struct expand *e, const struct yaml_origin *origin,
                                             const struct yaml_node *node) {
-  struct yaml_node *copy = expand_node(e, node, origin);
-  if (e->full || node->count == 0)
-    return copy;
-  if (node->kind == YAML_LIST)
-    copy->items = arena_array(e->p->arena, node->count, sizeof *copy->items);
-  else
-    copy->pairs = arena_array(e->p->arena, node->count, sizeof *copy->pairs);
-  for (size_t i = 0; i < node->count; i++) {
-    if (node->kind == YAML_LIST) {
-      copy->items[i] = expand_plain(e, origin, node->items[i]);
-      continue;
-    }
+  if (e->full)
+    return expand_node(e, node, origin);
+  struct yaml_node *copy = copy_shell(e, node, origin);
+  for (size_t i = 0; i < node->count && node->kind == YAML_LIST; i++)
+    copy->items[i] = expand_plain(e, origin, node->items[i]);
+  for (size_t i = 0; i < node->count && node->kind == YAML_MAP; i++) {
     copy->pairs[i].key = expand_node(e, node->pairs[i].key, origin);
     copy->pairs[i].value = expand_plain(e, origin, node->pairs[i].value);
   }
   return copy;
 }
 
-/* Returns the value of a key or its alias, NULL if the map has neither. */
-static const struct yaml_node *expand_get(const struct key_set *set, const struct yaml_node *map,
-                                          const char *key) {
-  const struct key *wanted = key_find(set, str_from(key));
-  for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
-    if (key_find(set, map->pairs[i].key->text) == wanted)
-      return map->pairs[i].value;
-  return NULL;
+/* Returns the value of a key of a workflow or its alias, NULL if the map has neither. */
+static const struct yaml_node *expand_get(const struct yaml_node *root, const char *key) {
+  return parse_member(root, key_find(&workflow_keys, str_from(key)));
 }
 
 /* --- texts --- */
@@ -137,9 +146,7 @@ static struct str put_prefix(struct expand *e, const struct instance *x, struct 
   struct buf full = {0};
   buf_str(&full, x->origin.scope.prefix);
   buf_str(&full, name);
-  struct str done = arena_str(e->p->arena, buf_view(&full));
-  buf_deinit(&full);
-  return done;
+  return str_from(parse_kept(e->p->arena, &full));
 }
 
 /* --- names of movements --- */
@@ -156,9 +163,7 @@ static const struct yaml_node *expand_name(struct expand *e, const struct yaml_n
   const char *dot = memrchr(last.p, '.', last.n);
   if (dot != NULL)
     last.n = (size_t)(dot - last.p);
-  struct yaml_node *made = expand_node(e, uses, uses->origin);
-  expand_set_text(e, made, last);
-  return made;
+  return text_node(e, uses, uses->origin, last);
 }
 
 enum { CALLED_PATH_BYTES = 4096 };
@@ -166,36 +171,10 @@ enum { CALLED_PATH_BYTES = 4096 };
 /* --- files that are known --- */
 
 static struct called *called_known(const struct expand *e, const struct stat *st) {
-  for (size_t i = 0; i < e->file_count; i++)
-    if (e->files[i]->device == st->st_dev && e->files[i]->inode == st->st_ino)
-      return e->files[i];
-  return NULL;
-}
-
-static void called_add(struct expand *e, struct called *c) {
-  if ((e->file_count & (e->file_count - 1)) == 0) { /* full at powers of two */
-    struct called **wider =
-        arena_array(e->p->arena, e->file_count ? e->file_count * 2 : 1, sizeof(struct called *));
-    if (e->file_count > 0)
-      memcpy(wider, e->files, e->file_count * sizeof(struct called *));
-    e->files = wider;
-  }
-  e->files[e->file_count++] = c;
-}
-
-/* Sets the facets of a file at this path: those beside it, the rest as everywhere. */
-static void place_facets(struct expand *e, struct called *c, const char *path) {
-  struct arena *arena = e->p->arena;
-  const char *slash = strrchr(path, '/');
-  const struct facets *own = &e->p->facets;
-  c->facets = (struct facets){.project = own->project, .home = own->home, .user = own->user};
-  c->facets.folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
-  c->facets.above = facets_above(arena, c->facets.folder);
-  if (c->facets.above != NULL) {
-    char joined[CALLED_PATH_BYTES];
-    print_into(joined, sizeof joined, "%s/facets", c->facets.above);
-    c->facets.above_facets = arena_strdup(arena, joined);
-  }
+  struct called *c = e->files;
+  while (c != NULL && (c->device != st->st_dev || c->inode != st->st_ino))
+    c = c->next;
+  return c;
 }
 
 /* --- what a file declares --- */
@@ -284,10 +263,12 @@ static struct called *called_read(struct expand *e, const struct yaml_node *node
   const struct yaml_node *root = NULL;
   struct called *c = arena_alloc(e->p->arena, sizeof *c);
   struct origin *origin = arena_alloc(e->p->arena, sizeof *origin);
-  *c = (struct called){
-      .device = st->st_dev, .inode = st->st_ino, .file = arena_strdup(e->p->arena, path)};
+  *c = (struct called){.next = e->files,
+                       .device = st->st_dev,
+                       .inode = st->st_ino,
+                       .file = arena_strdup(e->p->arena, path)};
+  e->files = c; /* also a wrong one, so that its errors are reported once */
   *origin = (struct origin){.base = {c->file}, .scope = scope_none};
-  called_add(e, c); /* also a wrong one, so that its errors are reported once */
   if (!S_ISREG(st->st_mode))
     REPORT(e->p, node, "%s is not a file: write the path of a workflow's file", path);
   else if (!file_read_fd(fd, path, LIMIT_WORKFLOW_BYTES, &text, &err))
@@ -301,7 +282,9 @@ static struct called *called_read(struct expand *e, const struct yaml_node *node
            yaml_kind_name(root->kind));
   if (root == NULL || root->kind != YAML_MAP)
     return c;
-  place_facets(e, c, c->file);
+  const struct facets *own = &e->p->facets;
+  c->facets = (struct facets){.project = own->project, .home = own->home, .user = own->user};
+  facets_beside(&c->facets, e->p->arena, c->file);
   origin->facets = c->facets;
   c->root = expand_plain(e, &origin->base, root);
   called_declare(e, c);
@@ -341,11 +324,6 @@ static bool called_open(struct expand *e, const struct yaml_node *node, const ch
   if (fd >= 0)
     close(fd);
   return true;
-}
-
-static bool is_file_path(struct str s) {
-  return memchr(s.p, '/', s.n) != NULL || str_ends(s, ".yaml") || str_ends(s, ".yml") ||
-         str_ends(s, ".json");
 }
 
 static void called_report_missing(struct expand *e, const struct yaml_node *node,
@@ -390,22 +368,19 @@ static struct called *called_find(struct expand *e, const struct instance *x,
   const char *folder = x->called->facets.folder, *what = fragment ? "fragment" : "workflow";
   struct called *found = NULL;
   bool is_there;
-  if (node->kind != YAML_TEXT || str_trim(node->text).n == 0) {
-    REPORT(e->p, node, "%s must be the name or path of a %s", fragment ? "uses" : "call", what);
-    return NULL;
-  }
+  if (node->kind != YAML_TEXT || str_trim(node->text).n == 0)
+    return REPORT(e->p, node, "%s must be the name or path of a %s", fragment ? "uses" : "call",
+                  what);
   struct str name = expand_text(e, x, node);
-  bool path = is_file_path(name);
-  if (str_has_control(name) || name.n > (path ? CALLED_PATH_BYTES / 2 : LIMIT_NAME_BYTES)) {
-    REPORT(e->p, node, "this is not the name or path of a %s", what);
-    return NULL;
-  }
-  if (path && folder == NULL) {
-    REPORT(e->p, node,
-           "%s is a path, and this workflow did not come from a file: write its movements here",
-           parse_shown(e->p, name));
-    return NULL;
-  }
+  bool path = memchr(name.p, '/', name.n) != NULL || str_ends(name, ".yaml") ||
+              str_ends(name, ".yml") || str_ends(name, ".json");
+  if (str_has_control(name) || name.n > (path ? CALLED_PATH_BYTES / 2 : LIMIT_NAME_BYTES))
+    return REPORT(e->p, node, "this is not the name or path of a %s", what);
+  if (path && folder == NULL)
+    return REPORT(
+        e->p, node,
+        "%s is a path, and this workflow did not come from a file: write its movements here",
+        parse_shown(e->p, name));
   if (path)
     is_there = called_open(e, node, folder, name.p, &found);
   else
@@ -444,10 +419,9 @@ static void values_put(struct expand *e, struct values *v, struct str name, stru
   struct buf b = {0};
   buf_puts(&b, PROMPT_INPUT);
   buf_str(&b, name);
-  struct str var = arena_str(e->p->arena, buf_view(&b));
+  struct str var = str_from(parse_kept(e->p->arena, &b));
   v->texts[v->count] = (struct template_var){var, text};
   v->templates[v->count++] = (struct template_var){var, filled};
-  buf_deinit(&b);
 }
 
 /* Puts both forms of an argument, which is a text of the caller. */
@@ -560,7 +534,7 @@ static json_t *called_inputs(struct expand *e, const struct called *c, struct na
 /* --- what calls what --- */
 
 static const struct yaml_node *movements_of(const struct yaml_node *root) {
-  const struct yaml_node *list = expand_get(&workflow_keys, root, "movements");
+  const struct yaml_node *list = expand_get(root, "movements");
   return list != NULL && list->kind == YAML_LIST ? list : NULL;
 }
 
@@ -576,15 +550,12 @@ static const struct yaml_node *find_movement(struct expand *e, const struct yaml
 }
 
 static struct yaml_node *named(struct expand *e, const struct yaml_node *like, const char *word) {
-  struct yaml_node *node = expand_node(e, like, like->origin);
-  node->kind = YAML_TEXT;
-  expand_set_text(e, node, str_from(word));
-  return node;
+  return text_node(e, like, like->origin, str_from(word));
 }
 
 /* Returns the name of the movement that a file begins with, NULL if it has none. */
 static const struct yaml_node *first_name(struct expand *e, const struct yaml_node *root) {
-  const struct yaml_node *named = expand_get(&workflow_keys, root, "initial_movement");
+  const struct yaml_node *named = expand_get(root, "initial_movement");
   const struct yaml_node *list = movements_of(root);
   if (named != NULL && named->kind == YAML_TEXT)
     return named;
@@ -632,8 +603,7 @@ static bool expand_enter(struct expand *e, const struct instance *x,
   if (name != NULL && name->kind == YAML_TEXT)
     buf_str(&prefix, expand_text(e, x, name));
   buf_putc(&prefix, '/');
-  out->origin.scope.prefix = arena_str(e->p->arena, buf_view(&prefix));
-  buf_deinit(&prefix);
+  out->origin.scope.prefix = str_from(parse_kept(e->p->arena, &prefix));
   called_scope(e, x, movement, yaml_get(movement, "args"), c, &out->origin.scope);
   return true;
 }
@@ -674,18 +644,13 @@ static struct str expand_entry(struct expand *e, const struct instance *x,
     x = x->user;
   const struct yaml_node *movement = find_movement(e, x->called->root, own);
   struct instance inner;
-  struct buf full = {0};
   if (movement != NULL && yaml_get(movement, "call") != NULL &&
       expand_enter(e, x, movement, &inner)) {
     const struct yaml_node *first = first_name(e, inner.called->root);
     if (first != NULL && first->kind == YAML_TEXT)
       return expand_entry(e, &inner, first);
   }
-  buf_str(&full, x->origin.scope.prefix);
-  buf_str(&full, own);
-  struct str done = arena_str(e->p->arena, buf_view(&full));
-  buf_deinit(&full);
-  return done;
+  return put_prefix(e, x, own);
 }
 
 /* Returns where a rule of `x` leads in the flat workflow. */
@@ -723,15 +688,11 @@ static struct str target_of_exit(struct expand *e, const struct instance *x, str
 /* Copies a value of no particular kind, with the texts in it, lists and maps included. */
 static const struct yaml_node *copy_texts(struct expand *e, const struct instance *x,
                                           enum scope_place place, const struct yaml_node *node) {
-  struct yaml_node *copy = expand_node(e, node, &x->origin.base);
   if (e->full)
-    return copy;
+    return expand_node(e, node, &x->origin.base);
+  struct yaml_node *copy = copy_shell(e, node, &x->origin.base);
   if (node->kind == YAML_TEXT)
     expand_set_text(e, copy, put_names(e, x, place, node));
-  if (node->kind == YAML_LIST && node->count > 0)
-    copy->items = arena_array(e->p->arena, node->count, sizeof *copy->items);
-  if (node->kind == YAML_MAP && node->count > 0)
-    copy->pairs = arena_array(e->p->arena, node->count, sizeof *copy->pairs);
   for (size_t i = 0; i < node->count && node->kind == YAML_LIST; i++)
     copy->items[i] = copy_texts(e, x, place, node->items[i]);
   for (size_t i = 0; i < node->count && node->kind == YAML_MAP; i++) {
@@ -749,10 +710,9 @@ static const struct yaml_node *copy_movement(struct expand *e, const struct inst
 
 static const struct yaml_node *copy_list(struct expand *e, const struct instance *x,
                                          const struct key_set *set, const struct yaml_node *list) {
-  struct yaml_node *copy = expand_node(e, list, &x->origin.base);
-  if (e->full || list->kind != YAML_LIST || list->count == 0)
-    return list->kind == YAML_LIST ? copy : expand_plain(e, &x->origin.base, list);
-  copy->items = arena_array(e->p->arena, list->count, sizeof *copy->items);
+  if (e->full || list->kind != YAML_LIST)
+    return expand_plain(e, &x->origin.base, list);
+  struct yaml_node *copy = copy_shell(e, list, &x->origin.base);
   for (size_t i = 0; i < list->count; i++) {
     if (set == &movement_keys)
       copy->items[i] = copy_movement(e, x, list->items[i], true);
@@ -772,32 +732,24 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
   if (k->type == KEY_SET_LIST)
     return copy_list(e, x, k->set, node);
   if (k->type == KEY_CONDITION) {
-    struct yaml_node *copy = expand_node(e, node, &x->origin.base);
-    struct str text;
+    struct str text = node->text;
     struct err err;
     if (node->kind != YAML_TEXT)
-      return copy;
+      return expand_node(e, node, &x->origin.base);
     if (!scope_condition(&x->origin.scope, e->p->arena, node->text, &text, &err))
       REPORT(e->p, node, "%s", err.text);
-    else
-      expand_set_text(e, copy, text);
-    return copy;
+    return text_node(e, node, &x->origin.base, text);
   }
   bool names = k->type == KEY_ITEMS || strcmp(k->name, "integrate") == 0;
-  if (names && node->kind == YAML_TEXT) { /* names of movements of this file */
-    struct yaml_node *copy = expand_node(e, node, &x->origin.base);
-    expand_set_text(e, copy, put_prefix(e, x, expand_text(e, x, node)));
-    return copy;
-  }
+  if (names && node->kind == YAML_TEXT) /* names of movements of this file */
+    return text_node(e, node, &x->origin.base, put_prefix(e, x, expand_text(e, x, node)));
   if (strcmp(k->name, "on_reject") == 0 &&
       node->kind == YAML_TEXT) { /* it leads on as `next` does */
     const struct yaml_node key = {.kind = YAML_TEXT, .text = STR("next")};
     struct yaml_pair pair = {&key, node};
     const struct yaml_node rule = {
         .kind = YAML_MAP, .line = node->line, .column = node->column, .count = 1, .pairs = &pair};
-    struct yaml_node *copy = expand_node(e, node, &x->origin.base);
-    expand_set_text(e, copy, expand_target(e, x, &rule));
-    return copy;
+    return text_node(e, node, &x->origin.base, expand_target(e, x, &rule));
   }
   enum scope_place place = SCOPE_TEXT;
   if (k->type == KEY_OUTPUTS || strcmp(k->name, "question") == 0) /* these are templates */
@@ -819,10 +771,9 @@ static void copy_target(struct expand *e, const struct instance *x, const struct
       REPORT(e->p, copy->pairs[i].key, "a rule leads somewhere or returns: remove next or return");
     if (copy->pairs[i].value->kind != YAML_TEXT)
       continue;
-    struct yaml_node *to = named(e, copy->pairs[i].value, "");
-    expand_set_text(e, to, expand_target(e, x, rule));
+    const struct yaml_node *to = copy->pairs[i].value;
     copy->pairs[i].key = named(e, copy->pairs[i].key, "next");
-    copy->pairs[i].value = to;
+    copy->pairs[i].value = text_node(e, to, to->origin, expand_target(e, x, rule));
   }
   if (next != NULL && back != NULL)
     copy->count = 0; /* the error was reported */
@@ -830,12 +781,9 @@ static void copy_target(struct expand *e, const struct instance *x, const struct
 
 static const struct yaml_node *copy_map(struct expand *e, const struct instance *x,
                                         const struct key_set *set, const struct yaml_node *map) {
-  if (map->kind != YAML_MAP)
+  if (e->full || map->kind != YAML_MAP)
     return expand_plain(e, &x->origin.base, map);
-  struct yaml_node *copy = expand_node(e, map, &x->origin.base);
-  if (e->full || map->count == 0)
-    return copy;
-  copy->pairs = arena_array(e->p->arena, map->count, sizeof *copy->pairs);
+  struct yaml_node *copy = copy_shell(e, map, &x->origin.base);
   for (size_t i = 0; i < map->count; i++) {
     const struct yaml_node *key = map->pairs[i].key;
     copy->pairs[i].key = expand_node(e, key, &x->origin.base);
@@ -915,8 +863,7 @@ static const struct yaml_node *copy_fragment(struct expand *e, const struct inst
   fragment->user = x;
   fragment->used_at = movement;
   fragment->depth = x->depth + 1;
-  struct yaml_node *root = expand_node(e, c->root, c->root->origin);
-  root->pairs = arena_array(e->p->arena, c->root->count + 1, sizeof *root->pairs);
+  struct yaml_node *root = copy_shell(e, c->root, c->root->origin);
   if (c->root->count > 0)
     memcpy(root->pairs, c->root->pairs, c->root->count * sizeof *root->pairs);
   drop_pair(root, "params");
@@ -928,7 +875,7 @@ static const struct yaml_node *copy_fragment(struct expand *e, const struct inst
 static const struct yaml_node *inherited(const struct instance *x, const char *key,
                                          const struct instance **from) {
   for (; x->caller != NULL; x = x->caller) {
-    const struct yaml_node *value = expand_get(&workflow_keys, x->called->root, key);
+    const struct yaml_node *value = expand_get(x->called->root, key);
     *from = x;
     if (value != NULL)
       return value;
@@ -961,7 +908,7 @@ static void inherit(struct expand *e, const struct instance *x, struct yaml_node
     inherit_one(e, x, movement, "options");
   }
   for (const struct instance *at = x; at->caller != NULL; at = at->caller) {
-    const struct yaml_node *own = expand_get(&workflow_keys, at->called->root, "judge");
+    const struct yaml_node *own = expand_get(at->called->root, "judge");
     if (own == NULL || own->kind != YAML_MAP)
       continue;
     const struct yaml_node *copy = copy_map(e, at, &judge_keys, own);
@@ -993,17 +940,14 @@ static const struct yaml_node *copy_movement(struct expand *e, const struct inst
     }
   }
   if (name != NULL && name->kind == YAML_TEXT) {
-    struct yaml_node *full = expand_node(e, name, &x->origin.base);
-    struct str own_name = expand_text(e, x, name);
-    expand_set_text(e, full, child ? own_name : put_prefix(e, x, own_name));
-    put_pair(e, copy, named(e, name, "name"), full);
+    struct str full = expand_text(e, x, name);
+    put_pair(e, copy, named(e, name, "name"),
+             text_node(e, name, &x->origin.base, child ? full : put_prefix(e, x, full)));
   }
   const struct yaml_node *key = yaml_get(movement, "session_key");
-  if (key != NULL && key->kind == YAML_TEXT) {
-    struct yaml_node *full = expand_node(e, key, &x->origin.base);
-    expand_set_text(e, full, put_prefix(e, x, expand_text(e, x, key)));
-    put_pair(e, copy, named(e, key, "session_key"), full);
-  }
+  if (key != NULL && key->kind == YAML_TEXT)
+    put_pair(e, copy, named(e, key, "session_key"),
+             text_node(e, key, &x->origin.base, put_prefix(e, x, expand_text(e, x, key))));
   if (!x->is_fragment)
     inherit(e, x, copy);
   return copy;
@@ -1013,8 +957,7 @@ static const struct yaml_node *copy_movement(struct expand *e, const struct inst
 static const struct yaml_node *expand_root(struct expand *e, const struct instance *x,
                                            const struct yaml_node **movements, size_t count) {
   const struct yaml_node *root = x->called->root;
-  struct yaml_node *copy = expand_node(e, root, &x->origin.base);
-  copy->pairs = arena_array(e->p->arena, root->count, sizeof *copy->pairs);
+  struct yaml_node *copy = copy_shell(e, root, &x->origin.base);
   for (size_t i = 0; i < root->count; i++) {
     const struct yaml_node *value = root->pairs[i].value;
     const struct key *k = key_find(&workflow_keys, root->pairs[i].key->text);
@@ -1027,11 +970,8 @@ static const struct yaml_node *expand_root(struct expand *e, const struct instan
       continue;
     }
     copy->pairs[i].value = copy_value(e, x, k, value);
-    if (k != NULL && strcmp(k->name, "initial_movement") == 0 && value->kind == YAML_TEXT) {
-      struct yaml_node *first = expand_node(e, value, &x->origin.base);
-      expand_set_text(e, first, expand_entry(e, x, value));
-      copy->pairs[i].value = first;
-    }
+    if (k != NULL && strcmp(k->name, "initial_movement") == 0 && value->kind == YAML_TEXT)
+      copy->pairs[i].value = text_node(e, value, &x->origin.base, expand_entry(e, x, value));
   }
   drop_pair(copy, "params");
   drop_pair(copy, "returns");
@@ -1041,21 +981,9 @@ static const struct yaml_node *expand_root(struct expand *e, const struct instan
 /* --- movements --- */
 
 struct flat {
-  const struct yaml_node **items;
-  size_t count, room;
+  const struct yaml_node **items; /* room for one more than there may be */
+  size_t count;
 };
-
-static void flat_put(struct expand *e, struct flat *flat, const struct yaml_node *movement) {
-  if (flat->count == flat->room) {
-    size_t room = flat->room ? flat->room * 2 : 16;
-    const struct yaml_node **wider = arena_array(e->p->arena, room, sizeof(struct yaml_node *));
-    if (flat->count > 0)
-      memcpy(wider, flat->items, flat->count * sizeof(struct yaml_node *));
-    flat->items = wider;
-    flat->room = room;
-  }
-  flat->items[flat->count++] = movement;
-}
 
 /* Checks that a condition of a call's rule is something that the file returns. */
 static void expand_check_label(struct expand *e, const struct yaml_node *node, struct str label,
@@ -1095,7 +1023,7 @@ static void check_call_rules(struct expand *e, const struct instance *x,
     }
     for (size_t k = 0; k < rule->count; k++) {
       struct str key = rule->pairs[k].key->text;
-      if (!str_eq_c(key, "condition") && !str_eq_c(key, "next") && !str_eq_c(key, "return"))
+      if (!str_among(key, "condition next return"))
         REPORT(e->p, rule->pairs[k].key,
                "a rule of a call is decided by the workflow it calls: "
                "remove %s",
@@ -1109,13 +1037,9 @@ static void check_call_rules(struct expand *e, const struct instance *x,
 
 static void check_calling(struct expand *e, const struct instance *x,
                           const struct yaml_node *movement, const struct called *c) {
-  static const char *const own[] = {"name", "description", "call", "args", "rules", NULL};
   for (size_t i = 0; i < movement->count; i++) {
     const struct yaml_node *key = movement->pairs[i].key;
-    bool known = false;
-    for (size_t k = 0; own[k]; k++)
-      known = known || str_eq_c(key->text, own[k]);
-    if (!known)
+    if (!str_among(key->text, "name description call args rules"))
       REPORT(e->p, key, "a movement with call does no work of its own: write %s into %s",
              parse_shown(e->p, key->text), c->file);
   }
@@ -1140,7 +1064,7 @@ static void flatten(struct expand *e, const struct instance *x, struct flat *fla
       e->full = true;
       return;
     }
-    flat_put(e, flat, copy_movement(e, x, movement, false));
+    flat->items[flat->count++] = copy_movement(e, x, movement, false);
   }
 }
 
@@ -1162,11 +1086,7 @@ static void flatten_call(struct expand *e, const struct instance *x,
   if (!c->checked) {
     c->checked = true;
     parse_called(e->p, c->root);
-    for (const struct key *k = workflow_keys.keys; k->name; k++) {
-      const struct yaml_node *section = expand_get(&workflow_keys, c->root, k->name);
-      if (section != NULL && k->type == KEY_SECTION)
-        parse_section(e->p, &c->facets, k, section);
-    }
+    parse_sections(e->p, &c->facets, c->root);
   }
   inner->origin.facets = c->facets;
   flatten(e, inner, flat);
@@ -1217,7 +1137,6 @@ static void expand_begin(struct expand *e, struct parse *p, const struct yaml_no
 const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node *root,
                                         json_t **inputs) {
   struct expand e;
-  struct flat flat = {0};
   assert(root != NULL);
   assert(p->arena != NULL);
   *inputs = NULL;
@@ -1230,14 +1149,11 @@ const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node 
                          .origin = {.base = {p->file}, .facets = p->facets, .scope = scope_none}};
   x->origin.scope.outside = true;
   *inputs = called_inputs(&e, own, &x->origin.scope);
-  for (const struct key *k = workflow_keys.keys; k->name; k++) {
-    const struct yaml_node *section = expand_get(&workflow_keys, root, k->name);
-    if (section != NULL && k->type == KEY_SECTION)
-      parse_section(p, &x->origin.facets, k, section);
-  }
+  parse_sections(p, &x->origin.facets, root);
   own->facets = x->origin.facets;
   if (movements_of(root) == NULL)
     return root;
+  struct flat flat = {.items = arena_array(p->arena, LIMIT_MOVEMENT_COUNT + 1, sizeof *flat.items)};
   flatten(&e, x, &flat);
   return expand_root(&e, x, flat.items, flat.count);
 }

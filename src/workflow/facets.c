@@ -119,8 +119,7 @@ static bool has_space(struct str s) {
 }
 
 static bool ends_with(struct str s, const char *end) {
-  size_t n = strlen(end);
-  return s.n > n && memcmp(s.p + s.n - n, end, n) == 0;
+  return s.n > strlen(end) && str_ends(s, end);
 }
 
 /* Returns true if the text is a path. A sentence may hold a slash (and Japanese has no spaces), so
@@ -139,12 +138,6 @@ static bool facets_is_path(struct str s) {
   return slash;
 }
 
-/* Returns true for one line that ends like a file's name: a path, or a sentence about a file. */
-static bool may_be_path(struct str s) {
-  return s.n <= NAME_MAX && memchr(s.p, '\n', s.n) == NULL &&
-         (ends_with(s, ".md") || ends_with(s, ".txt"));
-}
-
 static bool looks_like_name(struct str s) {
   for (size_t i = 0; i < s.n; i++) {
     char c = s.p[i];
@@ -155,28 +148,31 @@ static bool looks_like_name(struct str s) {
   return s.n > 0;
 }
 
+/* Those that a workflow can name, and what only includes and `uses` name. */
+enum { PARTIAL = FACET_KIND_COUNT, FRAGMENT, LISTED_COUNT };
+
 static const struct {
   const char *name, *folder;
-} facets[FACET_KIND_COUNT] = {
+} facets[LISTED_COUNT] = {
     [FACET_PERSONA] = {"persona", "personas"},
     [FACET_POLICY] = {"policy", "policies"},
     [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
     [FACET_INSTRUCTION] = {"instruction", "instructions"},
     [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
+    [PARTIAL] = {"partial", "partials"},
+    [FRAGMENT] = {"fragment", "fragments"},
 };
 
 static bool find_given(const struct facets *f, enum facet_kind kind, struct str name,
                        struct buf *out) {
   const json_t *texts = json_object_get(f->given, facet_folder(kind));
   const json_t *text = json_object_getn(texts, name.p, name.n);
-  if (!json_is_string(text))
-    return false;
-  append_text(out, (struct str){json_string_value(text), json_string_length(text)});
-  return true;
+  append_text(out, json_view(text));
+  return json_is_string(text);
 }
 
 /* A name may be written without its file's extension. */
-static const char *const name_ends[] = {".md", ".txt", ""};
+static const char *const name_ends[] = {".md", ".txt", "", NULL};
 
 enum { NAMED_BYTES = LIMIT_NAME_BYTES + 32 };
 
@@ -186,6 +182,9 @@ static void path_of_name(const char *kind_folder, struct str name, size_t end,
 }
 
 /* --- where it came from --- */
+
+static const char *const from_names[FROM_COUNT] = {"workflow", "workflow", "workflow",
+                                                   "project",  "home",     "user"};
 
 static const char *facets_from(const struct facets *f, enum facet_from from) {
   const char *const folders[FROM_COUNT] = {f->folder,  f->above, f->above_facets,
@@ -206,7 +205,7 @@ static json_t *absolute_path(const char *folder, const char *path) {
 /* Returns the user's own file of the same name, or NULL. */
 static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str name) {
   for (enum facet_from from = FROM_HOME; from < FROM_COUNT; from++)
-    for (size_t k = 0; k < ARRAY_LEN(name_ends); k++) {
+    for (size_t k = 0; name_ends[k] != NULL; k++) {
       char path[NAMED_BYTES];
       struct stat st;
       const char *folder = facets_from(f, from);
@@ -254,12 +253,10 @@ static void note_user(const struct facets *f, json_t *entry) {
 /* Notes a file that a facet came from. `name` is empty if the file was named by its path. */
 static void note_file(const struct facets *f, enum facet_kind kind, enum facet_from from,
                       struct str name, const char *path) {
-  static const char *const names[FROM_COUNT] = {"workflow", "workflow", "workflow",
-                                                "project",  "home",     "user"};
   if (f->files == NULL || f->movement.n == 0)
     return;
   json_auto_t *file = absolute_path(facets_from(f, from), path);
-  json_t *entry = entry_of(f->files, kind, names[from], file);
+  json_t *entry = entry_of(f->files, kind, from_names[from], file);
   note_user(f, entry);
   if (f->memo != NULL)
     f->memo->entry = entry;
@@ -278,7 +275,7 @@ static enum found facets_find_in(const struct facets *f, enum facet_kind kind,
     return NOT_FOUND;
   for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++) {
     const char *folder = facets_from(f, from);
-    for (size_t k = 0; folder && k < ARRAY_LEN(name_ends); k++) {
+    for (size_t k = 0; folder && name_ends[k] != NULL; k++) {
       char path[NAMED_BYTES];
       path_of_name(kind_folder, name, k, path);
       enum found found = read_beneath(folder, path, true, out, err);
@@ -341,19 +338,25 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
   return false;
 }
 
-char *facets_above(struct arena *arena, const char *folder) {
+void facets_beside(struct facets *f, struct arena *arena, const char *file) {
   struct stat own, st;
-  char *real = realpath(folder, NULL), *above = NULL;
+  const char *end = strrchr(file, '/');
+  size_t n = end == file ? 1 : (size_t)(end - file);
+  f->folder = end ? arena_strndup(arena, file, n) : ".";
+  char *real = realpath(f->folder, NULL);
   char *slash = real ? strrchr(real, '/') : NULL;
   bool is_named = slash != NULL && slash > real &&
                   (strcmp(slash, "/workflows") == 0 || strcmp(slash, "/pieces") == 0);
   if (is_named && stat(real, &own) == 0) {
     *slash = '\0';
-    if (stat(real, &st) == 0 && st.st_uid == own.st_uid && (st.st_mode & S_IWOTH) == 0)
-      above = arena_strdup(arena, real);
+    if (stat(real, &st) == 0 && st.st_uid == own.st_uid && (st.st_mode & S_IWOTH) == 0) {
+      char facets_of_it[PATH_BYTES + sizeof "/facets"];
+      print_into(facets_of_it, sizeof facets_of_it, "%s/facets", real);
+      f->above = arena_strdup(arena, real);
+      f->above_facets = arena_strdup(arena, facets_of_it);
+    }
   }
   free(real);
-  return above;
 }
 
 /* Finds a path that the workflow names: below its folder, or by ../ below the one above. */
@@ -393,7 +396,9 @@ static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct st
     return found == FOUND;
   }
   enum found found;
-  if (may_be_path(value))
+  /* One line that ends like a file's name is a path, or a sentence about a file. */
+  if (value.n <= NAME_MAX && memchr(value.p, '\n', value.n) == NULL &&
+      (ends_with(value, ".md") || ends_with(value, ".txt")))
     found = find_by_path(f, kind, value, true, out, err);
   else
     found = facets_find_in(f, kind, facet_folder(kind), value, out, err);
@@ -468,29 +473,6 @@ bool facet_include(const struct facets *f, enum facet_kind user, struct str kind
 
 /* --- the list of all --- */
 
-enum { LIST_PATH_BYTES = 4096 };
-
-/* Lists the places that are searched, in order. */
-struct places {
-  struct {
-    const char *folder, *from;
-  } items[6];
-};
-
-static const struct {
-  const char *kind, *folder;
-  const char *const *ends; /* endings of its files, in the order they are tried; "" is any */
-} kinds[] = {
-#define TEXT_ENDS ((const char *const[]){".md", ".txt", "", NULL})
-    {"persona", "personas", TEXT_ENDS},
-    {"policy", "policies", TEXT_ENDS},
-    {"knowledge", "knowledge", TEXT_ENDS},
-    {"instruction", "instructions", TEXT_ENDS},
-    {"output contract", "output-contracts", TEXT_ENDS},
-    {"partial", "partials", TEXT_ENDS},
-    {"fragment", "fragments", ((const char *const[]){".yaml", NULL})},
-};
-
 /* Returns the file's name without its extension; `end` is the extension's index. Returns false if
  * it is no facet. */
 static bool name_of_file(const char *file, const char *const *ends, struct str *name, size_t *end) {
@@ -519,23 +501,25 @@ static const json_t *first_of_name(const json_t *list, size_t from, struct str n
 /* Lists the files of one folder in the order they are searched: NAME.md, NAME.txt, NAME. */
 static void facets_list_folder(json_t *list, size_t kind, size_t start, const char *folder,
                                const char *from) {
-  char path[LIST_PATH_BYTES];
+  static const char *const yaml[] = {".yaml", NULL};
+  const char *const *ends = kind == FRAGMENT ? yaml : name_ends;
+  char path[PATH_BYTES];
   struct dirent **entries;
-  if (folder == NULL || snprintf(path, sizeof path, "%s/%s", folder, kinds[kind].folder) >=
+  if (folder == NULL || snprintf(path, sizeof path, "%s/%s", folder, facets[kind].folder) >=
                             (int)sizeof path - (int)sizeof entries[0]->d_name - 1)
     return;
   int n = scandir(path, &entries, NULL, by_file_name);
   size_t length = strlen(path);
-  for (size_t wanted = 0; n >= 0 && kinds[kind].ends[wanted] != NULL; wanted++)
+  for (size_t wanted = 0; n >= 0 && ends[wanted] != NULL; wanted++)
     for (int i = 0; i < n; i++) {
       struct str name;
       size_t end;
       if (entries[i]->d_type == DT_DIR || json_array_size(list) >= LIMIT_FACET_LIST_COUNT ||
-          !name_of_file(entries[i]->d_name, kinds[kind].ends, &name, &end) || end != wanted)
+          !name_of_file(entries[i]->d_name, ends, &name, &end) || end != wanted)
         continue;
       print_into(path + length, sizeof path - length, "/%s", entries[i]->d_name);
       const json_t *first = first_of_name(list, start, name);
-      json_t *entry = json_pack("{ss so ss so}", "kind", kinds[kind].kind, "name", json_text(name),
+      json_t *entry = json_pack("{ss so ss so}", "kind", facets[kind].name, "name", json_text(name),
                                 "from", from, "file", json_text(str_from(path)));
       if (first != NULL)
         json_object_set(entry, "shadowed_by", json_object_get(first, "file"));
@@ -548,17 +532,11 @@ static void facets_list_folder(json_t *list, size_t kind, size_t start, const ch
 }
 
 json_t *facets_list(const struct facets *f) {
-  const struct places places = {{{f->folder, "workflow"},
-                                 {f->above, "workflow"},
-                                 {f->above_facets, "workflow"},
-                                 {f->project, "project"},
-                                 {f->home, "home"},
-                                 {f->user, "user"}}};
   json_t *list = json_array();
-  for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+  for (size_t kind = 0; kind < LISTED_COUNT; kind++) {
     size_t start = json_array_size(list);
-    for (size_t i = 0; i < ARRAY_LEN(places.items); i++)
-      facets_list_folder(list, kind, start, places.items[i].folder, places.items[i].from);
+    for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++)
+      facets_list_folder(list, kind, start, facets_from(f, from), from_names[from]);
   }
   return list;
 }

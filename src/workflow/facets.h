@@ -33,7 +33,7 @@ void facet_memo_deinit(struct facet_memo *memo);
 
 struct facets {
   const char *folder;               /* folder of the workflow file, or NULL */
-  const char *above, *above_facets; /* as facets_above and below it; NULL = none */
+  const char *above, *above_facets; /* as facets_beside sets them; NULL = none */
   const json_t *given;              /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
@@ -42,10 +42,10 @@ struct facets {
   struct facet_memo *memo; /* or NULL; of one loading: files do not change meanwhile */
 };
 
-/* Returns the folder whose facets belong to the workflows in `folder`, if that is called workflows
- * or pieces: the folder above, as in takt's layout. Only if both are the same user's and nobody
- * else may write to the one above. In the arena; NULL: none. */
-char *facets_above(struct arena *arena, const char *folder);
+/* Sets the folders of the facets beside a workflow file, in the arena: its own and, if that is
+ * called workflows or pieces, the one above, as in takt's layout. The latter only if both are the
+ * same user's and nobody else may write to the one above. */
+void facets_beside(struct facets *facets, struct arena *arena, const char *file);
 
 /* Appends the text, without the line ends at its end. The error has no place. */
 bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str value,

@@ -52,7 +52,8 @@ struct lint {
   const struct lint_env *env;
   struct err_list *errors, *warnings;
   struct arena arena;
-  const char **names;                  /* the movements', then the ends', then NULL */
+  const char **names;                  /* the movements', then NULL */
+  const char **places;                 /* the movements' and the ends', then NULL */
   struct lint_movement *movements;     /* the children behind all others */
   struct lint_movement globals;        /* global_rules, as the rules of no movement */
   size_t count, top_count, first_loop; /* the judges of loops are the last of all */
@@ -82,8 +83,8 @@ static void lint_report(struct lint *l, struct err_list *list, const char *path,
   va_start(ap, fmt);
   (void)vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  source_map_place(l->marks, path, &line, &column);
-  err_set_at(&err, ERR_FILE, source_map_file(l->marks, path), line, column, "%s", text);
+  const char *file = source_map_place(l->marks, path, &line, &column);
+  err_set_at(&err, ERR_FILE, file, line, column, "%s", text);
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].line == line && list->items[i].column == column &&
         strcmp(list->items[i].text, err.text) == 0)
@@ -117,6 +118,14 @@ static const char *lint_rule_path(const struct lint *l, char path[DOC_PATH_BYTES
   return path;
 }
 
+/* Finds a movement by its name among the first `n`; l->count if it is none of them. */
+static size_t lint_find(const struct lint *l, struct str name, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (str_eq_c(name, l->names[i]))
+      return i;
+  return l->count;
+}
+
 static const char *lint_suggestion(struct lint *l, const char *word, const char *const *names,
                                    const char *otherwise) {
   const char *near = NULL;
@@ -129,26 +138,17 @@ static const char *lint_suggestion(struct lint *l, const char *word, const char 
     return otherwise;
   struct buf b = {0};
   buf_printf(&b, "did you mean %s?", near);
-  const char *copy = arena_strdup(&l->arena, buf_c(&b));
-  buf_deinit(&b);
-  return copy;
+  return parse_kept(&l->arena, &b);
 }
 
 /* --- loops: the judge of each is a movement, behind all others --- */
-
-static size_t loops_find(const struct lint *l, const char *name) {
-  for (size_t i = 0; name != NULL && i < l->top_count; i++)
-    if (strcmp(l->names[i], name) == 0)
-      return i;
-  return l->count;
-}
 
 /* Returns the movement of that place in the cycle of a loop; l->count if there is none. */
 static size_t lint_cycle(const struct lint *l, size_t loop, size_t place) {
   assert(loop >= l->first_loop);
   assert(loop < l->count);
   const json_t *cycle = json_object_get(json_array_get(l->loops, loop - l->first_loop), "cycle");
-  return loops_find(l, json_string_value(json_array_get(cycle, place)));
+  return lint_find(l, json_view(json_array_get(cycle, place)), l->top_count);
 }
 
 static void lint_read_loops(struct lint *l) {
@@ -163,8 +163,7 @@ static void lint_read_loops(struct lint *l) {
     struct buf name = {0};
     buf_printf(&name, "_loop_judge_%s_%s", first ? first : "", last ? last : "");
     *m = (struct lint_movement){.object = json_object_get(loop, "judge"), .group = LINT_NO_GROUP};
-    m->name = l->names[l->count++] = arena_strdup(&l->arena, buf_c(&name));
-    buf_deinit(&name);
+    m->name = l->names[l->count++] = parse_kept(&l->arena, &name);
   }
 }
 
@@ -177,19 +176,12 @@ static void check_loop_names(struct lint *l, size_t loop, const char *key) {
     doc_path_item(place, "loop_monitors", loop);
     doc_path_member(place, place, key);
     doc_path_item(place, place, i);
-    if (loops_find(l, name) == l->count)
+    if (lint_find(l, str_from(name), l->top_count) == l->count)
       lint_report(l, l->errors, place, "there is no movement %s: %s", name,
-                  lint_suggestion(l, name, l->names, "write the name of a movement"));
+                  lint_suggestion(l, name, l->places, "write the name of a movement"));
     for (size_t k = 0; k < i; k++)
       if (json_same(json_array_get(list, k), v))
         lint_report(l, l->errors, place, "%s is listed twice: a loop has each movement once", name);
-  }
-}
-
-static void lint_loops(struct lint *l) {
-  for (size_t i = 0; i < json_array_size(l->loops); i++) {
-    check_loop_names(l, i, "cycle");
-    check_loop_names(l, i, "ignore");
   }
 }
 
@@ -259,8 +251,7 @@ static void read_children(struct lint *l, size_t group) {
     m->group = group;
     m->child = i;
     buf_printf(&full, "%s.%s", parent->name, m->name);
-    m->name = l->names[l->count++] = arena_strdup(&l->arena, buf_c(&full));
-    buf_deinit(&full);
+    m->name = l->names[l->count++] = parse_kept(&l->arena, &full);
   }
 }
 
@@ -273,7 +264,8 @@ static void read_movements(struct lint *l) {
     most += json_array_size(json_object_get(v, "parallel"));
   }
   l->movements = arena_array(&l->arena, most, sizeof *l->movements);
-  l->names = arena_array(&l->arena, most + 3, sizeof *l->names);
+  l->names = arena_array(&l->arena, most + 1, sizeof *l->names);
+  l->places = arena_array(&l->arena, most + 3, sizeof *l->places);
   l->count = l->top_count = json_array_size(list);
   json_array_foreach(list, i, v) {
     l->movements[i] = read_movement(v);
@@ -283,10 +275,11 @@ static void read_movements(struct lint *l) {
   for (i = 0; i < l->top_count; i++)
     read_children(l, i);
   lint_read_loops(l);
-  l->names[l->count] = "COMPLETE";
-  l->names[l->count + 1] = "ABORT";
+  l->places[l->count] = "COMPLETE";
+  l->places[l->count + 1] = "ABORT";
   for (i = 0; i < l->count; i++) {
     struct lint_movement *m = &l->movements[i];
+    l->places[i] = l->names[i];
     read_rule_list(l, m, json_object_get(m->object, "rules"), by_name);
     const json_t *approve = json_object_get(m->object, "approve");
     m->reject = next_of(by_name, lint_text(approve, "on_reject", "ABORT"));
@@ -296,6 +289,11 @@ static void read_movements(struct lint *l) {
 
 /* --- flow: where rules lead --- */
 
+static void lint_report_next(struct lint *l, const char *path, const char *next) {
+  lint_report(l, l->errors, path, "there is no movement %s: %s", next,
+              lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
+}
+
 static void check_next(struct lint *l) {
   char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < l->count; i++)
@@ -304,11 +302,8 @@ static void check_next(struct lint *l) {
         continue;
       const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
       const char *next = lint_text(rule, "next", "");
-      if (*next == '\0')
-        continue; /* reported while the file was read */
-      lint_report(l, l->errors, lint_rule_path(l, path, i, k, "next"),
-                  "there is no movement %s: %s", next,
-                  lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+      if (*next != '\0') /* or it was reported while the file was read */
+        lint_report_next(l, lint_rule_path(l, path, i, k, "next"), next);
     }
 }
 
@@ -321,8 +316,7 @@ static void check_rejects(struct lint *l) {
         lint_text(json_object_get(l->movements[i].object, "approve"), "on_reject", "");
     (void)lint_path(l, path, i, "approve");
     doc_path_member(path, path, "on_reject");
-    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
-                lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+    lint_report_next(l, path, next);
   }
 }
 
@@ -335,27 +329,21 @@ static void check_global_next(struct lint *l) {
       continue;
     doc_path_item(path, "global_rules", k);
     doc_path_member(path, path, "next");
-    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
-                lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
+    lint_report_next(l, path, next);
   }
 }
 
 static size_t initial_of(const struct lint *l) {
-  const char *initial = lint_text(l->doc, "initial_movement", NULL);
-  for (size_t i = 0; initial && i < l->top_count; i++)
-    if (strcmp(l->names[i], initial) == 0)
-      return i;
-  return 0;
+  size_t found = lint_find(l, str_from(lint_text(l->doc, "initial_movement", "")), l->top_count);
+  return found < l->count ? found : 0;
 }
 
 static void check_initial(struct lint *l) {
   const char *initial = lint_text(l->doc, "initial_movement", NULL);
   if (initial == NULL || l->count == 0 || strcmp(l->names[initial_of(l)], initial) == 0)
     return;
-  l->names[l->count] = NULL; /* the ends are no place to begin */
   lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
               lint_suggestion(l, initial, l->names, "write the name of a movement"));
-  l->names[l->count] = "COMPLETE";
 }
 
 static void reach_next(struct lint *l, long next, size_t *queue, size_t *tail) {
@@ -454,15 +442,6 @@ static void check_ends(struct lint *l) {
           l->names[i], endless ? "a person" : "max_movements");
 }
 
-static void lint_flow(struct lint *l) {
-  check_next(l);
-  check_rejects(l);
-  check_global_next(l);
-  lint_loops(l);
-  check_reachable(l);
-  check_ends(l);
-}
-
 /* --- who works and who judges --- */
 
 /* Returns the backend of that name; NULL and an error if there is none. */
@@ -478,8 +457,7 @@ static const struct capability *lint_provider(struct lint *l, const char *path, 
   struct buf all = {0};
   for (size_t i = 0; i < n; i++)
     buf_printf(&all, "%s%s", i ? ", " : "use one of ", names[i]);
-  const char *list = arena_strdup(&l->arena, buf_c(&all));
-  buf_deinit(&all);
+  const char *list = parse_kept(&l->arena, &all);
   lint_report(l, l->errors, path, "there is no provider %s: %s", name,
               lint_suggestion(l, name, names, list));
   return NULL;
@@ -504,38 +482,35 @@ static void check_options(struct lint *l, const json_t *options, const char *pat
   }
 }
 
-/* Returns the movement's own `section.key`, else the workflow's; section may be empty. */
-static struct setting setting_of(struct lint *l, size_t movement, const char *section,
-                                 const char *key) {
-  struct setting s = {0};
+/* Returns the movement's own `section.key`, else the workflow's, and its path; section may be
+ * empty. NULL: neither has it. */
+static const json_t *lint_inherited(struct lint *l, size_t movement, const char *section,
+                                    const char *key, char path[DOC_PATH_BYTES]) {
   const json_t *holders[] = {l->movements[movement].object, l->doc};
   for (size_t i = 0; i < 2; i++) {
     const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
-    if ((s.text = lint_text(holder, key, NULL)) == NULL)
+    const json_t *value = json_object_get(holder, key);
+    if (value == NULL)
       continue;
-    doc_path_member(s.path, i == 0 ? lint_path(l, s.path, movement, "") : "", section);
-    doc_path_member(s.path, s.path, key);
-    return s;
+    doc_path_member(path, i == 0 ? lint_path(l, path, movement, "") : "", section);
+    doc_path_member(path, path, key);
+    return value;
   }
-  return s;
+  return NULL;
 }
 
-static const json_t *lint_options_of(struct lint *l, size_t movement, const char *section,
-                                     char path[DOC_PATH_BYTES]) {
-  const struct lint_movement *m = &l->movements[movement];
-  const json_t *own = *section ? json_object_get(m->object, section) : m->object;
-  const json_t *all = *section ? json_object_get(l->doc, section) : l->doc;
-  const json_t *options = json_object_get(own, "options");
-  doc_path_member(path, options ? lint_path(l, path, movement, "") : "", section);
-  doc_path_member(path, path, "options");
-  return options ? options : json_object_get(all, "options");
+static struct setting setting_of(struct lint *l, size_t movement, const char *section,
+                                 const char *key) {
+  struct setting s = {0};
+  s.text = json_string_value(lint_inherited(l, movement, section, key, s.path));
+  return s;
 }
 
 /* Checks the agent's side. Returns who works on the movement, "" if the file does not say. */
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   char path[DOC_PATH_BYTES];
-  const json_t *options = lint_options_of(l, movement, "", path);
+  const json_t *options = lint_inherited(l, movement, "", "options", path);
   if (m->is_command) { /* the workflow's options are for agents: only its own count */
     if (json_object_get(m->object, "options") != NULL)
       check_options(l, options, path, "command");
@@ -594,10 +569,8 @@ static void check_panel(struct lint *l, const json_t *judge, const char *path) {
 }
 
 static bool calls_no_model(struct lint *l, size_t movement) {
-  const json_t *stages =
-      json_object_get(json_object_get(l->movements[movement].object, "judge"), "stages");
-  if (stages == NULL)
-    stages = json_object_get(json_object_get(l->doc, "judge"), "stages");
+  char path[DOC_PATH_BYTES];
+  const json_t *stages = lint_inherited(l, movement, "judge", "stages", path);
   const char *only = json_string_value(json_array_get(stages, 0));
   return json_array_size(stages) == 1 && only && strcmp(only, "phase1_tag") == 0;
 }
@@ -614,21 +587,13 @@ static size_t visible_labels(const struct lint_movement *m) {
   return count;
 }
 
-static bool has_panel(const struct lint *l, size_t movement) {
-  const json_t *own = json_object_get(l->movements[movement].object, "judge");
-  const json_t *panel = json_object_get(own, "panel");
-  if (panel == NULL)
-    panel = json_object_get(json_object_get(l->doc, "judge"), "panel");
-  return json_is_array(panel);
-}
-
 static void check_judge(struct lint *l, size_t movement, const char *worker) {
   const struct lint_movement *m = &l->movements[movement];
   struct setting judge = setting_of(l, movement, "judge", "provider");
   bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
   const char *name = judge.text ? judge.text : worker;
   char path[DOC_PATH_BYTES];
-  if (judge.text == NULL && has_panel(l, movement))
+  if (judge.text == NULL && json_is_array(lint_inherited(l, movement, "judge", "panel", path)))
     return; /* checked in its own place */
   if (judge.text == NULL && m->is_command) {
     if (needed)
@@ -647,8 +612,7 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   if (c != NULL && !c->can_judge && (judge.text || needed))
     lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, path, movement, "rules"),
                 "provider %s cannot judge: name another in judge.provider", c->name);
-  const json_t *options = lint_options_of(l, movement, "judge", path);
-  check_options(l, options, path, name);
+  check_options(l, lint_inherited(l, movement, "judge", "options", path), path, name);
   struct setting effort = setting_of(l, movement, "judge", "effort");
   c = capability_find(l->env->providers, str_from(name));
   if (effort.text != NULL && c != NULL && (c->options & OPTION_EFFORT) == 0)
@@ -677,7 +641,7 @@ static void lint_backends_of(struct lint *l, size_t movement) {
 
 /* --- reports and answers that are referred to --- */
 
-struct report_names {
+struct names {
   struct lint *l;
   size_t movement;
   const char *key; /* the key of the text that names them */
@@ -752,7 +716,7 @@ static bool lint_is_listed(const char *const *list, struct str word) {
 }
 
 static void check_report(void *ctx, struct str name) {
-  const struct report_names *names = ctx;
+  const struct names *names = ctx;
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_REPORT);
   const char **files = files_of(l), *file = arena_strndup(&l->arena, name.p + skip, name.n - skip);
@@ -765,17 +729,15 @@ static void check_report(void *ctx, struct str name) {
 }
 
 static void check_response(void *ctx, struct str name) {
-  const struct report_names *names = ctx;
+  const struct names *names = ctx;
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_RESPONSE);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
   char place[DOC_PATH_BYTES];
-  l->names[l->count] = NULL; /* the ends answer nothing */
-  if (!lint_is_listed(l->names, str_from(word)))
+  if (lint_find(l, str_from(word), l->count) == l->count)
     lint_report(l, l->errors, lint_path(l, place, names->movement, names->key),
                 "{response:%.80s}: there is no such movement: %s", word,
                 lint_suggestion(l, word, l->names, "write {response:MOVEMENT}"));
-  l->names[l->count] = "COMPLETE";
 }
 
 static bool has_worktrees(const struct lint *l, const struct lint_movement *group) {
@@ -787,18 +749,16 @@ static bool has_worktrees(const struct lint *l, const struct lint_movement *grou
 }
 
 static void check_branches(void *ctx, struct str name) {
-  const struct report_names *names = ctx;
+  const struct names *names = ctx;
   struct lint *l = names->l;
-  size_t skip = strlen(PROMPT_BRANCHES), i = 0;
+  size_t skip = strlen(PROMPT_BRANCHES);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
   char place[DOC_PATH_BYTES];
   const json_t *argv = json_object_get(l->movements[names->movement].object, "command");
   const char *verb = json_string_value(json_array_get(argv, 1));
   bool made = verb != NULL && strcmp(verb, "integrate") == 0; /* see integrate.h */
   (void)lint_path(l, place, names->movement, made ? "integrate" : names->key);
-  while (i < l->count && strcmp(l->names[i], word) != 0)
-    i++;
-  l->names[l->count] = NULL;
+  size_t i = lint_find(l, str_from(word), l->count);
   if (i == l->count)
     lint_report(l, l->errors, place, "there is no movement %.80s whose branches these could be: %s",
                 word, lint_suggestion(l, word, l->names, "name a movement with parallel"));
@@ -806,11 +766,10 @@ static void check_branches(void *ctx, struct str name) {
     lint_report(l, l->errors, place,
                 "%.80s has no branches: write workspace: worktree into its child of parallel",
                 word);
-  l->names[l->count] = "COMPLETE";
 }
 
 static void lint_check_names(struct lint *l, size_t movement, const char *key, const char *text) {
-  struct report_names names = {l, movement, key};
+  struct names names = {l, movement, key};
   template_names(str_from(text), PROMPT_REPORT, check_report, &names);
   template_names(str_from(text), PROMPT_RESPONSE, check_response, &names);
   template_names(str_from(text), PROMPT_BRANCHES, check_branches, &names);
@@ -916,22 +875,15 @@ static const json_t *lint_member(struct lint *l, const char *place, size_t movem
 
 /* --- {structured:...} --- */
 
-struct names {
-  struct lint *l;
-  size_t movement;
-};
-
 /* Reports what is wrong with a reference MOVEMENT.FIELD to a value; it stands between two words. */
 static void lint_reference(struct lint *l, const char *place, struct str path, const char *before,
                            const char *after) {
   enum { PARTS_MAX = 16 };
   struct str parts[PARTS_MAX], rest;
   struct prompt_ref ref;
-  bool is_index, found;
-  size_t count = 0, target = 0;
-  l->names[l->count] = NULL; /* the ends make no values */
-  found = prompt_ref_split(path, l->names, &ref);
-  if (!found) {
+  bool is_index;
+  size_t count = 0;
+  if (!prompt_ref_split(path, l->names, &ref)) {
     size_t n = strcspn(shown(l, path), ".[");
     const char *word = shown(l, (struct str){path.p, n});
     struct buf form = {0};
@@ -939,12 +891,9 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
     lint_report(l, l->errors, place, "%s%s%s: there is no movement %s: %s", before, shown(l, path),
                 after, word, lint_suggestion(l, word, l->names, buf_c(&form)));
     buf_deinit(&form);
-  }
-  l->names[l->count] = "COMPLETE";
-  if (!found)
     return;
-  while (target < l->count && !str_eq_c(ref.movement, l->names[target]))
-    target++;
+  }
+  size_t target = lint_find(l, ref.movement, l->count);
   rest = ref.rest;
   while (rest.n > 0 && count < PARTS_MAX) {
     if (!prompt_ref_next(&rest, &parts[count++], &is_index)) {
@@ -966,7 +915,7 @@ static void lint_structured_check_name(void *ctx, struct str name) {
   const struct names *names = ctx;
   char place[DOC_PATH_BYTES];
   const size_t n = strlen(PROMPT_STRUCTURED);
-  lint_path(names->l, place, names->movement, "instruction");
+  lint_path(names->l, place, names->movement, names->key);
   lint_reference(names->l, place, (struct str){name.p + n, name.n - n}, "{" PROMPT_STRUCTURED, "}");
 }
 
@@ -1008,10 +957,9 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
 /* Checks who is asked about invariants: the judge. */
 static void check_questions(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
-  const char *judge = lint_text(json_object_get(m->object, "judge"), "provider",
-                                lint_text(json_object_get(l->doc, "judge"), "provider", NULL));
   char path[DOC_PATH_BYTES];
-  if (asks_a_model(json_object_get(so, "invariants")) && m->is_command && judge == NULL)
+  if (m->is_command && asks_a_model(json_object_get(so, "invariants")) &&
+      lint_inherited(l, movement, "judge", "provider", path) == NULL)
     lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.invariants"),
                 "movement %s runs a command, which cannot answer a question: set judge.provider",
                 m->name);
@@ -1032,17 +980,6 @@ static void check_tag_stage(struct lint *l, size_t movement) {
   }
 }
 
-/* Reports what is sound but asks for trouble when a model has to fill it. */
-static void lint_structured_check_schema(struct lint *l, size_t movement, const json_t *so) {
-  struct schema_errors found = {0};
-  char path[DOC_PATH_BYTES];
-  lint_path(l, path, movement, "structured_output.schema");
-  schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
-  for (size_t i = 0; i < found.count; i++)
-    lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
-  schema_errors_deinit(&found);
-}
-
 static bool is_of_item(struct str name) {
   return str_eq_c(name, "item") || str_eq_c(name, "index") || str_starts(name, "item.") ||
          str_starts(name, "item[");
@@ -1056,39 +993,34 @@ static bool runs_for_items(const struct lint *l, size_t movement) {
 /* Reports {input:NAME} of a workflow that declares no such param. */
 static void check_input(void *ctx, struct str name) {
   const struct names *names = ctx;
+  struct lint *l = names->l;
   char place[DOC_PATH_BYTES];
   struct str own = {name.p + strlen(PROMPT_INPUT), name.n - strlen(PROMPT_INPUT)};
   if (scope_is_param(own) &&
-      json_object_getn(json_object_get(names->l->doc, "inputs"), own.p, own.n) == NULL)
-    lint_report(
-        names->l, names->l->warnings, lint_path(names->l, place, names->movement, "instruction"),
-        "{%s} names no param and stays as it is: declare it below params:", shown(names->l, name));
+      json_object_getn(json_object_get(l->doc, "inputs"), own.p, own.n) == NULL)
+    lint_report(l, l->warnings, lint_path(l, place, names->movement, names->key),
+                "{%s} names no param and stays as it is: declare it below params:", shown(l, name));
 }
 
 /* Reports a typo such as {previous_respons}, which would reach the prompt as it is. */
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
+  struct lint *l = names->l;
   char place[DOC_PATH_BYTES];
   const char *foreign = foreign_keys_variable(name);
-  if (is_of_item(name) && !runs_for_items(names->l, names->movement))
-    lint_report(
-        names->l, names->l->warnings, lint_path(names->l, place, names->movement, "instruction"),
-        "{%s} stays as it is: only the child of a for_each has items", shown(names->l, name));
+  (void)lint_path(l, place, names->movement, names->key);
+  if (is_of_item(name) && !runs_for_items(l, names->movement))
+    lint_report(l, l->warnings, place,
+                "{%s} stays as it is: only the child of a for_each has items", shown(l, name));
   if (foreign != NULL)
-    lint_report(names->l, names->l->warnings,
-                lint_path(names->l, place, names->movement, "instruction"),
-                "{%s} is not filled in and stays as it is: %s", shown(names->l, name), foreign);
-  if (is_of_item(name))
+    lint_report(l, l->warnings, place, "{%s} is not filled in and stays as it is: %s",
+                shown(l, name), foreign);
+  if (is_of_item(name) || lint_is_listed(prompt_variable_names, name))
     return;
-  for (size_t i = 0; prompt_variable_names[i]; i++)
-    if (str_eq_c(name, prompt_variable_names[i]))
-      return;
   const char *near = str_nearest(name, prompt_variable_names);
-  if (near == NULL)
-    return;
-  lint_report(
-      names->l, names->l->warnings, lint_path(names->l, place, names->movement, "instruction"),
-      "{%s} is no variable and stays as it is: did you mean {%s}?", shown(names->l, name), near);
+  if (near != NULL)
+    lint_report(l, l->warnings, place, "{%s} is no variable and stays as it is: did you mean {%s}?",
+                shown(l, name), near);
 }
 
 static void lint_structured(struct lint *l, size_t movement) {
@@ -1096,24 +1028,27 @@ static void lint_structured(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *so = structured_of(l, movement);
   const char *instruction = lint_text(m->object, "instruction", "");
-  struct names names = {l, movement};
+  struct names names = {l, movement, "instruction"};
   template_names(str_from(instruction), PROMPT_STRUCTURED, lint_structured_check_name, &names);
   template_names(str_from(instruction), PROMPT_INPUT, check_input, &names);
   template_names(str_from(instruction), "", check_variable, &names);
   lint_reports(l, movement);
   if (so == NULL)
     return;
-  lint_structured_check_schema(l, movement, so);
+  /* A schema that is sound but asks for trouble when a model has to fill it is a warning. */
+  struct schema_errors found = {0};
+  char path[DOC_PATH_BYTES];
+  lint_path(l, path, movement, "structured_output.schema");
+  schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
+  for (size_t i = 0; i < found.count; i++)
+    lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
+  schema_errors_deinit(&found);
   check_reask(l, movement, so);
   check_questions(l, movement, so);
   check_tag_stage(l, movement);
 }
 
 /* --- groups: children, and aggregates over them --- */
-
-static bool is_reserved(struct str label) {
-  return str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE);
-}
 
 /* Returns all labels that children of the group can get, NULL-ended. */
 static const char **labels_of(struct lint *l, const struct lint_movement *group) {
@@ -1138,9 +1073,8 @@ static const char **labels_of(struct lint *l, const struct lint_movement *group)
 static void check_label(struct lint *l, const char *place, const struct lint_movement *group,
                         struct str label) {
   const char **labels = labels_of(l, group), *name = arena_strndup(&l->arena, label.p, label.n);
-  for (size_t i = 0; labels[i]; i++)
-    if (str_eq_c(label, labels[i]))
-      return;
+  if (lint_is_listed(labels, label))
+    return;
   lint_report(l, l->errors, place, "no child of %s has a rule \"%.80s\": %s", group->name, name,
               lint_suggestion(l, name, labels, "write a label of the children's rules"));
 }
@@ -1165,8 +1099,7 @@ static void check_aggregates(struct lint *l, size_t movement) {
     char place[DOC_PATH_BYTES];
     if (!group->rules[i].parsed || aggregate == NULL)
       continue;
-    doc_path_item(place, lint_path(l, place, movement, "rules"), i);
-    doc_path_member(place, place, "condition");
+    (void)lint_rule_path(l, place, movement, i, "condition");
     if (group->child_count == 0) {
       lint_report(l, l->errors, place,
                   "all(...) and any(...) are about the children of a movement, and this one has "
@@ -1189,12 +1122,10 @@ static void check_reserved(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   for (size_t i = 0; i < m->rule_count; i++) {
     char place[DOC_PATH_BYTES];
-    if (!m->rules[i].parsed || !is_reserved(m->rules[i].rule.label))
-      continue;
-    doc_path_item(place, lint_path(l, place, movement, "rules"), i);
-    doc_path_member(place, place, "condition");
-    lint_report(l, l->errors, place,
-                "error and none stand for children without a verdict: write another label");
+    struct str label = m->rules[i].parsed ? m->rules[i].rule.label : STR("");
+    if (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE))
+      lint_report(l, l->errors, lint_rule_path(l, place, movement, i, "condition"),
+                  "error and none stand for children without a verdict: write another label");
   }
 }
 
@@ -1285,9 +1216,7 @@ static void check_tests_ref(struct lint *l, size_t movement, const char *place,
   bool own = str_eq_c(path[0], "tests");
   bool counts = own || (n > 2 && (str_eq_c(path[2], "passed") || str_eq_c(path[2], "failed") ||
                                   str_eq_c(path[2], "skipped")));
-  size_t i = own ? movement : 0;
-  while (!own && i < l->count && !str_eq_c(path[1], l->names[i]))
-    i++;
+  size_t i = own ? movement : lint_find(l, path[1], l->count);
   bool runs = i < l->count && l->movements[i].is_command;
   if (!runs && own)
     lint_report(
@@ -1322,17 +1251,14 @@ static void check_ref(void *ctx, const struct str *names, size_t n) {
     lint_votes(l, place, r->movement, path[0], n > 1 ? path[1] : STR(""));
   if (!str_eq_c(path[0], "structured") || n < 2)
     return;
-  for (size_t i = 0; i < l->count; i++)
-    if (str_eq_c(path[1], l->names[i])) {
-      lint_member(l, place, i, path + 2, (n < ARRAY_LEN(path) ? n : ARRAY_LEN(path)) - 2);
-      return;
-    }
-  size_t n_shown = path[1].n > LIMIT_NAME_BYTES ? LIMIT_NAME_BYTES : path[1].n;
-  const char *name = arena_strndup(&l->arena, path[1].p, utf8_floor(path[1].p, n_shown));
-  l->names[l->count] = NULL;
+  size_t movement = lint_find(l, path[1], l->count);
+  if (movement < l->count) {
+    lint_member(l, place, movement, path + 2, (n < ARRAY_LEN(path) ? n : ARRAY_LEN(path)) - 2);
+    return;
+  }
+  const char *name = shown(l, path[1]);
   lint_report(l, l->errors, place, "there is no movement %s, so structured.%s has no value: %s",
               name, name, lint_suggestion(l, name, l->names, "write structured.MOVEMENT.FIELD"));
-  l->names[l->count] = "COMPLETE";
 }
 
 /* Reports what stands for a condition and is known to be neither true nor false. */
@@ -1345,13 +1271,13 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
   struct buf name = {.max = LIMIT_NAME_BYTES};
   if (str_eq_c(path[0], "structured") || str_eq_c(path[n - 1], "stale"))
     type = NULL;
-  for (size_t i = 0; str_eq_c(path[0], "structured") && i < l->count; i++)
-    if (str_eq_c(path[1], l->names[i]))
-      type = lint_text(lint_member(l, r->place, i, path + 2, n - 2), "type", NULL);
+  size_t i = str_eq_c(path[0], "structured") ? lint_find(l, path[1], l->count) : l->count;
+  if (i < l->count)
+    type = lint_text(lint_member(l, r->place, i, path + 2, n - 2), "type", NULL);
   if (type == NULL || strcmp(type, "boolean") == 0)
     return;
-  for (size_t i = 0; i < n; i++)
-    buf_printf(&name, "%s" STR_FMT, i > 0 ? "." : "", STR_ARG(path[i]));
+  for (size_t k = 0; k < n; k++)
+    buf_printf(&name, "%s" STR_FMT, k > 0 ? "." : "", STR_ARG(path[k]));
   const char *what = "a list or an object", *how = ".length > 0";
   if (strcmp(type, "number") == 0 || strcmp(type, "integer") == 0)
     what = "a number", how = " > 0";
@@ -1475,7 +1401,15 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
                    const struct lint_env *env, struct err_list *errors, struct err_list *warnings) {
   struct lint l = {.doc = doc, .marks = marks, .env = env, .errors = errors, .warnings = warnings};
   read_movements(&l);
-  lint_flow(&l);
+  check_next(&l);
+  check_rejects(&l);
+  check_global_next(&l);
+  for (size_t i = 0; i < json_array_size(l.loops); i++) {
+    check_loop_names(&l, i, "cycle");
+    check_loop_names(&l, i, "ignore");
+  }
+  check_reachable(&l);
+  check_ends(&l);
   lint_backends(&l);
   for (size_t i = 0; i < l.count; i++) {
     check_permission(&l, i);

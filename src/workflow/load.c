@@ -192,35 +192,17 @@ void workflow_marks_free(struct workflow_marks *marks) {
   free(marks);
 }
 
-/* Returns the folder of a file, "." for a bare name. */
-static char *load_folder_of(struct arena *arena, const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (slash == NULL)
-    return arena_strdup(arena, ".");
-  return arena_strndup(arena, path, slash == path ? 1 : (size_t)(slash - path));
-}
-
 static json_t *load_text(const struct workflow_source *source, struct str text,
                          struct err_list *errors, struct workflow_marks *marks) {
   struct arena *arena = &marks->arena;
   marks->root = yaml_parse(arena, source->path, text, LIMIT_WORKFLOW_BYTES, errors);
   if (marks->root == NULL)
     return NULL;
-  char *folder = source->facets ? NULL : load_folder_of(arena, source->path);
-  char *above = folder ? facets_above(arena, folder) : NULL, *above_facets = NULL;
-  if (above != NULL) {
-    size_t n = strlen(above) + sizeof "/facets";
-    above_facets = arena_alloc(arena, n);
-    print_into(above_facets, n, "%s/facets", above);
-  }
   struct facet_memo memo = {0};
   struct parse parse = {.arena = arena,
                         .file = marks->file, /* it lives as long as the tree */
                         .named_by_user = source->named_by_user,
-                        .facets = {.folder = folder,
-                                   .above = above,
-                                   .above_facets = above_facets,
-                                   .given = source->facets,
+                        .facets = {.given = source->facets,
                                    .project = source->project_facets,
                                    .home = source->home_facets,
                                    .user = source->user_facets,
@@ -232,6 +214,8 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
                         .errors = errors,
                         .notes = &marks->notes};
   json_t *inputs;
+  if (source->facets == NULL)
+    facets_beside(&parse.facets, arena, source->path);
   marks->root = expand_workflow(&parse, marks->root, &inputs);
   json_t *doc = parse_workflow(&parse, marks->root);
   gates_expand(doc);

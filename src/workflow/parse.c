@@ -20,31 +20,30 @@
 
 /* --- errors --- */
 
-PRINTF_LIKE(5, 0)
-static void add_at(struct err_list *list, const char *file, int line, int column, const char *fmt,
-                   va_list ap) {
-  struct err err = {0};
-  char text[sizeof err.text];
-  (void)vsnprintf(text, sizeof text, fmt, ap);
-  err_set_at(&err, ERR_FILE, file, line, column, "%s", text);
-  err_list_add(list, &err);
-}
-
 const char *parse_file_of(const struct parse *p, const struct yaml_node *node) {
   return node->origin ? node->origin->file : p->file;
 }
 
-void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...) {
+PRINTF_LIKE(4, 0)
+static void add_at(struct err_list *list, const struct parse *p, const struct yaml_node *node,
+                   const char *fmt, va_list ap) {
+  struct err err = {0};
+  char text[sizeof err.text];
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  err_set_at(&err, ERR_FILE, parse_file_of(p, node), node->line, node->column, "%s", text);
+  err_list_add(list, &err);
+}
+
+void *parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  add_at(p->errors, parse_file_of(p, node), node->line, node->column, fmt, ap);
+  add_at(p->errors, p, node, fmt, ap);
   va_end(ap);
+  return NULL;
 }
 
 /* Notes, once a key, a place of the file that loads and does not mean what it says. */
-static void parse_note_once(struct parse *p, const struct key *k, const struct yaml_node *node,
-                            const char *fmt, ...) PRINTF_LIKE(4, 5);
-
+PRINTF_LIKE(4, 5)
 static void parse_note_once(struct parse *p, const struct key *k, const struct yaml_node *node,
                             const char *fmt, ...) {
   for (size_t i = 0; i < p->noted_count; i++)
@@ -55,8 +54,14 @@ static void parse_note_once(struct parse *p, const struct key *k, const struct y
   p->noted[p->noted_count++] = k;
   va_list ap;
   va_start(ap, fmt);
-  add_at(p->notes, parse_file_of(p, node), node->line, node->column, fmt, ap);
+  add_at(p->notes, p, node, fmt, ap);
   va_end(ap);
+}
+
+const char *parse_kept(struct arena *arena, struct buf *text) {
+  const char *copy = arena_strndup(arena, buf_c(text), text->n);
+  buf_deinit(text);
+  return copy;
 }
 
 const char *parse_shown(struct parse *p, struct str s) {
@@ -64,18 +69,14 @@ const char *parse_shown(struct parse *p, struct str s) {
   buf_safe(&b, (struct str){s.p, utf8_floor(s.p, s.n > 60 ? 60 : s.n)}, false);
   if (s.n > 60)
     buf_puts(&b, "...");
-  const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
-  buf_deinit(&b);
-  return copy;
+  return parse_kept(p->arena, &b);
 }
 
 /* Returns the words that a key takes, likewise. */
 static const char *parse_words_shown(struct parse *p, const struct key *k) {
   struct buf b = {0};
   key_words(k, &b);
-  const char *copy = arena_strndup(p->arena, buf_c(&b), b.n);
-  buf_deinit(&b);
-  return copy;
+  return parse_kept(p->arena, &b);
 }
 
 /* --- values --- */
@@ -115,10 +116,8 @@ static bool is_wrong_either_way(const struct key *k, const struct yaml_node *nod
 /* These do the same for keys of one type. */
 static json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
   struct err why;
-  if (is_wrong_either_way(k, node, &why)) {
-    REPORT(p, node, "%s %s", k->name, why.text);
-    return NULL;
-  }
+  if (is_wrong_either_way(k, node, &why))
+    return REPORT(p, node, "%s %s", k->name, why.text);
   if (!parse_want_text(p, k->name, node))
     return NULL;
   if (k->type == KEY_TEXT)
@@ -136,12 +135,18 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
   return NULL;
 }
 
+static bool is_key_word(const struct key *k, const struct yaml_node *node) {
+  for (size_t i = 0; k->words && k->words[i]; i++)
+    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
+      return true;
+  return false;
+}
+
 static json_t *parse_number(struct parse *p, const struct key *k, const struct yaml_node *node) {
   bool whole = k->type != KEY_NUMBER;
   const char *kind = whole ? "a whole number" : "a number";
-  for (size_t i = 0; k->words && k->words[i]; i++)
-    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
-      return parse_text_json(node->text);
+  if (is_key_word(k, node))
+    return parse_text_json(node->text);
   if ((node->kind == YAML_INTEGER || (!whole && node->kind == YAML_REAL)) && node->real >= k->min &&
       node->real <= k->max)
     return node->kind == YAML_INTEGER ? json_integer(node->integer) : json_real(node->real);
@@ -150,21 +155,6 @@ static json_t *parse_number(struct parse *p, const struct key *k, const struct y
            parse_words_shown(p, k));
   else
     REPORT(p, node, "%s must be %s from %.0f to %.0f", k->name, kind, k->min, k->max);
-  return NULL;
-}
-
-static json_t *parse_bool(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind == YAML_BOOL)
-    return json_boolean(node->boolean);
-  REPORT(p, node, "%s must be true or false", k->name);
-  return NULL;
-}
-
-static json_t *parse_choice(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  for (size_t i = 0; k->words[i]; i++)
-    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
-      return parse_text_json(node->text);
-  REPORT(p, node, "%s must be %s", k->name, parse_words_shown(p, k));
   return NULL;
 }
 
@@ -187,8 +177,7 @@ static json_t *parse_condition(struct parse *p, const struct key *k, const struc
     return parse_text_json(str_trim(node->text));
   struct yaml_node place = *node;
   yaml_place(node, offset, &place.line, &place.column);
-  REPORT(p, &place, "%s", err.text);
-  return NULL;
+  return REPORT(p, &place, "%s", err.text);
 }
 
 /* Returns the facets of the node's own file. */
@@ -262,11 +251,9 @@ static json_t *parse_facet(struct parse *p, const struct key *k, const struct ya
 static json_t *parse_providers(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_LIST)
     return parse_text(p, k, node);
-  if (node->count == 0 || node->count > LIMIT_FALLBACK_COUNT) {
-    REPORT(p, node, "%s must be a name, or a list of 1 to %u of them", k->name,
-           LIMIT_FALLBACK_COUNT);
-    return NULL;
-  }
+  if (node->count == 0 || node->count > LIMIT_FALLBACK_COUNT)
+    return REPORT(p, node, "%s must be a name, or a list of 1 to %u of them", k->name,
+                  LIMIT_FALLBACK_COUNT);
   json_t *list = json_array();
   for (size_t i = 0; i < node->count; i++) {
     json_t *name = parse_text(p, k, node->items[i]);
@@ -281,18 +268,15 @@ static json_t *parse_providers(struct parse *p, const struct key *k, const struc
 /* Puts the first name of a list where a single name would be, and the rest into `fallback`. Takes
  * the value. */
 static void parse_put_providers(json_t *object, const char *key, json_t *value) {
-  if (!json_is_array(value) || json_array_size(value) == 0) {
-    parse_put(object, key, json_is_array(value) ? NULL : value);
-    if (json_is_array(value))
-      json_decref(value);
+  if (!json_is_array(value)) {
+    parse_put(object, key, value);
     return;
   }
   parse_put(object, key, json_incref(json_array_get(value, 0)));
   json_array_remove(value, 0);
   if (json_array_size(value) > 0)
-    parse_put(object, "fallback", value);
-  else
-    json_decref(value);
+    json_object_set(object, "fallback", value);
+  json_decref(value);
 }
 
 static json_t *parse_items(struct parse *p, const struct key *k, const struct yaml_node *node) {
@@ -300,20 +284,18 @@ static json_t *parse_items(struct parse *p, const struct key *k, const struct ya
     return parse_text(p, k, node);
   if (node->kind == YAML_LIST && node->count > 0 && node->count <= (size_t)k->max)
     return yaml_to_json(node);
-  REPORT(p, node,
-         "%s must be a list of 1 to %.0f items, or the name of one that a movement makes: write "
-         "MOVEMENT.FIELD",
-         k->name, k->max);
-  return NULL;
+  return REPORT(
+      p, node,
+      "%s must be a list of 1 to %.0f items, or the name of one that a movement makes: write "
+      "MOVEMENT.FIELD",
+      k->name, k->max);
 }
 
 static json_t *parse_outputs(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_MAP || node->count == 0 || node->count > LIMIT_PARAM_COUNT) {
-    REPORT(p, node,
-           "%s must be a map of 1 to %u names: write NAME: \"{structured:MOVEMENT.FIELD}\"",
-           k->name, LIMIT_PARAM_COUNT);
-    return NULL;
-  }
+  if (node->kind != YAML_MAP || node->count == 0 || node->count > LIMIT_PARAM_COUNT)
+    return REPORT(p, node,
+                  "%s must be a map of 1 to %u names: write NAME: \"{structured:MOVEMENT.FIELD}\"",
+                  k->name, LIMIT_PARAM_COUNT);
   json_t *map = json_object();
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *name = node->pairs[i].key, *value = node->pairs[i].value;
@@ -325,8 +307,8 @@ static json_t *parse_outputs(struct parse *p, const struct key *k, const struct 
   return map;
 }
 
-void parse_section(struct parse *p, struct facets *facets, const struct key *k,
-                   const struct yaml_node *node) {
+static void parse_section(struct parse *p, struct facets *facets, const struct key *k,
+                          const struct yaml_node *node) {
   if (node->kind != YAML_MAP) {
     REPORT(p, node, "%s must be a map: write name: path or text below it", k->name);
     return;
@@ -346,34 +328,55 @@ void parse_section(struct parse *p, struct facets *facets, const struct key *k,
     facets->sections[k->facet] = node;
 }
 
+const struct yaml_node *parse_member(const struct yaml_node *map, const struct key *key) {
+  for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
+    if (key != NULL && key_is(key, map->pairs[i].key->text))
+      return map->pairs[i].value;
+  return NULL;
+}
+
+void parse_sections(struct parse *p, struct facets *facets, const struct yaml_node *root) {
+  for (const struct key *k = workflow_keys.keys; k->name; k++) {
+    const struct yaml_node *section = k->type == KEY_SECTION ? parse_member(root, k) : NULL;
+    if (section != NULL)
+      parse_section(p, facets, k, section);
+  }
+}
+
 /* --- lists --- */
+
+typedef json_t *item_reader(struct parse *p, const struct key *k, const struct yaml_node *item);
+
+/* Reads each item of a list; those that are wrong are reported and left out. */
+static json_t *parse_each_item(struct parse *p, const struct key *k, const struct yaml_node *node,
+                               item_reader *read) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < node->count; i++)
+    parse_append(list, read(p, k, node->items[i]));
+  return list;
+}
+
+static json_t *parse_any_text(struct parse *p, const struct key *k, const struct yaml_node *item) {
+  return parse_want_text(p, k->name, item) ? parse_text_json(item->text) : NULL;
+}
 
 static json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (!p->named_by_user)
     REPORT(p, node,
            "command runs a program, which only a file that you name may do: give this file's path");
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_ARGV_COUNT) {
-    REPORT(p, node, "%s must be a list of 1 to %u texts: write [program, argument, ...]", k->name,
-           LIMIT_ARGV_COUNT);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    if (!parse_want_text(p, k->name, node->items[i]))
-      continue;
-    if (i == 0 && node->items[i]->text.n == 0)
-      REPORT(p, node->items[i], "%s begins with an empty text: write the program", k->name);
-    parse_append(list, parse_text_json(node->items[i]->text));
-  }
-  return list;
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_ARGV_COUNT)
+    return REPORT(p, node, "%s must be a list of 1 to %u texts: write [program, argument, ...]",
+                  k->name, LIMIT_ARGV_COUNT);
+  if (node->items[0]->kind == YAML_TEXT && node->items[0]->text.n == 0)
+    REPORT(p, node->items[0], "%s begins with an empty text: write the program", k->name);
+  return parse_each_item(p, k, node, parse_any_text);
 }
 
 static json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 2 to %.0f answers: write [yes, no], or leave it out",
-           k->name, k->max);
-    return NULL;
-  }
+  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max)
+    return REPORT(p, node,
+                  "%s must be a list of 2 to %.0f answers: write [yes, no], or leave it out",
+                  k->name, k->max);
   json_t *list = json_array();
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
@@ -392,104 +395,77 @@ static json_t *parse_choices(struct parse *p, const struct key *k, const struct 
 }
 
 static json_t *parse_texts(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || (double)node->count > k->max) {
-    REPORT(p, node, "%s must be a list of 1 to %.0f texts", k->name, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    if (parse_want_text(p, k->name, node->items[i]))
-      parse_append(list, parse_text_json(node->items[i]->text));
-  return list;
+  if (node->kind != YAML_LIST || node->count == 0 || (double)node->count > k->max)
+    return REPORT(p, node, "%s must be a list of 1 to %.0f texts", k->name, k->max);
+  return parse_each_item(p, k, node, parse_any_text);
+}
+
+static json_t *parse_variable(struct parse *p, const struct key *k, const struct yaml_node *item) {
+  if (item->kind == YAML_TEXT && !str_is_variable(item->text))
+    REPORT(p, item, "%s takes names only: the value comes from the environment", k->name);
+  return parse_any_text(p, k, item);
 }
 
 static json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT) {
-    REPORT(p, node, "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
-           k->name, LIMIT_SECRET_COUNT);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    if (!parse_want_text(p, k->name, node->items[i]))
-      continue;
-    if (!str_is_variable(node->items[i]->text))
-      REPORT(p, node->items[i], "%s takes names only: the value comes from the environment",
-             k->name);
-    parse_append(list, parse_text_json(node->items[i]->text));
-  }
-  return list;
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT)
+    return REPORT(p, node,
+                  "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
+                  k->name, LIMIT_SECRET_COUNT);
+  return parse_each_item(p, k, node, parse_variable);
 }
 
 static json_t *parse_names(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || (double)node->count < k->min || (double)node->count > k->max) {
-    REPORT(p, node, "%s must be a list of %.0f to %.0f movements' names", k->name, k->min, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_text(p, k, node->items[i]));
-  return list;
+  if (node->kind != YAML_LIST || (double)node->count < k->min || (double)node->count > k->max)
+    return REPORT(p, node, "%s must be a list of %.0f to %.0f movements' names", k->name, k->min,
+                  k->max);
+  return parse_each_item(p, k, node, parse_text);
 }
 
 static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[0]))
+  if (is_key_word(k, node))
     return parse_text_json(node->text);
-  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 2 to %.0f providers, or %s: a panel of one is no panel",
-           k->name, k->max, k->words[0]);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_text(p, k, node->items[i]));
-  return list;
+  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max)
+    return REPORT(p, node,
+                  "%s must be a list of 2 to %.0f providers, or %s: a panel of one is no panel",
+                  k->name, k->max, k->words[0]);
+  return parse_each_item(p, k, node, parse_text);
+}
+
+static json_t *parse_program(struct parse *p, const struct key *k, const struct yaml_node *item) {
+  const char *fault = item->kind == YAML_TEXT ? run_fault(item->text) : NULL;
+  if (fault != NULL)
+    REPORT(p, item, "\"%.100s\" of %s %s", item->text.p, k->name, fault);
+  return parse_any_text(p, k, item);
 }
 
 static json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node) {
   assert(k->max > 0);
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
-           (int)k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    if (!parse_want_text(p, k->name, node->items[i]))
-      continue;
-    const char *fault = run_fault(node->items[i]->text);
-    if (fault != NULL)
-      REPORT(p, node->items[i], "\"%.100s\" of %s %s", node->items[i]->text.p, k->name, fault);
-    parse_append(list, parse_text_json(node->items[i]->text));
-  }
-  return list;
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max)
+    return REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
+                  (int)k->max);
+  return parse_each_item(p, k, node, parse_program);
 }
 
 static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
                            size_t i) {
   const struct yaml_node *item = list->items[i];
-  bool known = false;
-  for (size_t w = 0; k->words[w]; w++)
-    known = known || str_eq_c(item->text, k->words[w]);
+  bool known = is_key_word(k, item);
   for (size_t j = 0; known && j < i; j++)
-    if (str_eq(list->items[j]->text, item->text)) {
-      REPORT(p, item, "the stage %s is listed twice: keep one", item->text.p);
-      return NULL;
-    }
+    if (str_eq(list->items[j]->text, item->text))
+      return REPORT(p, item, "the stage %s is listed twice: keep one", item->text.p);
   if (known)
     return parse_text_json(item->text);
   const char *near = str_nearest(item->text, k->words);
-  REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
-         near ? "did you mean " : "use ", near ? near : parse_words_shown(p, k), near ? "?" : "");
-  return NULL;
+  return REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
+                near ? "did you mean " : "use ", near ? near : parse_words_shown(p, k),
+                near ? "?" : "");
 }
 
 static json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
   assert(k->words != NULL);
-  if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node, "%s must be a list of at least one of %s", k->name, parse_words_shown(p, k));
-    return NULL;
-  }
+  if (node->kind != YAML_LIST || node->count == 0)
+    return REPORT(p, node, "%s must be a list of at least one of %s", k->name,
+                  parse_words_shown(p, k));
   json_t *list = json_array();
   for (size_t i = 0; i < node->count; i++)
     parse_append(list, parse_stage(p, k, node, i));
@@ -547,9 +523,10 @@ static json_t *parse_schema(struct parse *p, const struct key *k, const struct y
   if (node->kind == YAML_MAP) {
     doc = yaml_to_json(node);
   } else if (node->kind == YAML_LIST) {
-    REPORT(p, node,
-           "%s must be the name of a built-in schema, a path or the schema itself, not a list",
-           k->name);
+    return REPORT(
+        p, node,
+        "%s must be the name of a built-in schema, a path or the schema itself, not a list",
+        k->name);
   } else if (!parse_want_text(p, k->name, node)) {
     return NULL;
   } else if (preset_is_name(node->text)) {
@@ -575,12 +552,10 @@ static json_t *parse_schema(struct parse *p, const struct key *k, const struct y
 static json_t *parse_invariants(struct parse *p, const struct key *k,
                                 const struct yaml_node *node) {
   struct schema_errors errors = {0};
-  if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node,
-           "%s must be a list of at least one expression, {command: [..]} or {ai: question}",
-           k->name);
-    return NULL;
-  }
+  if (node->kind != YAML_LIST || node->count == 0)
+    return REPORT(p, node,
+                  "%s must be a list of at least one expression, {command: [..]} or {ai: question}",
+                  k->name);
   json_t *list = yaml_to_json(node);
   struct invariants *invariants = invariants_compile(list, &errors, NULL);
   for (size_t i = 0; invariants == NULL && i < errors.count; i++)
@@ -615,6 +590,8 @@ static bool list_keys(struct parse *p, const struct key_set *set, struct buf *al
 
 static void report_unknown(struct parse *p, const struct key_set *set,
                            const struct yaml_node *key) {
+  if (key_find(set, key->text) != NULL)
+    return;
   const char *word = parse_shown(p, key->text), *near = key_nearest(set, key->text);
   const char *advice = foreign_keys_advice(set, key->text);
   struct buf all = {0};
@@ -639,7 +616,7 @@ static const struct yaml_pair *pair_of(struct parse *p, const struct key *k,
       continue;
     if (pair == NULL)
       pair = &node->pairs[i];
-    else if (p)
+    else
       REPORT(p, key, STR_FMT " is another name of " STR_FMT " (line %d): keep one",
              STR_ARG(key->text), STR_ARG(pair->key->text), pair->key->line);
   }
@@ -764,22 +741,12 @@ static void check_appendices(struct parse *p, const struct yaml_node *rules) {
   }
 }
 
-static void take_tools(const struct yaml_node *node, json_t *object) {
-  const struct yaml_node *tools = yaml_get(node, "allowed_tools");
-  if (tools == NULL || tools->kind != YAML_LIST)
-    return;
-  json_auto_t *list = yaml_to_json(tools);
-  foreign_keys_take_tools(list, object);
-}
-
 static json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node);
 
 static json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node) {
-  if (node->kind != YAML_MAP) {
-    REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
-           yaml_kind_name(node->kind));
-    return NULL;
-  }
+  if (node->kind != YAML_MAP)
+    return REPORT(p, node, "%s must be a map of keys and values, not %s", set->what,
+                  yaml_kind_name(node->kind));
   json_t *object = json_object();
   const struct str outer = p->facets.movement;
   if (set == &movement_keys) {
@@ -787,8 +754,7 @@ static json_t *parse_set(struct parse *p, const struct key_set *set, const struc
     p->facets.movement = name && name->kind == YAML_TEXT ? name->text : STR("");
   }
   for (size_t i = 0; i < node->count; i++)
-    if (key_find(set, node->pairs[i].key->text) == NULL)
-      report_unknown(p, set, node->pairs[i].key);
+    report_unknown(p, set, node->pairs[i].key);
   for (const struct key *k = set->keys; k->name; k++) {
     const struct yaml_pair *pair = pair_of(p, k, node);
     if (pair == NULL) {
@@ -812,13 +778,15 @@ static json_t *parse_set(struct parse *p, const struct key_set *set, const struc
   }
   if (set == &workflow_keys)
     parse_check_next(p, yaml_get(node, "global_rules"));
-  if (set == &loop_judge_keys) {
+  if (set == &loop_judge_keys || set == &movement_keys) {
     parse_check_next(p, yaml_get(node, "rules"));
     check_appendices(p, yaml_get(node, "rules"));
   }
   if (set == &movement_keys) {
     p->facets.movement = outer;
-    take_tools(node, object);
+    const struct yaml_node *tools = yaml_get(node, "allowed_tools");
+    json_auto_t *names = tools && tools->kind == YAML_LIST ? yaml_to_json(tools) : NULL;
+    foreign_keys_take_tools(names, object);
     if (yaml_get(node, "command") != NULL)
       refuse_keys(p, node, "provider model persona policy knowledge output_contracts",
                   "a command movement takes no ", ": remove it");
@@ -829,62 +797,46 @@ static json_t *parse_set(struct parse *p, const struct key_set *set, const struc
                   "permission run session secrets session_key approve structured_output",
                   "a movement with ask does no work of its own: remove ", "");
     check_group(p, node);
-    parse_check_next(p, yaml_get(node, "rules"));
-    check_appendices(p, yaml_get(node, "rules"));
   }
   return object;
+}
+
+static json_t *parse_set_item(struct parse *p, const struct key *k, const struct yaml_node *item) {
+  return parse_set(p, k->set, item);
 }
 
 static json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node) {
   assert(k->set != NULL);
   assert(k->max > 0);
-  if (node->kind != YAML_LIST || node->count == 0) {
-    REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it", k->name,
-           k->set->what);
-    return NULL;
-  }
-  if (node->count > (size_t)k->max) {
-    REPORT(p, node->items[(size_t)k->max], "%s has more than %.0f entries: split the workflow",
-           k->name, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_set(p, k->set, node->items[i]));
-  return list;
+  if (node->kind != YAML_LIST || node->count == 0)
+    return REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it",
+                  k->name, k->set->what);
+  if (node->count > (size_t)k->max)
+    return REPORT(p, node->items[(size_t)k->max],
+                  "%s has more than %.0f entries: split the workflow", k->name, k->max);
+  return parse_each_item(p, k, node, parse_set_item);
 }
 
-/* Reads a report written as its file's name, or as LABEL: FILE. Returns NULL if it is a map of its
- * keys. */
-static json_t *short_report(struct parse *p, const struct key *k, const struct yaml_node *item) {
+/* Reads a report: its file's name, LABEL: FILE, or a map of its keys. */
+static json_t *parse_report_item(struct parse *p, const struct key *k,
+                                 const struct yaml_node *item) {
   const struct key *name = key_find(k->set, STR("name")), *label = key_find(k->set, STR("label"));
+  bool pair = item->kind == YAML_MAP && item->count == 1 &&
+              key_find(k->set, item->pairs[0].key->text) == NULL;
+  if (item->kind != YAML_TEXT && !pair)
+    return parse_set(p, k->set, item);
   json_t *report = json_object();
-  if (item->kind == YAML_TEXT) {
-    parse_put(report, "name", parse_value(p, name, item));
-    return report;
-  }
-  if (item->kind == YAML_MAP && item->count == 1 &&
-      key_find(k->set, item->pairs[0].key->text) == NULL) {
-    parse_put(report, "name", parse_value(p, name, item->pairs[0].value));
+  parse_put(report, "name", parse_value(p, name, pair ? item->pairs[0].value : item));
+  if (pair)
     parse_put(report, "label", parse_value(p, label, item->pairs[0].key));
-    return report;
-  }
-  json_decref(report);
-  return NULL;
+  return report;
 }
 
 static json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max) {
-    REPORT(p, node, "%s must be a list of 1 to %.0f reports: write - name: plan.md below it",
-           k->name, k->max);
-    return NULL;
-  }
-  json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++) {
-    json_t *report = short_report(p, k, node->items[i]);
-    parse_append(list, report ? report : parse_set(p, k->set, node->items[i]));
-  }
-  return list;
+  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max)
+    return REPORT(p, node, "%s must be a list of 1 to %.0f reports: write - name: plan.md below it",
+                  k->name, k->max);
+  return parse_each_item(p, k, node, parse_report_item);
 }
 
 /* --- any value --- */
@@ -899,13 +851,17 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_TEXT:
     return parse_text(p, k, node);
   case KEY_BOOL:
-    return parse_bool(p, k, node);
+    if (node->kind == YAML_BOOL)
+      return json_boolean(node->boolean);
+    return REPORT(p, node, "%s must be true or false", k->name);
   case KEY_INTEGER:
   case KEY_NUMBER:
   case KEY_COUNT:
     return parse_number(p, k, node);
   case KEY_CHOICE:
-    return parse_choice(p, k, node);
+    if (is_key_word(k, node))
+      return parse_text_json(node->text);
+    return REPORT(p, node, "%s must be %s", k->name, parse_words_shown(p, k));
   case KEY_CONDITION:
     return parse_condition(p, k, node);
   case KEY_FACET:
@@ -960,9 +916,7 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
 
 /* Lets the children of a group that may change the same files run one after the other, as a file of
  * another runner, which lets them run at once, can be read without losing work. */
-static void order_editors(struct parse *p, const struct yaml_node *root, const json_t *doc) {
-  const struct yaml_pair *movements =
-      pair_of(NULL, key_find(&workflow_keys, STR("movements")), root);
+static void order_editors(struct parse *p, const struct yaml_node *movements, const json_t *doc) {
   const json_t *group, *child;
   size_t i, k;
   json_array_foreach(json_object_get(doc, "movements"), i, group) {
@@ -974,7 +928,7 @@ static void order_editors(struct parse *p, const struct yaml_node *root, const j
     if (editors < 2 || json_integer_value(json_object_get(group, "concurrency")) == 1)
       continue;
     parse_put((json_t *)group, "concurrency", json_integer(1));
-    parse_note_once(p, key_find(&movement_keys, STR("concurrency")), movements->value->items[i],
+    parse_note_once(p, key_find(&movement_keys, STR("concurrency")), movements->items[i],
                     "%zu children of %s may change the same files: they run one after the other "
                     "(concurrency: 1)",
                     editors, json_string_value(json_object_get(group, "name")));
@@ -982,24 +936,20 @@ static void order_editors(struct parse *p, const struct yaml_node *root, const j
 }
 
 json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
-  if (root->kind == YAML_MAP)
-    for (const struct key *k = workflow_keys.keys; k->name; k++) {
-      const struct yaml_pair *pair = pair_of(NULL, k, root);
-      if (pair && k->type == KEY_SECTION)
-        parse_section(p, &p->facets, k, pair->value);
-      else if (pair && k->type == KEY_SET_LIST)
-        parse_map_check_names(p, pair->value);
-    }
+  const struct yaml_node *movements =
+      parse_member(root, key_find(&workflow_keys, STR("movements")));
+  parse_sections(p, &p->facets, root);
+  if (movements != NULL)
+    parse_map_check_names(p, movements);
   json_t *doc = parse_set(p, &workflow_keys, root);
   if (p->errors->count == 0 && (p->foreign || strstr(p->file, ".takt/") != NULL))
-    order_editors(p, root, doc);
+    order_editors(p, movements, doc);
   return doc;
 }
 
 void parse_called(struct parse *p, const struct yaml_node *root) {
   for (size_t i = 0; i < root->count; i++)
-    if (key_find(&workflow_keys, root->pairs[i].key->text) == NULL)
-      report_unknown(p, &workflow_keys, root->pairs[i].key);
+    report_unknown(p, &workflow_keys, root->pairs[i].key);
   for (const struct key *k = workflow_keys.keys; k->name; k++) {
     const struct yaml_pair *pair = pair_of(p, k, root);
     if (pair == NULL && k->required)

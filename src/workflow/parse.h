@@ -36,19 +36,23 @@ struct parse {
 /* Returns a new reference; NULL if the root is no map. */
 json_t *parse_workflow(struct parse *p, const struct yaml_node *root);
 
-/* Reports an error at a node's place. */
-void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...)
+/* Reports an error at a node's place. Returns NULL, the value of what is wrong. */
+void *parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 #define REPORT(p, node, ...) parse_report((p), (node), __VA_ARGS__)
 /* Returns the file that a node is in. */
 const char *parse_file_of(const struct parse *p, const struct yaml_node *node);
 
+/* Puts a text into the arena, as it is; empties the buffer. */
+const char *parse_kept(struct arena *arena, struct buf *text);
 /* Returns a piece of the file's text for a message, in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
 
-/* Reads a section of facets and keeps it for the look-ups in `facets`. */
-void parse_section(struct parse *p, struct facets *facets, const struct key *k,
-                   const struct yaml_node *node);
+/* Returns the value of a key or its alias, NULL if the map has neither; `map` may be anything. */
+const struct yaml_node *parse_member(const struct yaml_node *map, const struct key *key);
+
+/* Reads the sections of facets of a workflow's file and keeps them for the look-ups in `facets`. */
+void parse_sections(struct parse *p, struct facets *facets, const struct yaml_node *root);
 /* Reads the workflow's own keys in a called file: its movements are read where it is called. */
 void parse_called(struct parse *p, const struct yaml_node *root);
 

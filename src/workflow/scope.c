@@ -16,13 +16,15 @@ struct names_check {
   bool ok;
 };
 
+static bool scope_is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+
 bool scope_is_param(struct str s) {
-  for (size_t i = 0; i < s.n; i++) {
-    char c = s.p[i];
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-          c == '-'))
+  for (size_t i = 0; i < s.n; i++)
+    if (!scope_is_word(s.p[i]))
       return false;
-  }
   return s.n > 0 && s.n <= 64;
 }
 
@@ -39,12 +41,6 @@ static void check_param(void *ctx, struct str name) {
                       "{input:" STR_FMT "} names no param of this file: %s%s%s", STR_ARG(own),
                       near ? "did you mean {input:" : "declare it below params:", near ? near : "",
                       near ? "}?" : "");
-}
-
-static bool check_params(const struct name_scope *scope, struct str text, struct err *err) {
-  struct names_check check = {scope, err, true};
-  template_names(text, PROMPT_INPUT, check_param, &check);
-  return check.ok;
 }
 
 struct scope_sink {
@@ -84,7 +80,9 @@ bool scope_text(const struct name_scope *scope, enum scope_place place, struct s
     buf_str(out, text);
     return true;
   }
-  if (!check_params(scope, text, err))
+  struct names_check check = {scope, err, true};
+  template_names(text, PROMPT_INPUT, check_param, &check);
+  if (!check.ok)
     return false;
   struct scope_sink sink = {out, place == SCOPE_TEXT ? STR("") : scope->prefix};
   if (scope->outside && place == SCOPE_INSTRUCTION)
@@ -110,11 +108,6 @@ static size_t when_start(struct str s) {
       return i + strlen("when(");
   }
   return s.n;
-}
-
-static bool scope_is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-';
 }
 
 /* Returns the length of a reference's root at `i`, with the dot or bracket after it; 0 if there is

@@ -1,19 +1,10 @@
 /* Finds the place in the file of a path in the resolved document. */
 #include "workflow/source_map.h"
 
-#include "core/keys.h"
+#include "workflow/parse.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Finds a key's value, under any of its names. */
-static const struct yaml_node *source_map_member(const struct yaml_node *map,
-                                                 const struct key_set *set, const struct key *key) {
-  for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)
-    if (key_find(set, map->pairs[i].key->text) == key)
-      return map->pairs[i].value;
-  return NULL;
-}
 
 static const struct yaml_node *source_map_node_at(const struct yaml_node *node, const char *path) {
   const struct key_set *set = &workflow_keys;
@@ -28,22 +19,18 @@ static const struct yaml_node *source_map_node_at(const struct yaml_node *node, 
     path += *path == '.';
     size_t n = strcspn(path, ".[");
     const struct key *key = set ? key_find(set, (struct str){path, n}) : NULL;
-    node = key ? source_map_member(node, set, key) : NULL;
+    node = key ? parse_member(node, key) : NULL;
     set = key ? key->set : NULL;
     path += n;
   }
   return node;
 }
 
-void source_map_place(const struct workflow_marks *marks, const char *path, int *line,
-                      int *column) {
+const char *source_map_place(const struct workflow_marks *marks, const char *path, int *line,
+                             int *column) {
   const struct yaml_node *node = marks ? source_map_node_at(marks->root, path) : NULL;
   *line = node ? node->line : 0;
   *column = node ? node->column : 0;
-}
-
-const char *source_map_file(const struct workflow_marks *marks, const char *path) {
-  const struct yaml_node *node = marks ? source_map_node_at(marks->root, path) : NULL;
   if (marks == NULL)
     return "";
   return node != NULL && node->origin != NULL ? node->origin->file : marks->file;

@@ -17,11 +17,10 @@ struct workflow_marks {
   struct err_list notes; /* keys that were read and do nothing: warnings of lint */
 };
 
-/* Returns the place of a path; 0:0 if it has none. marks may be NULL. */
-void source_map_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
-
-/* Returns the file that contains it: the workflow's own, or a called one. "" without marks. */
-const char *source_map_file(const struct workflow_marks *marks, const char *path);
+/* Finds the place of a path; 0:0 if it has none. Returns the file that contains it: the workflow's
+ * own, or a called one. "" without marks, which may be NULL. */
+const char *source_map_place(const struct workflow_marks *marks, const char *path, int *line,
+                             int *column);
 
 enum { DOC_PATH_BYTES = 128 }; /* the longest is half of it; what does not fit is cut */
 

@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 #include "provider/agent/replay_recording.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 
 #include <stdlib.h>
 #include <string.h>

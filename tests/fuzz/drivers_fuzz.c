@@ -3,7 +3,7 @@
  * the second the size of the pieces and the permission. In a replay every third line is one that
  * was sent. */
 #include "provider/agent/replay_recording.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Any bytes as an event stream and as lines: in pieces they give what they give whole. */
-#include "format/ndjson.h"
 #include "format/sse.h"
 
 #include <stdlib.h>

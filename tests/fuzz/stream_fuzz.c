@@ -2,7 +2,7 @@
  * a profile or a recording. The first byte chooses the profile, the second the size of the
  * pieces. */
 #include "provider/agent/replay_recording.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 
 #include <assert.h>
 #include <string.h>

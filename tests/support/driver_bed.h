@@ -11,7 +11,7 @@
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/replay_recording.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 #include "support/data.h"
 
 #include <stdlib.h>

@@ -168,7 +168,7 @@ check "an unknown stage" 2 'is not a stage' "$@" --stages tag
 check "a stage twice" 2 'is listed twice' "$@" --stages phase1_tag,phase1_tag
 check "no judge" 2 'can(not)? judge' "$@"
 check "script without a scenario" 2 'give --scenario' "$@" -p script
-check "too many reasks" 2 'max-reasks must be' "$@" --max-reasks 99
+check "too many reasks" 2 'write a number from 0 to 5' "$@" --max-reasks 99
 check "an unknown language" 2 'en or ja' "$@" --language fr
 check "an unknown provider" 2 'no provider' "$@" -p nobody
 check "a word too many" 2 'too many arguments' "$@" word

@@ -1,5 +1,4 @@
 /* segue answer, approve, reject: answers what a session is waiting for. */
-#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -7,16 +6,13 @@
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "host/backends.h"
-#include "host/parse_answer.h"
 #include "host/resume_options.h"
 #include "host/single_session.h"
 #include "store/summary.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- answering --- */
 
@@ -137,8 +133,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
   } else {
     const char *id = json_string_value(json_object_get(there, "id"));
     printf("%s  ", word);
-    cli_put_safe(stdout, id ? id : b.session);
-    putchar('\n');
+    cli_put_line(stdout, "", id ? id : b.session);
     if (!waits_for_daemon) {
       char log_id[STORE_ID_BYTES];
       cli_put_line(stdout, "  continue with: segue resume ",
@@ -202,11 +197,7 @@ static bool answer_common(const struct cli_args *args, const char *movement, jso
 
 static bool answer_file(const char *path, json_t *body, struct err *err) {
   struct buf text = {0};
-  bool ok;
-  if (strcmp(path, "-") == 0)
-    ok = file_read_fd(STDIN_FILENO, "standard input", LIMIT_ANSWER_BYTES, &text, err);
-  else
-    ok = file_read(path, LIMIT_ANSWER_BYTES, &text, err);
+  bool ok = cli_read(path, LIMIT_ANSWER_BYTES, &text, err);
   if (ok && text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
   json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;

@@ -105,7 +105,7 @@ static int cancel(const struct cli_args *args, const char *word) {
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else {
-    cli_put_line(stdout, "cancelled  ", session_post_id(&reply));
+    cli_put_line(stdout, "cancelled  ", cli_word(reply.value, "id"));
   }
   client_reply_deinit(&reply);
   return status;

@@ -63,16 +63,13 @@ static void offer_session(const struct completing *c, const struct store *store,
 
 /* Offers the newest sessions whose names begin like the word. */
 static void offer_sessions(const struct completing *c) {
-  char where[PATHS_BYTES];
   struct store store;
   struct store_id *ids = NULL;
   struct err err;
   size_t count = 0, shown = 0;
   offer(c, "last", "the most recent session");
-  if (!paths_logs(c->logs, where, &err))
-    return;
-  store_at(&store, where);
-  if (!store_exists(&store) || !store_list(&store, &ids, &count, &err))
+  if (!resolve_id_store(c->logs, &store, &err) || !store_exists(&store) ||
+      !store_list(&store, &ids, &count, &err))
     return;
   for (size_t i = 0; i < count && shown < COMPLETE_SESSIONS_MAX; i++)
     if (strncmp(ids[i].id, c->start, strlen(c->start)) == 0) {
@@ -129,15 +126,6 @@ static void offer_movements(const struct completing *c, const char *word) {
 
 /* ---- what a place takes ---- */
 
-static bool is_file_word(struct str word) {
-  static const char *const words[] = {"FILE",  "DIR",      "PATH",   "FOLDER", "SCHEMA",
-                                      "CASES", "INSTANCE", "LABELS", "OUT",    NULL};
-  for (size_t i = 0; words[i] != NULL; i++)
-    if (str_eq_c(word, words[i]))
-      return true;
-  return false;
-}
-
 /* Offers what one word of a description such as "ID|last|FILE" means. `before` is the argument in
  * front of it. */
 static bool offer_kind(const struct completing *c, struct str word, const char *before) {
@@ -146,7 +134,7 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
   } else if (str_eq_c(word, "WORKFLOW")) {
     struct completing copy = *c;
     paths_workflows(NULL, offer_workflow, &copy);
-  } else if (str_eq_c(word, "P") || str_eq_c(word, "PROVIDER") || str_eq_c(word, "NAME=P")) {
+  } else if (str_among(word, "P PROVIDER NAME=P")) {
     struct config config = {0};
     struct err err;
     struct provider_registry *registry = NULL;
@@ -168,7 +156,7 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
     print_into(text, sizeof text, "%.*s", (int)word.n, word.p);
     offer(c, text, NULL);
   }
-  return is_file_word(word) || str_eq_c(word, "WORKFLOW");
+  return str_among(word, "FILE DIR PATH FOLDER SCHEMA CASES INSTANCE LABELS OUT WORKFLOW");
 }
 
 /* Offers what each word of "[ID|last|FILE...]" means. Returns true if a path may stand there

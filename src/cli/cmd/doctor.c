@@ -12,6 +12,7 @@
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
 #include "provider/agent/agent.h"
+#include "provider/agent/driver.h"
 #include "provider/agent/project_files.h"
 #include "provider/probe.h"
 #include "provider/registry.h"
@@ -101,7 +102,7 @@ static void look_at_project(struct doctor_report *r, const struct provider *prov
   enum transport transport;
   char what[160], here[PATHS_BYTES];
   struct err err;
-  if (profile == NULL || !agent_transport(profile, provider->settings, &transport, &err) ||
+  if (profile == NULL || !driver_transport(profile, provider->settings, &transport, &err) ||
       getcwd(here, sizeof here) == NULL ||
       project_files_check(profile, transport, provider->settings, here, &err))
     return;

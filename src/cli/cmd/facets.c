@@ -21,18 +21,11 @@ static bool beside_workflow(struct facets *f, struct arena *arena, const char *w
   const char *path = paths_workflow(word, cwd, found, err);
   if (path == NULL)
     return false;
-  const char *slash = strrchr(path, '/');
   FILE *file = fopen(path, "r");
   if (file == NULL)
     return err_set(err, ERR_USAGE, "there is no file %.300s", word);
   fclose(file);
-  f->folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
-  f->above = facets_above(arena, f->folder);
-  if (f->above != NULL) {
-    char facets[PATHS_BYTES];
-    print_into(facets, sizeof facets, "%s/facets", f->above);
-    f->above_facets = arena_strdup(arena, facets);
-  }
+  facets_beside(f, arena, path);
   return true;
 }
 

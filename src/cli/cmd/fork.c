@@ -1,5 +1,4 @@
 /* segue fork: begins another session where one was, here or in the daemon. */
-#include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/forge/forge.h"
@@ -9,9 +8,7 @@
 #include "cli/trees/session_trees.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"from", 0, "MOVEMENT[#N]", "start with this run of the movement (default: the last one)",
@@ -38,11 +35,7 @@ static bool take_instruction(const struct cli_args *args, json_t *body, struct e
   struct buf text = {0};
   if (path == NULL)
     return true;
-  bool ok;
-  if (strcmp(path, "-") == 0)
-    ok = file_read_fd(STDIN_FILENO, "standard input", LIMIT_INLINE_TEXT_BYTES, &text, err);
-  else
-    ok = file_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
+  bool ok = cli_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
   json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;
   if (ok && value == NULL)
     ok = err_set(err, ERR_USAGE, "%.300s is not UTF-8", path);
@@ -149,10 +142,8 @@ static int fork_run(int argc, char **argv) {
     err_set(&err, ERR_USAGE, "name the session, or give --pr N");
   if (err.code != ERR_NONE)
     return cli_fail("fork", &err);
-  if (!there && cli_value(&args, "socket")) {
-    err_set(&err, ERR_USAGE, "--socket needs --daemon");
-    return cli_fail("fork", &err);
-  }
+  if (!there && cli_value(&args, "socket"))
+    return cli_refuse("fork", "--socket needs --daemon");
   json_t *body = fork_body(&args, &err);
   if (body == NULL)
     return cli_fail("fork", &err);

@@ -65,8 +65,7 @@ static bool graph_session(const struct cli_args *args, struct workflow *workflow
 static void graph_print(const struct cli_args *args, const struct graph *graph, bool mermaid) {
   struct buf out = {0};
   if (cli_flag(args, "json")) {
-    json_t *object = graph_json(graph);
-    json_io_put(object);
+    json_io_put(graph_json(graph));
     return;
   }
   if (mermaid)

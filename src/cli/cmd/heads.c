@@ -3,7 +3,7 @@
 #include "store/heads.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
-#include "host/paths.h"
+#include "cli/resolve_id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,18 +19,15 @@ static int heads_run(int argc, char **argv) {
   struct store store;
   struct heads heads;
   struct err err = {0};
-  char where[PATHS_BYTES];
   int status;
   if (!cli_parse(&cmd_heads, argc, argv, 0, 0, &args, &status))
     return status;
-  if (!paths_logs(cli_value(&args, "logs"), where, &err))
-    return cli_fail("heads", &err);
-  store_at(&store, where);
-  if (!heads_load(&heads, &store, NULL, &err))
+  if (!resolve_id_store(cli_value(&args, "logs"), &store, &err) ||
+      !heads_load(&heads, &store, NULL, &err))
     return cli_fail("heads", &err);
   if (heads.end.damaged) {
     err_set(&err, ERR_CORRUPT, "the ledger is damaged at entry %llu: segue verify %s",
-            (unsigned long long)heads.end.entries + 1, where);
+            (unsigned long long)heads.end.entries + 1, store.where);
     heads_deinit(&heads);
     return cli_fail("heads", &err);
   }

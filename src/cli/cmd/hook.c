@@ -7,6 +7,7 @@
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 #include "os/fs.h"
@@ -83,12 +84,10 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
 }
 
 static bool stop_last_answer(const json_t *event, struct buf *out, struct err *err) {
-  const json_t *said = json_object_get(event, "last_assistant_message");
   const char *path = json_string_value(json_object_get(event, "transcript_path"));
-  if (json_is_string(said) && json_string_length(said) > 0) {
-    buf_append(out, json_string_value(said), json_string_length(said));
+  buf_str(out, json_view(json_object_get(event, "last_assistant_message")));
+  if (out->n > 0)
     return true;
-  }
   if (path == NULL)
     return err_set(err, ERR_INVALID,
                    "the event has neither last_assistant_message nor transcript_path");
@@ -127,16 +126,21 @@ static json_t *answer_movement(const struct stop_hook *hook) {
                    "Say what was done, and whether it is done.", "judge", judge, "rules", rules);
 }
 
-static bool write_json(const char *folder, const char *name, json_t *value, struct err *err) {
-  char path[PATHS_BYTES];
-  char *text = json_dump_text(value, JSON_COMPACT);
-  json_decref(value);
-  bool fits = snprintf(path, sizeof path, "%s/%s", folder, name) < PATHS_BYTES && text != NULL;
-  FILE *file = fits ? fopen(path, "we") : NULL;
-  bool ok = file != NULL && fputs(text, file) >= 0;
+static bool write_whole(const char *path, const char *text, struct err *err) {
+  FILE *file = text != NULL ? fopen(path, "we") : NULL;
+  bool ok = file != NULL && fputs(text, file) >= 0 && fputc('\n', file) != EOF;
   ok = file != NULL && fclose(file) == 0 && ok;
-  free(text);
   return ok || err_set_errno(err, errno, "cannot write %s", path);
+}
+
+static bool write_json(const char *folder, const char *name, json_t *value, struct err *err) {
+  char path[PATHS_BYTES + 32];
+  char *text = json_dump_text(value, JSON_COMPACT);
+  print_into(path, sizeof path, "%s/%s", folder, name);
+  bool ok = write_whole(path, text, err);
+  json_decref(value);
+  free(text);
+  return ok;
 }
 
 static bool write_session(const struct stop_hook *hook, const char *folder, struct str answer,
@@ -276,14 +280,10 @@ static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event,
   if (ok) {
     struct str records = buf_view(&p.out);
     while (records.n > 0) {
-      const char *end = memchr(records.p, '\n', records.n);
-      size_t n = end ? (size_t)(end - records.p) : records.n;
-      json_t *record = json_loadb(records.p, n, 0, NULL);
+      struct str line = str_next_line(&records);
+      json_t *record = json_loadb(line.p, line.n, 0, NULL);
       see_record(&seen, record);
       json_decref(record);
-      n += end != NULL;
-      records.p += n;
-      records.n -= n;
     }
     *verdict = stop_told(hook, &seen, p.status, why);
   }
@@ -470,11 +470,7 @@ static json_t *settings_with(const char *path, bool is_there, const char *line, 
   json_t *settings = is_there ? json_io_file(path, JSON_IO_VALUE, err) : json_object();
   if (settings == NULL)
     return NULL;
-  json_t *hooks = json_is_object(settings) ? json_object_get(settings, "hooks") : NULL;
-  if (hooks == NULL && json_is_object(settings)) {
-    hooks = json_object();
-    json_object_set_new(settings, "hooks", hooks);
-  }
+  json_t *hooks = json_is_object(settings) ? cli_member(settings, "hooks") : NULL;
   json_t *stop = json_object_get(hooks, "Stop");
   if (stop == NULL && json_is_object(hooks)) {
     stop = json_array();
@@ -493,13 +489,6 @@ static json_t *settings_with(const char *path, bool is_there, const char *line, 
     json_array_append_new(stop, json_pack("{s[{sssssi}]}", "hooks", "type", "command", "command",
                                           line, "timeout", 3600));
   return settings;
-}
-
-static bool write_whole(const char *path, const char *text, struct err *err) {
-  FILE *file = fopen(path, "we");
-  bool ok = file != NULL && fputs(text, file) >= 0 && fputc('\n', file) != EOF;
-  ok = file != NULL && fclose(file) == 0 && ok;
-  return ok || err_set_errno(err, errno, "cannot write %s", path);
 }
 
 static void show_diff(const char *old, const char *new) {

@@ -2,13 +2,12 @@
 #include "store/inbox.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 #include "daemon/client.h"
-#include "host/paths.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print one JSON object per line, with texts up to 2,000 bytes", false},
@@ -18,11 +17,6 @@ static const struct cli_option options[] = {
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };
-
-static const char *inbox_word(const json_t *item, const char *key) {
-  const char *value = json_string_value(json_object_get(item, key));
-  return value ? value : "";
-}
 
 /* Prints a text of several lines, each indented. */
 static void inbox_put_text(struct str text) {
@@ -59,12 +53,12 @@ static void put_runs(const json_t *item) {
   inbox_put_list("would run: ", json_object_get(runs, "command"), false);
   if (json_object_get(runs, "provider") != NULL) {
     printf("    would run: ");
-    cli_put_safe(stdout, inbox_word(runs, "provider"));
+    cli_put_safe(stdout, cli_word(runs, "provider"));
     printf(" (");
-    cli_put_safe(stdout, inbox_word(runs, "permission"));
+    cli_put_safe(stdout, cli_word(runs, "permission"));
     printf(")\n");
   }
-  const char *instruction = inbox_word(runs, "instruction");
+  const char *instruction = cli_word(runs, "instruction");
   if (instruction[0]) {
     printf("    with:\n");
     inbox_put_text(str_from(instruction));
@@ -86,7 +80,7 @@ static void inbox_put_files(const json_t *files) {
       continue;
     }
     printf("      ");
-    cli_put_safe(stdout, inbox_word(file, "path"));
+    cli_put_safe(stdout, cli_word(file, "path"));
     if (added != NULL || removed != NULL)
       printf("  +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
              json_integer_value(removed));
@@ -96,17 +90,14 @@ static void inbox_put_files(const json_t *files) {
 
 /* Adds the lines that the session changed, as `diff`. */
 static void inbox_add_diff(const struct cli_args *args, json_t *item) {
-  const char *logs = cli_value(args, "logs");
-  char where[PATHS_BYTES];
   struct store store;
   struct store_ref ref;
   struct err ignored;
   struct buf diff = {0}, safe = {0};
   bool cut = false;
-  if (!paths_logs(logs, where, &ignored))
+  if (!resolve_id_store(cli_value(args, "logs"), &store, &ignored))
     return;
-  store_at(&store, where);
-  store_ref(&store, inbox_word(item, "id"), &ref);
+  store_ref(&store, cli_word(item, "id"), &ref);
   trees_diff(&ref, &diff, &cut);
   buf_safe(&safe, buf_view(&diff), true);
   if (safe.n > 0)
@@ -118,27 +109,27 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
 }
 
 static void inbox_put_item(const json_t *item) {
-  const char *until = inbox_word(item, "until"), *kind = inbox_word(item, "kind");
+  const char *until = cli_word(item, "until"), *kind = cli_word(item, "kind");
   bool approves = strcmp(kind, "approve") == 0;
-  cli_put_safe(stdout, inbox_word(item, "id"));
+  cli_put_safe(stdout, cli_word(item, "id"));
   printf("  ");
-  cli_put_safe(stdout, inbox_word(item, "workflow"));
+  cli_put_safe(stdout, cli_word(item, "workflow"));
   printf("  ");
-  cli_put_safe(stdout, inbox_word(item, "movement"));
+  cli_put_safe(stdout, cli_word(item, "movement"));
   printf("  since ");
-  cli_put_safe(stdout, inbox_word(item, "since"));
+  cli_put_safe(stdout, cli_word(item, "since"));
   if (until[0]) {
     printf(", until ");
     cli_put_safe(stdout, until);
     printf(" (then ");
-    cli_put_safe(stdout, inbox_word(item, "default"));
+    cli_put_safe(stdout, cli_word(item, "default"));
     printf(")");
   }
   putchar('\n');
-  inbox_put_text(str_from(inbox_word(item, "text")));
+  inbox_put_text(str_from(cli_word(item, "text")));
   put_runs(item);
   inbox_put_files(json_object_get(item, "files"));
-  inbox_put_text(str_from(inbox_word(item, "diff")));
+  inbox_put_text(str_from(cli_word(item, "diff")));
   if (json_is_true(json_object_get(item, "diff_cut")))
     printf("    ... and more than can be shown here\n");
   inbox_put_list("choices: ", json_object_get(item, "choices"), true);
@@ -153,9 +144,9 @@ static void inbox_put_item(const json_t *item) {
     putchar('\n');
   }
   printf("    segue %s ", approves ? "approve|reject" : "answer");
-  cli_put_safe(stdout, inbox_word(item, "id"));
+  cli_put_safe(stdout, cli_word(item, "id"));
   putchar(' ');
-  cli_put_safe(stdout, inbox_word(item, "movement"));
+  cli_put_safe(stdout, cli_word(item, "movement"));
   printf("%s\n", approves ? "" : " ...");
 }
 
@@ -164,7 +155,6 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   const char *logs = cli_value(args, "logs"), *socket = cli_value(args, "socket");
   struct client_reply reply = {0};
   struct store store;
-  char where[PATHS_BYTES];
   json_t *list = NULL;
   if (logs == NULL && client_ask(socket, "GET", "/v1/inbox", NULL, &reply, err)) {
     if (!client_problem(&reply, err))
@@ -174,10 +164,7 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   }
   if (logs == NULL && (socket != NULL || err->code != ERR_NOT_FOUND))
     return NULL;
-  if (!paths_logs(logs, where, err))
-    return NULL;
-  store_at(&store, where);
-  return inbox_list(&store, NULL, NULL, err);
+  return resolve_id_store(logs, &store, err) ? inbox_list(&store, NULL, NULL, err) : NULL;
 }
 
 static int inbox_run(int argc, char **argv) {

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 #include "host/single_session.h"
@@ -42,14 +43,9 @@ static void judge_on_record(void *ctx, const struct record *record, struct str l
     j->stop = record_json(record);
 }
 
-/* Prints an error, which may hold a provider's words. */
-static void judge_complain(const char *message) {
-  cli_put_line(stderr, "segue judge: ", message);
-}
-
 static void judge_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  judge_complain(message);
+  cli_put_line(stderr, "segue judge: ", message); /* it may hold a provider's words */
 }
 
 static void judge_on_finished(void *ctx, struct session *s) {
@@ -58,45 +54,14 @@ static void judge_on_finished(void *ctx, struct session *s) {
   single_session_finished(j->solo);
 }
 
-static bool read_stages(const char *list, json_t *judge, struct err *err) {
-  json_t *stages = json_array();
-  json_object_set_new(judge, "stages", stages);
-  struct str rest = str_from(list);
-  while (rest.p != NULL) {
-    const char *comma = rest.n ? memchr(rest.p, ',', rest.n) : NULL;
-    struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
-    enum judge_stage stage;
-    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
-      return err_set(err, ERR_USAGE,
-                     "--stages: \"%.*s\" is not a stage: use structured_output, phase3_tag, "
-                     "phase1_tag, ai_judge",
-                     (int)name.n, name.p);
-    for (size_t i = 0; i < json_array_size(stages); i++)
-      if (str_eq_c(name, json_string_value(json_array_get(stages, i))))
-        return err_set(err, ERR_USAGE, "--stages: %.*s is listed twice", (int)name.n, name.p);
-    json_array_append_new(stages, json_stringn(name.p, name.n));
-    size_t used = comma ? (size_t)(comma + 1 - rest.p) : 0;
-    rest = comma ? (struct str){comma + 1, rest.n - used} : (struct str){NULL, 0};
-  }
-  return true;
-}
-
-/* Translates "movements[0].rules[2].condition: ..." to the --rule that it comes from. */
-static void name_the_rule(struct err *err) {
-  struct err raw = *err;
-  int index, n = 0;
-  if (sscanf(raw.text, "movements[0].rules[%d].condition: %n", &index, &n) == 1 && n > 0)
-    err_set(err, ERR_USAGE, "--rule %d: %s", index + 1, raw.text + n);
-}
-
 static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
-  const char *name = cli_value(args, "name"), *rule, *stages = cli_value(args, "stages");
-  const char *reasks = cli_value(args, "max-reasks"), *language = cli_value(args, "language");
+  const char *name = cli_value(args, "name"), *rule;
+  const char *language = cli_value(args, "language");
   const char *provider = json_string_value(json_object_get(setup->config, "provider"));
   if (provider == NULL)
     provider = setup->user.provider;
   const char *model = cli_value(args, "model");
-  json_t *rules = json_array(), *judge = json_object(), *doc;
+  json_t *rules = json_array(), *stages = NULL, *doc;
   long count = 0;
   bool ok = true;
   for (size_t i = 0; ok && (rule = cli_values(args, "rule", i)) != NULL; i++) {
@@ -107,11 +72,8 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
   }
   if (ok && json_array_size(rules) == 0)
     ok = err_set(err, ERR_USAGE, "give at least one --rule");
-  if (ok && stages)
-    ok = read_stages(stages, judge, err);
-  if (ok && reasks &&
-      (!str_to_long(str_from(reasks), &count) || count < 0 || count > LIMIT_REASK_COUNT))
-    ok = err_set(err, ERR_USAGE, "--max-reasks must be 0 to %d", LIMIT_REASK_COUNT);
+  ok = ok && setup_stages(cli_value(args, "stages"), &stages, err);
+  ok = ok && cli_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &count, err);
   if (ok && name &&
       (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
     ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
@@ -119,15 +81,12 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
     ok = err_set(err, ERR_USAGE, "--language must be en or ja");
   if (!ok) {
     json_decref(rules);
-    json_decref(judge);
+    json_decref(stages);
     return false;
   }
-  if (provider)
-    json_object_set_new(judge, "provider", json_string(provider));
-  if (model ? model : setup->user.model)
-    json_object_set_new(judge, "model", json_string(model ? model : setup->user.model));
-  if (json_object_get(setup->config, "options"))
-    json_object_set(judge, "options", json_object_get(setup->config, "options"));
+  json_t *judge = json_pack("{so* ss* ss* sO*}", "stages", stages, "provider", provider, "model",
+                            model ? model : setup->user.model, "options",
+                            json_object_get(setup->config, "options"));
   if (count > 0)
     json_object_set_new(judge, "max_reasks", json_integer(count));
   doc = json_pack("{ss ss ss s[{ss s[s] so so}]}", "name", "judge", "language",
@@ -136,7 +95,11 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
   setup->workflow = workflow_build(doc, err);
   json_decref(doc);
   if (setup->workflow == NULL) {
-    name_the_rule(err);
+    /* "movements[0].rules[2].condition: ..." becomes the --rule that it comes from. */
+    struct err raw = *err;
+    int index, n = 0;
+    if (sscanf(raw.text, "movements[0].rules[%d].condition: %n", &index, &n) == 1 && n > 0)
+      err_set(err, ERR_USAGE, "--rule %d: %s", index + 1, raw.text + n);
     return false;
   }
   json_object_del(setup->config, "provider");
@@ -225,12 +188,9 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
     if (session_broken(s) != NULL) {
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
-      const char *message = json_string_value(json_object_get(j.stop, "message"));
       const char *reason = json_string_value(json_object_get(j.stop, "reason"));
-      struct buf text_of_stop = {0};
-      buf_printf(&text_of_stop, "%s: %s", reason ? reason : "failed", message ? message : "");
-      judge_complain(buf_c(&text_of_stop));
-      buf_deinit(&text_of_stop);
+      fprintf(stderr, "segue judge: %s: ", reason ? reason : "failed");
+      cli_put_line(stderr, "", cli_word(j.stop, "message"));
       if (j.stop != NULL && cli_flag(args, "json"))
         judge_print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;

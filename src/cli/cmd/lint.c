@@ -42,15 +42,10 @@ static void annotate(const char *level, const char *path, const struct err *err)
 
 /* Returns a path as a URI reference (RFC 3986), with the scheme if it is absolute. */
 static json_t *uri_of(const char *path) {
-  static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
   struct buf uri = {0};
   if (path[0] == '/')
     buf_puts(&uri, "file://");
-  for (const char *c = path; *c != '\0'; c++)
-    if (strchr(safe, *c) != NULL)
-      buf_append(&uri, c, 1);
-    else
-      buf_printf(&uri, "%%%02X", (unsigned char)*c);
+  cli_put_encoded(&uri, path, "/");
   json_t *value = json_io_string(buf_c(&uri));
   buf_deinit(&uri);
   return value;

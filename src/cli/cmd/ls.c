@@ -59,11 +59,6 @@ struct ls {
   struct filter wanted;
 };
 
-static const char *ls_word(const json_t *session, const char *key) {
-  const char *value = json_string_value(json_object_get(session, key));
-  return value ? value : "";
-}
-
 static void put_age(const struct ls *ls, const char *started, struct buf *out) {
   int64_t then;
   if (!record_time_parse(started, &then) || then > ls->now_ms) {
@@ -81,22 +76,14 @@ static void put_age(const struct ls *ls, const char *started, struct buf *out) {
     buf_printf(out, "%ldd", s / 86400);
 }
 
-static enum colour colour_of(const char *status) {
-  if (strcmp(status, "complete") == 0)
+static enum colour colour_of(struct str status) {
+  if (str_eq_c(status, "complete"))
     return COLOUR_GREEN;
-  if (strcmp(status, "running") == 0 || strcmp(status, "waiting") == 0 ||
-      strcmp(status, "queued") == 0)
+  if (str_among(status, "running waiting queued"))
     return COLOUR_CYAN;
-  if (strcmp(status, "stopped") == 0 || strcmp(status, "open") == 0 ||
-      strcmp(status, "paused") == 0 || strcmp(status, "cancelled") == 0)
+  if (str_among(status, "stopped open paused cancelled"))
     return COLOUR_YELLOW;
   return COLOUR_RED;
-}
-
-static void ls_cell(struct buf *out, const char *text, int columns) {
-  int used = cli_fit(out, str_from(text), columns);
-  for (; used < columns + 2; used++)
-    buf_putc(out, ' ');
 }
 
 /* Puts the cost: "$0.0123", with a + if that of some calls is unknown, "?" if none is known. */
@@ -139,26 +126,27 @@ static void ls_print_head(struct ls *ls) {
 
 static void ls_print_row(struct ls *ls, const json_t *s) {
   struct buf line = {0}, age = {0}, cost = {0};
-  const char *status = ls_word(s, "status"), *message = ls_word(s, "message");
+  const char *status = cli_word(s, "status"), *message = cli_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
   json_int_t position = json_integer_value(json_object_get(s, "position"));
   if (!ls->any)
     ls_print_head(ls);
-  print_into(id, sizeof id, "%s", ls_word(s, "id"));
+  print_into(id, sizeof id, "%s", cli_word(s, "id"));
   print_into(turns, sizeof turns, "%5d", (int)json_integer_value(json_object_get(s, "turns")));
   print_into(shown, sizeof shown, position > 0 ? "%s %d" : "%s", status, (int)position);
-  ls_cell(&line, id, ID_COLUMNS);
-  buf_puts(&line, cli_paint(ls->colours, colour_of(status)));
-  ls_cell(&line, shown, STATUS_COLUMNS);
+  (void)cli_cell(&line, str_from(id), ID_COLUMNS + 2, ID_COLUMNS);
+  buf_puts(&line, cli_paint(ls->colours, colour_of(str_from(status))));
+  (void)cli_cell(&line, str_from(shown), STATUS_COLUMNS + 2, STATUS_COLUMNS);
   buf_puts(&line, cli_paint(ls->colours, COLOUR_NONE));
-  ls_cell(&line, ls_word(s, "workflow"), ls->name_columns);
+  (void)cli_cell(&line, str_from(cli_word(s, "workflow")), ls->name_columns + 2, ls->name_columns);
   if (ls->tells_movement)
-    ls_cell(&line, ls_word(s, "movement"), ls->name_columns);
-  put_age(ls, ls_word(s, "started"), &age);
+    (void)cli_cell(&line, str_from(cli_word(s, "movement")), ls->name_columns + 2,
+                   ls->name_columns);
+  put_age(ls, cli_word(s, "started"), &age);
   put_cost(json_object_get(s, "spent"), &cost);
   buf_printf(&line, "%s  %4s", turns, buf_c(&age));
   if (ls->tells_cost)
-    buf_printf(&line, "  %8s  %s", buf_c(&cost), ls_word(s, "origin"));
+    buf_printf(&line, "  %8s  %s", buf_c(&cost), cli_word(s, "origin"));
   buf_deinit(&cost);
   int rest =
       ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 10 + 8);
@@ -194,12 +182,12 @@ static bool is_tampered(struct ls *ls, const char *log) {
 }
 
 static void print_session(struct ls *ls, json_t *s) {
-  bool unreadable = strcmp(ls_word(s, "status"), "bad") == 0;
-  if (!unreadable && is_tampered(ls, ls_word(s, "log"))) {
+  bool unreadable = strcmp(cli_word(s, "status"), "bad") == 0;
+  if (!unreadable && is_tampered(ls, cli_word(s, "log"))) {
     json_object_set_new(s, "status", json_string("bad"));
     json_object_set_new(s, "message", json_string("its log has been changed: segue verify"));
   }
-  if (ls->proven != NULL && !summary_wanted(ls->proven, ls_word(s, "status")))
+  if (ls->proven != NULL && !summary_wanted(ls->proven, cli_word(s, "status")))
     return;
   if (ls->json)
     json_io_print(s, JSON_IO_COMPACT);
@@ -214,13 +202,7 @@ static void put_parameter(struct buf *path, const char *name, const char *value)
   if (value == NULL || value[0] == '\0')
     return;
   buf_printf(path, "&%s=", name);
-  for (const char *p = value; *p; p++) {
-    unsigned char c = (unsigned char)*p;
-    if (strchr("-._~,:", c) || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'))
-      buf_putc(path, (char)c);
-    else
-      buf_printf(path, "%%%02X", c);
-  }
+  cli_put_encoded(path, value, ",:");
 }
 
 static int list_daemon(struct ls *ls, const char *socket, const char *since, struct err *err) {
@@ -248,7 +230,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
     json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
       print_session(ls, session);
     }
-    print_into(before, sizeof before, "%s", ls_word(reply.value, "next"));
+    print_into(before, sizeof before, "%s", cli_word(reply.value, "next"));
     client_reply_deinit(&reply);
     if (before[0] == '\0')
       break;
@@ -280,7 +262,7 @@ static void ls_put_place(json_t *s, const json_t *place) {
 }
 
 static bool is_unplaced(const json_t *s, const json_t *place, const struct store *store) {
-  return store_is_address(store->where) && strcmp(ls_word(s, "status"), "running") == 0 &&
+  return store_is_address(store->where) && strcmp(cli_word(s, "status"), "running") == 0 &&
          json_object_get(place, "worker") == NULL;
 }
 
@@ -322,16 +304,14 @@ static void say_in_transit(const struct store *store) {
 }
 
 static int list_folder(struct ls *ls, const char *logs) {
-  char where[PATHS_BYTES];
   struct store store;
   struct store_id *ids = NULL;
   size_t count;
   struct err err = {0};
-  if (!paths_logs(logs, where, &err))
+  if (!resolve_id_store(logs, &store, &err))
     return cli_fail("ls", &err);
-  store_at(&store, where);
   char shown[STORE_SHOWN_BYTES];
-  print_into(ls->where, sizeof ls->where, " in %s", store_shown(where, shown));
+  print_into(ls->where, sizeof ls->where, " in %s", store_shown(store.where, shown));
   if (!store_exists(&store) && logs == NULL)
     return STATUS_COMPLETE; /* nothing ran yet */
   if (!store_list(&store, &ids, &count, &err))
@@ -384,9 +364,8 @@ static void say_other_folder(const char *where) {
   char shown[STORE_SHOWN_BYTES];
   if (strcmp(store_shown(store.where, shown), where) == 0)
     return;
-  fputs("the most recent session is in another folder: segue ls --logs ", stderr);
-  cli_put_safe(stderr, store.where);
-  fputc('\n', stderr);
+  cli_put_line(stderr, "the most recent session is in another folder: segue ls --logs ",
+               store.where);
 }
 
 static bool read_filter(struct filter *wanted, const struct cli_args *args, struct err *err) {
@@ -409,10 +388,8 @@ static int ls_run(int argc, char **argv) {
     return status;
   const char *logs = cli_value(&args, "logs"), *number = cli_value(&args, "number");
   const char *socket = cli_value(&args, "socket");
-  if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1)) {
-    err_set(&err, ERR_USAGE, "-n must be a number above 0");
-    return cli_fail("ls", &err);
-  }
+  if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1))
+    return cli_refuse("ls", "-n must be a number above 0");
   struct ls ls = {.json = cli_flag(&args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
@@ -438,9 +415,7 @@ static int ls_run(int argc, char **argv) {
             ls.unproven);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
     bool filtered = filter_is_set(&ls.wanted) || ls.proven != NULL;
-    fputs(filtered ? "no session matches" : "no sessions", stderr);
-    cli_put_safe(stderr, ls.where);
-    fputc('\n', stderr);
+    cli_put_line(stderr, filtered ? "no session matches" : "no sessions", ls.where);
   }
   if (status == STATUS_COMPLETE && !ls.json && logs == NULL && ls.where[0] != '\0')
     say_other_folder(ls.where + strlen(" in "));

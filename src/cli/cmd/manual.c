@@ -189,10 +189,6 @@ static void main_page(struct buf *out) {
 
 /* ---- formats ---- */
 
-static const char *manual_text(const json_t *object, const char *key) {
-  return json_string_value(json_object_get(object, key));
-}
-
 static void manual_keys(struct buf *out, const json_t *schema) {
   const char *key;
   const json_t *value;
@@ -209,7 +205,7 @@ static void manual_keys(struct buf *out, const json_t *schema) {
       manual_escaped(out, str_from(json_string_value(json_array_get(words, i))));
     }
     buf_puts(out, "\\fR\n");
-    manual_line(out, manual_text(value, "description") ? manual_text(value, "description") : "");
+    manual_line(out, cli_word(value, "description"));
     /* An example gets a line of its own, as it would stand in a file. */
     const json_t *example = json_array_get(json_object_get(value, "examples"), 0);
     char *text = example ? json_dump_text(example, JSON_ENCODE_ANY) : NULL;
@@ -231,7 +227,7 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
     return false;
   head(out, page, "5", summary);
   section(out, "DESCRIPTION");
-  manual_line(out, manual_text(schema, "description") ? manual_text(schema, "description") : "");
+  manual_line(out, cli_word(schema, "description"));
   buf_puts(out, ".PP\n");
   manual_keys(out, schema);
   const char *name;
@@ -242,8 +238,8 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
     buf_printf(out, ".SH \"");
     manual_escaped(out, str_from(name));
     buf_puts(out, "\"\n");
-    if (manual_text(definition, "description"))
-      manual_line(out, manual_text(definition, "description"));
+    if (json_object_get(definition, "description") != NULL)
+      manual_line(out, cli_word(definition, "description"));
     manual_keys(out, definition);
   }
   section(out, "SEE ALSO");

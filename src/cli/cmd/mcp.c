@@ -474,9 +474,8 @@ static json_t *sessions_told(const struct program *p) {
   json_t *resources = json_array();
   struct str rest = buf_view(&p->out);
   while (rest.n > 0) {
-    const char *end = memchr(rest.p, '\n', rest.n);
-    size_t n = end ? (size_t)(end - rest.p) : rest.n;
-    json_t *session = json_loadb(rest.p, n, 0, NULL);
+    struct str line = str_next_line(&rest);
+    json_t *session = json_loadb(line.p, line.n, 0, NULL);
     const char *id = json_string_value(json_object_get(session, "id"));
     const char *status = json_string_value(json_object_get(session, "status"));
     char uri[100];
@@ -487,9 +486,6 @@ static json_t *sessions_told(const struct program *p) {
                                       "mimeType", "application/x-ndjson"));
     }
     json_decref(session);
-    n += end != NULL;
-    rest.p += n;
-    rest.n -= n;
   }
   return json_pack("{so}", "resources", resources);
 }

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/setup.h"
 #include "core/budget.h"
-#include "host/paths.h"
 #include "provider/probe.h"
 #include "view/number_format.h"
 
@@ -26,11 +26,6 @@ static const struct cli_option options[] = {
 };
 
 static const char *const roles[] = {"work", "judge", "vote", "correct"};
-
-static const char *plan_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
 
 /* --- versions --- */
 
@@ -66,12 +61,12 @@ struct plan_wanted {
 
 static void plan_want(void *ctx, json_t *who) {
   struct plan_wanted *w = ctx;
-  w->wanted[plan_provider(w->v, plan_word(who, "provider"))] = true;
+  w->wanted[plan_provider(w->v, cli_word(who, "provider"))] = true;
 }
 
 static void plan_put_version(void *ctx, json_t *who) {
   const struct versions *v = ctx;
-  const struct backend_probe *p = &v->probes[plan_provider(v, plan_word(who, "provider"))];
+  const struct backend_probe *p = &v->probes[plan_provider(v, cli_word(who, "provider"))];
   json_object_set_new(who, "version", p->version[0] ? json_io_string(p->version) : json_null());
   json_object_set_new(who, "problem",
                       p->state == PROBE_NO ? json_io_string(p->problem) : json_null());
@@ -98,8 +93,9 @@ struct plan_page {
   int columns, width; /* the terminal's; the titles' */
 };
 
+/* Prints a row, and empties its text. */
 static void plan_row(const struct plan_page *page, const char *title, enum colour colour,
-                     const struct buf *text) {
+                     struct buf *text) {
   struct buf line = {0}, cell = {0};
   int used = cli_fit(&cell, str_from(title), page->width);
   (void)cli_fit(&line, buf_view(text), 10 * page->columns);
@@ -107,17 +103,18 @@ static void plan_row(const struct plan_page *page, const char *title, enum colou
          cli_paint(page->colours, COLOUR_NONE), page->width - used, "", buf_c(&line));
   buf_deinit(&cell);
   buf_deinit(&line);
+  buf_deinit(text);
 }
 
 /* Puts a sandbox: "strict by landlock, network none", or "off". */
 static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
-  buf_puts(out, plan_word(sandbox, "level"));
-  if (plan_word(sandbox, "mechanism")[0])
-    buf_printf(out, " by %s", plan_word(sandbox, "mechanism"));
-  if (plan_word(sandbox, "image")[0])
-    buf_printf(out, " in %s", plan_word(sandbox, "image"));
-  if (plan_word(sandbox, "network")[0])
-    buf_printf(out, ", network %s", plan_word(sandbox, "network"));
+  buf_puts(out, cli_word(sandbox, "level"));
+  if (cli_word(sandbox, "mechanism")[0])
+    buf_printf(out, " by %s", cli_word(sandbox, "mechanism"));
+  if (cli_word(sandbox, "image")[0])
+    buf_printf(out, " in %s", cli_word(sandbox, "image"));
+  if (cli_word(sandbox, "network")[0])
+    buf_printf(out, ", network %s", cli_word(sandbox, "network"));
   const json_t *limits = json_object_get(sandbox, "limits");
   const long long memory = json_integer_value(json_object_get(limits, "memory"));
   const long long pids = json_integer_value(json_object_get(limits, "pids"));
@@ -129,20 +126,20 @@ static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
   if (pids > 0)
     buf_printf(out, ", pids %lld", pids);
   if (limits != NULL)
-    buf_printf(out, " by %s", plan_word(limits, "by"));
+    buf_printf(out, " by %s", cli_word(limits, "by"));
 }
 
 static void plan_put_who(struct buf *out, const json_t *who) {
-  const char *model = plan_word(who, "model"), *version = plan_word(who, "version");
-  const char *transport = plan_word(who, "transport");
-  buf_puts(out, plan_word(who, "provider"));
+  const char *model = cli_word(who, "model"), *version = cli_word(who, "version");
+  const char *transport = cli_word(who, "transport");
+  buf_puts(out, cli_word(who, "provider"));
   if (version[0])
     buf_printf(out, " %s", version);
   if (model[0])
     buf_printf(out, ", model %s", model);
   if (transport[0])
     buf_printf(out, ", %s", transport);
-  if (plan_word(who, "problem")[0])
+  if (cli_word(who, "problem")[0])
     buf_puts(out, " (not usable)");
   const json_t *sandbox = json_object_get(who, "sandbox");
   if (sandbox != NULL) {
@@ -183,7 +180,6 @@ static void plan_print_judge(const struct plan_page *page, const json_t *m) {
     plan_put_words(&text, json_object_get(m, "stages"), ", ");
     plan_row(page, "", COLOUR_NONE, &text);
   }
-  buf_clear(&text);
   if (correct != NULL) {
     buf_printf(
         &text, "value corrected up to %d times by ",
@@ -191,35 +187,32 @@ static void plan_print_judge(const struct plan_page *page, const json_t *m) {
     plan_put_list(&text, correct, ", else ");
     plan_row(page, "", COLOUR_NONE, &text);
   }
-  buf_deinit(&text);
 }
 
 /* Prints where an agent's permission departs from the word, and which variables the movement
  * gets. */
 static void plan_print_more(const struct plan_page *page, const json_t *m) {
   const json_t *work = json_object_get(m, "work"), *secrets = json_object_get(m, "secrets");
+  struct buf text = {0};
   size_t i;
   json_t *who;
   json_array_foreach((json_t *)work, i, who) {
-    struct buf text = {0};
-    buf_printf(&text, "%s, %s: %s", plan_word(who, "provider"), plan_word(m, "permission"),
-               plan_word(who, "permission_gap"));
-    if (plan_word(who, "permission_gap")[0])
-      plan_row(page, "", COLOUR_NONE, &text);
-    buf_deinit(&text);
+    const char *gap = cli_word(who, "permission_gap");
+    if (gap[0] == '\0')
+      continue;
+    buf_printf(&text, "%s, %s: %s", cli_word(who, "provider"), cli_word(m, "permission"), gap);
+    plan_row(page, "", COLOUR_NONE, &text);
   }
   if (json_array_size(secrets) > 0) {
-    struct buf text = {0};
     buf_puts(&text, "gets ");
     plan_put_words(&text, secrets, ", ");
     plan_row(page, "", COLOUR_NONE, &text);
-    buf_deinit(&text);
   }
 }
 
 static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   const json_t *command = json_object_get(m, "command");
-  const char *asks = plan_word(m, "asks");
+  const char *asks = cli_word(m, "asks");
   struct buf text = {0};
   if (!json_is_true(json_object_get(m, "reachable"))) {
     buf_puts(&text, "no rule leads here");
@@ -228,14 +221,14 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   } else if (json_is_array(command)) {
     plan_put_words(&text, command, " ");
     const json_t *sandbox = json_object_get(m, "sandbox");
-    if (strcmp(plan_word(sandbox, "level"), "off") != 0 ||
+    if (strcmp(cli_word(sandbox, "level"), "off") != 0 ||
         json_object_get(sandbox, "limits") != NULL) {
       buf_puts(&text, ", sandbox ");
       plan_put_sandbox(&text, sandbox);
     }
   } else {
     plan_put_list(&text, json_object_get(m, "work"), ", else ");
-    buf_printf(&text, "  %s", plan_word(m, "permission"));
+    buf_printf(&text, "  %s", cli_word(m, "permission"));
     if (json_array_size(json_object_get(m, "run")) > 0) {
       buf_puts(&text, ", runs ");
       plan_put_words(&text, json_object_get(m, "run"), ", ");
@@ -245,8 +238,7 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
     buf_puts(&text, ", after approval by a person");
   buf_puts(&text, "  > ");
   plan_put_words(&text, json_object_get(m, "next"), ", ");
-  plan_row(page, plan_word(m, "name"), COLOUR_BOLD, &text);
-  buf_deinit(&text);
+  plan_row(page, cli_word(m, "name"), COLOUR_BOLD, &text);
   plan_print_more(page, m);
   plan_print_judge(page, m);
 }
@@ -267,7 +259,6 @@ static void plan_print_history(const struct plan_page *page, const json_t *histo
     else
       buf_puts(&text, ", cost unknown");
     plan_row(page, i == 0 ? "used" : "", COLOUR_DIM, &text);
-    buf_deinit(&text);
   }
 }
 
@@ -293,7 +284,6 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   if (!calls_none)
     buf_puts(&text, " (not counting repeats after network errors)");
   plan_row(page, "limits", COLOUR_DIM, &text);
-  buf_clear(&text);
   if (json_is_number(answers)) {
     buf_printf(&text, "at most $%.4f for answers; the prompts come on top",
                json_number_value(answers));
@@ -303,7 +293,6 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   }
   if (text.n > 0)
     plan_row(page, "cost", COLOUR_DIM, &text);
-  buf_deinit(&text);
 }
 
 /* Puts a map of amounts as it was written: "tokens 1000, time 90m". */
@@ -329,17 +318,15 @@ static void plan_print_budget(const struct plan_page *page, const json_t *budget
   struct buf text = {0};
   json_array_foreach((json_t *)limits, i, one) {
     const char *movement = json_string_value(json_object_get(one, "movement"));
-    buf_clear(&text);
     buf_printf(&text, "%s: ", movement ? movement : "session");
     put_amounts(&text, json_object_get(one, "limits"));
     plan_row(page, i == 0 ? "budget" : "", COLOUR_DIM, &text);
   }
-  buf_clear(&text);
+  if (json_array_size(unseen) == 0)
+    return;
   buf_puts(&text, "not seen: ");
   plan_put_words(&text, unseen, "; ");
-  if (json_array_size(unseen) > 0)
-    plan_row(page, "", COLOUR_DIM, &text);
-  buf_deinit(&text);
+  plan_row(page, "", COLOUR_DIM, &text);
 }
 
 /* Prints each limit on what this user may use today. */
@@ -350,7 +337,6 @@ static void plan_print_day(const struct plan_page *page, const json_t *day) {
     struct buf text = {0};
     budget_note_tell(one, &text);
     plan_row(page, i == 0 ? "day" : "", COLOUR_DIM, &text);
-    buf_deinit(&text);
   }
 }
 
@@ -360,12 +346,11 @@ static void plan_print_facets(const struct plan_page *page, const json_t *facets
   const json_t *entry;
   json_array_foreach((json_t *)facets, i, entry) {
     struct buf text = {0};
-    const char *from = plan_word(entry, "from");
-    buf_puts(&text, plan_word(entry, "file"));
+    const char *from = cli_word(entry, "from");
+    buf_puts(&text, cli_word(entry, "file"));
     if (strcmp(from, "workflow") != 0)
       buf_printf(&text, " (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
-    plan_row(page, plan_word(entry, "kind"), COLOUR_DIM, &text);
-    buf_deinit(&text);
+    plan_row(page, cli_word(entry, "kind"), COLOUR_DIM, &text);
   }
 }
 
@@ -375,11 +360,11 @@ static void plan_print(const json_t *plan) {
   size_t i;
   json_t *m;
   json_array_foreach(json_object_get(plan, "movements"), i, m) {
-    int name = (int)strlen(plan_word(m, "name"));
+    int name = (int)strlen(cli_word(m, "name"));
     page.width = name > page.width ? name : page.width;
   }
   page.width = page.width > 24 ? 24 : page.width;
-  buf_puts(&text, plan_word(plan, "workflow"));
+  buf_puts(&text, cli_word(plan, "workflow"));
   plan_row(&page, "workflow", COLOUR_DIM, &text);
   json_array_foreach(json_object_get(plan, "movements"), i, m) {
     plan_print_movement(&page, m);
@@ -388,11 +373,9 @@ static void plan_print(const json_t *plan) {
   plan_print_worst(&page, plan);
   plan_print_budget(&page, json_object_get(plan, "budget"));
   plan_print_day(&page, json_object_get(plan, "day"));
-  buf_clear(&text);
   plan_put_words(&text, json_object_get(plan, "env"), ", ");
   if (text.n > 0)
     plan_row(&page, "env", COLOUR_DIM, &text);
-  buf_deinit(&text);
   const json_t *history = json_object_get(plan, "history");
   plan_print_history(&page, json_is_object(history) ? history : NULL);
 }
@@ -403,7 +386,6 @@ static int plan_run(int argc, char **argv) {
   struct store store;
   struct buf task = {0};
   struct err err = {0};
-  char where[PATHS_BYTES];
   int status;
   if (!cli_parse(&cmd_plan, argc, argv, 1, 1, &args, &status))
     return status;
@@ -414,9 +396,7 @@ static int plan_run(int argc, char **argv) {
   (void)setup_start(&setup, &args, args.words[0], &task, &status);
   if (setup.workflow == NULL)
     goto out;
-  bool has_logs = paths_logs(cli_value(&args, "logs"), where, &err);
-  if (has_logs)
-    store_at(&store, where);
+  bool has_logs = resolve_id_store(cli_value(&args, "logs"), &store, &err);
   const struct preflight p = setup_preflight_of(&setup);
   json_t *plan = plan_json(&p, has_logs ? &store : NULL);
   plan_ask(plan, setup.registry, !cli_flag(&args, "quick"));

@@ -99,18 +99,12 @@ static int providers_list(const struct cli_args *args, const struct provider_reg
 
 /* --- show --- */
 
-static const struct provider *find_provider(const struct provider_registry *registry,
-                                            const char *name, struct err *err) {
-  const struct provider *p = registry_find(registry, str_from(name));
-  if (p == NULL)
-    (void)registry_unknown(registry, str_from(name), err);
-  return p;
-}
-
 static const struct profile *find_profile(const struct provider_registry *registry,
                                           const char *name, struct err *err) {
-  const struct provider *p = find_provider(registry, name, err);
+  const struct provider *p = registry_find(registry, str_from(name));
   const struct profile *profile = p ? provider_profile(p) : NULL;
+  if (p == NULL)
+    (void)registry_unknown(registry, str_from(name), err);
   if (p != NULL && profile == NULL) /* a model API has taken this name here */
     profile = backends_profile(registry, name);
   if (p != NULL && profile == NULL)
@@ -122,6 +116,14 @@ static const struct profile *find_profile(const struct provider_registry *regist
   return profile;
 }
 
+/* Prints what is wrong in a file, or else what failed. */
+static int providers_fail(const struct err *err) {
+  if (err->file[0] == '\0')
+    return cli_fail("providers", err);
+  cli_print_file_error(err, "error");
+  return STATUS_USAGE;
+}
+
 static int providers_show(const struct cli_args *args, const struct provider_registry *registry) {
   struct err err = {0};
   if (cli_flag(args, "schema")) {
@@ -130,10 +132,8 @@ static int providers_show(const struct cli_args *args, const struct provider_reg
     json_decref(schema);
     return STATUS_COMPLETE;
   }
-  if (args->word_count != 2) {
-    err_set(&err, ERR_USAGE, "name one: segue providers show NAME");
-    return cli_fail("providers", &err);
-  }
+  if (args->word_count != 2)
+    return cli_refuse("providers", "name one: segue providers show NAME");
   const struct profile *profile = find_profile(registry, args->words[1], &err);
   if (profile == NULL)
     return cli_fail("providers", &err);
@@ -158,24 +158,16 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   struct call_result result = {0};
   struct err err = {0};
   enum transport transport = TRANSPORT_EXEC;
-  if (args->word_count != 2 || path == NULL) {
-    err_set(&err, ERR_USAGE,
-            "name one, and a recorded run: segue providers test NAME --transcript FILE");
-    return cli_fail("providers", &err);
-  }
-  if (name != NULL && !transport_from_name(str_from(name), &transport)) {
-    err_set(&err, ERR_USAGE, "--transport must be exec, native or acp, not \"%.40s\"", name);
-    return cli_fail("providers", &err);
-  }
+  if (args->word_count != 2 || path == NULL)
+    return cli_refuse("providers",
+                      "name one, and a recorded run: segue providers test NAME --transcript FILE");
+  if (name != NULL && !transport_from_name(str_from(name), &transport))
+    return cli_refuse("providers", "--transport must be exec, native or acp, not \"%.40s\"", name);
   const struct profile *profile = find_profile(registry, args->words[1], &err);
   if (profile == NULL)
     return cli_fail("providers", &err);
-  if (!transcript_load(&t, path, &err)) {
-    if (err.file[0] == '\0')
-      return cli_fail("providers", &err);
-    cli_print_file_error(&err, "error");
-    return STATUS_USAGE;
-  }
+  if (!transcript_load(&t, path, &err))
+    return providers_fail(&err);
   bool ok = replay(&t, profile, transport, print_news, NULL, &result, &err);
   if (ok) {
     subscription_check(&result, clock_real_ms()); /* this is what happens when a call ends */
@@ -194,19 +186,12 @@ static int providers_run(int argc, char **argv) {
   if (!cli_parse(&cmd_providers, argc, argv, 0, 2, &args, &status))
     return status;
   struct provider_registry *registry = NULL;
-  if (!config_load(&user, &err)) {
-    if (err.file[0] == '\0')
-      return cli_fail("providers", &err);
-    cli_print_file_error(&err, "error");
-    return STATUS_USAGE;
-  }
+  if (!config_load(&user, &err))
+    return providers_fail(&err);
   registry = backends_new(&user, &err);
   const char *verb = args.word_count > 0 ? args.words[0] : "list";
-  if (registry == NULL && err.file[0] != '\0') {
-    cli_print_file_error(&err, "error");
-    status = STATUS_USAGE;
-  } else if (registry == NULL) {
-    status = cli_fail("providers", &err);
+  if (registry == NULL) {
+    status = providers_fail(&err);
   } else if (strcmp(verb, "list") == 0 && args.word_count < 2) {
     status = cli_flag(&args, "names") ? list_names(registry) : providers_list(&args, registry);
   } else if (strcmp(verb, "show") == 0) {
@@ -214,8 +199,8 @@ static int providers_run(int argc, char **argv) {
   } else if (strcmp(verb, "test") == 0) {
     status = test(&args, registry);
   } else {
-    err_set(&err, ERR_USAGE, "providers takes list, show NAME or test NAME, not \"%.60s\"", verb);
-    status = cli_fail("providers", &err);
+    status = cli_refuse("providers", "providers takes list, show NAME or test NAME, not \"%.60s\"",
+                        verb);
   }
   registry_free(registry);
   config_deinit(&user);

@@ -2,13 +2,13 @@
 #include "audit/ask_trace.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "cli/asking.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/replies.h"
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
+#include "format/json_object.h"
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/folder_lock.h"
@@ -25,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- by a worker --- */
@@ -223,12 +222,11 @@ struct found {
 static bool resume_choose(void *ctx, const json_t *config, struct session_setup *setup,
                           struct err *err) {
   struct found *f = ctx;
-  struct stat st;
   size_t i;
   json_t *name;
   const json_t *env = json_object_get(config, "env");
   const char *cwd = json_string_value(json_object_get(config, "cwd"));
-  if (cwd == NULL || stat(cwd, &st) != 0 || !S_ISDIR(st.st_mode))
+  if (!cli_is_folder(cwd))
     return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   if (strlen(cwd) >= sizeof f->cwd)
     return err_set(err, ERR_USAGE, "the working directory %.100s... is too long: %zu bytes", cwd,
@@ -257,11 +255,6 @@ static json_t *read_start(const struct store_ref *ref) {
   return record;
 }
 
-static bool resume_is_text(const json_t *value, const char *text) {
-  const char *found = json_string_value(value);
-  return found != NULL && strcmp(found, text) == 0;
-}
-
 /* Returns true for the first record of `segue rejudge` or `segue judge`; the latter's workflow is
  * generated and in no file: see cmd_judge. */
 static bool is_of_judge(const json_t *start) {
@@ -270,9 +263,9 @@ static bool is_of_judge(const json_t *start) {
   if (json_object_get(json_object_get(start, "config"), "rejudges") != NULL)
     return true;
   return start != NULL && json_object_get(start, "workflow_path") == NULL &&
-         resume_is_text(json_object_get(workflow, "name"), "judge") &&
-         (resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "given") ||
-          resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "./given"));
+         strcmp(cli_word(workflow, "name"), "judge") == 0 &&
+         str_among(json_view(json_array_get(json_object_get(movement, "command"), 0)),
+                   "given ./given");
 }
 
 /* Returns true if the session ended before the text that it judges was in the log. A command that
@@ -286,9 +279,9 @@ static bool lacks_its_text(const struct store_ref *ref) {
     return false;
   for (bool first = true; (first || lacks) && reader_next(&r, &line); first = false) {
     json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    const json_t *type = json_object_get(record, "type");
-    bool answers = resume_is_text(type, "call_end") && json_object_get(record, "error") == NULL;
-    lacks = first ? is_of_judge(record) : !answers && !resume_is_text(type, "session_end");
+    const char *type = cli_word(record, "type");
+    bool answers = strcmp(type, "call_end") == 0 && json_object_get(record, "error") == NULL;
+    lacks = first ? is_of_judge(record) : !answers && strcmp(type, "session_end") != 0;
     json_decref(record);
   }
   reader_close(&r);
@@ -338,7 +331,7 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
       json_io_print(json_object_get(result, "value"),
                     isatty(STDOUT_FILENO) == 1 ? JSON_IO_TERMINAL : JSON_IO_COMPACT);
     else if (!has_value)
-      asking_complain("resume", result);
+      ui_complain("resume", result);
     json_decref(result);
   }
   ask_trace_deinit(&told);
@@ -372,13 +365,11 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
 
 /* Queues the session like a submitted one. */
 static int resume_there(const struct cli_args *args, json_t *body) {
-  struct err err = {0};
   const char *logs = cli_value(args, "logs");
   bool shared = logs != NULL && store_is_address(logs) && cli_value(args, "socket") == NULL;
   if (!cli_flag(args, "cut"))
     return shared ? resuming_run(args, body) : session_post_told(args, "resume", body);
-  err_set(&err, ERR_USAGE, "--cut only works for a resume in this terminal: leave out --daemon");
-  return cli_fail("resume", &err);
+  return cli_refuse("resume", "--cut only works for a resume in this terminal: leave out --daemon");
 }
 
 /* Refuses a log whose end is gone: the ledger holds a later record of the session than the log.
@@ -500,10 +491,8 @@ static int resume_local(const struct cli_args *args, json_t *body) {
   struct err err = {0};
   struct store_ref ref;
   int status;
-  if (cli_value(args, "socket")) {
-    err_set(&err, ERR_USAGE, "--socket needs --daemon");
-    return cli_fail("resume", &err);
-  }
+  if (cli_value(args, "socket"))
+    return cli_refuse("resume", "--socket needs --daemon");
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
     return cli_fail("resume", &err);
   if (!config_load(&user, &err) || !resuming_be(args, &user, &err) || !worker_fits(&ref, &err) ||

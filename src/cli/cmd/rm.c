@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "cli/removal.h"
 #include "cli/resolve_id.h"
-#include "host/paths.h"
 
 #include <stdio.h>
 
@@ -17,12 +16,10 @@ static const struct cli_option options[] = {
 };
 
 static int remove_old(struct session_removal *r, const struct cli_args *args) {
-  char where[PATHS_BYTES];
   struct store store;
   struct err err = {0};
-  if (!paths_logs(cli_value(args, "logs"), where, &err))
+  if (!resolve_id_store(cli_value(args, "logs"), &store, &err))
     return cli_fail("rm", &err);
-  store_at(&store, where);
   int worst = removal_take_old(r, &store, cli_value(args, "older-than"), "rm");
   int swept = removal_sweep(r, &store, "rm");
   printf("%ld removed\n", r->removed);
@@ -44,17 +41,14 @@ static int remove_named(struct session_removal *r, const char *word, const char 
 
 static int rm_run(int argc, char **argv) {
   struct cli_args args;
-  struct err err = {0};
   int status, worst = STATUS_COMPLETE;
   if (!cli_parse(&cmd_rm, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
   bool old = cli_value(&args, "older-than") != NULL;
   struct session_removal r = {
       .force = cli_flag(&args, "force"), .stopped = cli_flag(&args, "stopped"), .old_only = old};
-  if (old == (args.word_count > 0)) {
-    err_set(&err, ERR_USAGE, "name sessions, or give --older-than AGE");
-    return cli_fail("rm", &err);
-  }
+  if (old == (args.word_count > 0))
+    return cli_refuse("rm", "name sessions, or give --older-than AGE");
   r.blobs = json_object();
   if (old)
     worst = remove_old(&r, &args);

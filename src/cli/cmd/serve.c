@@ -37,14 +37,6 @@ static void on_ready(const char *socket, const char *logs, size_t waiting) {
   fputc('\n', stderr);
 }
 
-static bool read_number(const struct cli_args *args, const char *name, long min, long max,
-                        long *out, struct err *err) {
-  const char *given = cli_value(args, name);
-  if (given == NULL || (str_to_long(str_from(given), out) && *out >= min && *out <= max))
-    return true;
-  return err_set(err, ERR_USAGE, "--%s must be a number from %ld to %ld", name, min, max);
-}
-
 /* Checks the options for a proxy, which needs a known port. */
 static bool check_proxy(const struct cli_args *args, struct err *err) {
   const char *peer = cli_value(args, "http-peer"), *origin = cli_value(args, "http-origin");
@@ -86,8 +78,8 @@ static int serve_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_serve, argc, argv, 0, 0, &args, &status))
     return status;
-  if (!read_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
-      !read_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(&args, &err))
+  if (!cli_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
+      !cli_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(&args, &err))
     return cli_fail("serve", &err);
   static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
   uint64_t lease_ms;

@@ -68,8 +68,7 @@ static bool queue_why(const struct store *store, const char *session, struct buf
 /* Prints what it means for `segue show`, and why, on stderr. */
 static void queue_say(const char *what, const struct buf *why) {
   fprintf(stderr, "segue show: %s: ", what);
-  cli_put_safe(stderr, buf_c(why));
-  fputc('\n', stderr);
+  cli_put_line(stderr, "", buf_c(why));
 }
 
 /* --- the agents' words --- */
@@ -175,11 +174,6 @@ struct show {
   bool headed;    /* the header was printed */
   long explained; /* the turn that was explained last */
 };
-
-static bool show_is_type(const json_t *record, const char *type) {
-  const char *value = json_string_value(json_object_get(record, "type"));
-  return value != NULL && strcmp(value, type) == 0;
-}
 
 /* --- the header --- */
 
@@ -382,12 +376,13 @@ static void show_print_record(const struct show *s, const json_t *record, struct
 
 static void take_record(struct show *s, const json_t *record, struct str line) {
   const struct turn_line *turn = turn_lines_feed_json(&s->summary, record);
+  const char *type = cli_word(record, "type");
   report_files_note(&s->reports, record);
-  if (show_is_type(record, "session_start")) {
+  if (strcmp(type, "session_start") == 0) {
     json_decref(s->start);
     s->start = json_incref((json_t *)record);
   }
-  if (show_is_type(record, "carried")) {
+  if (strcmp(type, "carried") == 0) {
     json_decref(s->parent);
     s->parent = json_incref(json_object_get(record, "parent"));
     if (s->headed && s->parent != NULL)
@@ -580,8 +575,7 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
   bool ok = explain_find(&book, word, false, &found, err) &&
             view_judgment_read(&told, &book, found.turn, max, max, err);
   if (ok) {
-    json_t *view = view_judgment_json(&told);
-    json_io_put(view);
+    json_io_put(view_judgment_json(&told));
     view_judgment_deinit(&told);
   }
   verified_close(&book);
@@ -609,9 +603,8 @@ static int show_view(const struct cli_args *args) {
     (void)cli_fail("show", &err);
     return STATUS_USAGE;
   }
-  json_t *view = view_session_json(&v);
+  json_io_put(view_session_json(&v));
   int status = v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
-  json_io_put(view);
   view_session_deinit(&v);
   return status;
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const struct cli_option options[] = {
     {"store", 0, "URL", "the store: postgres://HOST/DATABASE (or SEGUE_STORE)", false},
@@ -25,15 +24,6 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static const char *url_of(const struct cli_args *args, struct err *err) {
-  const char *url = cli_store(args);
-  if (url == NULL) {
-    err_set(err, ERR_USAGE, "name the store: --store postgres://HOST/DATABASE");
-    return NULL;
-  }
-  return url;
-}
-
 static int store_init(const struct cli_args *args, const char *url) {
   struct buf out = {0};
   struct err err = {0};
@@ -46,17 +36,12 @@ static int store_init(const struct cli_args *args, const char *url) {
   return status;
 }
 
-static const char *store_word(const json_t *object, const char *key) {
-  const char *word = json_string_value(json_object_get(object, key));
-  return word ? word : "";
-}
-
 static void print_worker(const json_t *worker) {
   size_t i;
   json_t *label;
   double lease = json_number_value(json_object_get(worker, "lease_s"));
   printf("worker    ");
-  cli_put_safe(stdout, store_word(worker, "name"));
+  cli_put_safe(stdout, cli_word(worker, "name"));
   printf("  holds %d  ", (int)json_integer_value(json_object_get(worker, "holds")));
   if (lease > 0)
     printf("lease ends in %.1f s ", lease);
@@ -96,8 +81,8 @@ static int store_status(const struct cli_args *args, const char *url) {
     json_io_put(status);
     return STATUS_COMPLETE;
   }
-  printf("store     %s  version %d, PostgreSQL %s\n", store_word(status, "store"),
-         (int)json_integer_value(json_object_get(status, "version")), store_word(status, "server"));
+  printf("store     %s  version %d, PostgreSQL %s\n", cli_word(status, "store"),
+         (int)json_integer_value(json_object_get(status, "version")), cli_word(status, "server"));
   fputs("sessions ", stdout);
   json_object_foreach(json_object_get(status, "sessions"), state, value) {
     printf(" %s %d", state, (int)json_integer_value(value));
@@ -115,7 +100,7 @@ static int store_status(const struct cli_args *args, const char *url) {
     const json_t *limit = json_object_get(value, "limit");
     double cools = json_number_value(json_object_get(value, "cools_s"));
     printf("provider  ");
-    cli_put_safe(stdout, store_word(value, "name"));
+    cli_put_safe(stdout, cli_word(value, "name"));
     if (json_is_integer(limit))
       printf("  %d of %d places taken", (int)json_integer_value(json_object_get(value, "taken")),
              (int)json_integer_value(limit));
@@ -312,10 +297,8 @@ static int store_export(const struct cli_args *args, const char *url) {
   struct err err = {0};
   struct store from, to;
   size_t n = args->word_count;
-  if (n < 2) {
-    err_set(&err, ERR_USAGE, "name a folder: segue store export [ID...] DIR");
-    return cli_fail("store", &err);
-  }
+  if (n < 2)
+    return cli_refuse("store", "name a folder: segue store export [ID...] DIR");
   store_at(&from, url);
   if (!store_open(&to, args->words[n - 1], &err))
     return cli_fail("store", &err);
@@ -340,8 +323,7 @@ static int store_import(const struct cli_args *args, const char *url) {
     struct store from;
     struct store_ref ref;
     store_at(&from, word);
-    struct stat st;
-    if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
+    if (cli_is_folder(word))
       ok = store_copy_all(&c, &from, &err);
     else if (store_ref_named(word, &ref))
       store_copy_one(&c, &ref, true);
@@ -362,22 +344,21 @@ static const struct {
 
 static int store_run(int argc, char **argv) {
   struct cli_args args;
-  struct err err = {0};
   int status;
   if (!cli_parse(&cmd_store, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
-  const char *url = url_of(&args, &err);
+  const char *url = cli_store(&args);
   if (url == NULL)
-    return cli_fail("store", &err);
+    return cli_refuse("store", "name the store: --store postgres://HOST/DATABASE");
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
     if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
       return verbs[i].run(&args, url);
-  err_set(&err, ERR_USAGE,
-          "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
-          "limit, export, import",
-          args.words[0]);
-  return cli_fail("store", &err);
+  return cli_refuse(
+      "store",
+      "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
+      "limit, export, import",
+      args.words[0]);
 }
 
 const struct cli_command cmd_store = {

@@ -180,8 +180,7 @@ static void verify_print_line(const struct verifying *v, const char *path,
     break;
   case VERIFY_BAD:
     printf("  record %llu: ", (unsigned long long)r->bad_record);
-    cli_put_safe(stdout, r->why.text);
-    putchar('\n');
+    cli_put_line(stdout, "", r->why.text);
     break;
   }
   if (r->reports[0] != '\0')
@@ -200,8 +199,7 @@ static void print_trouble(struct verifying *v, const char *word, const char *wha
   }
   print_word(v, word, false);
   printf("%s  ", what);
-  cli_put_safe(stdout, why);
-  putchar('\n');
+  cli_put_line(stdout, "", why);
 }
 
 /* Loads the ledger of a store, before its logs are read. */

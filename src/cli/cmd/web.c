@@ -1,12 +1,12 @@
 /* segue web: opens the window in a browser. */
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/resolve_id.h"
 #include "daemon/client.h"
 #include "daemon/window/standalone.h"
 #include "format/json_object.h"
 #include "host/config.h"
 #include "host/daily_usage.h"
-#include "host/paths.h"
 #include "os/clock.h"
 #include "store/store.h"
 
@@ -16,7 +16,6 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,7 +48,7 @@ struct web {
   struct provider_registry *registry; /* has the limits of a day; or NULL */
   struct daily_usage book;
   struct browser browser;
-  char where[PATHS_BYTES];
+  struct store store;
 };
 
 /* --- the browser --- */
@@ -76,15 +75,20 @@ static bool web_file(const char *url, const char *code, struct buf *path, struct
   return ok || err_set_errno(err, errno, "cannot write %s", path->p);
 }
 
-static const int browser_endings[] = {SIGINT, SIGTERM, SIGHUP};
-
-/* Blocks the signals that end this program: it must live to remove the file. */
-static void browser_hold(struct browser *b) {
+/* Those that end this program, and the one that tells the browser's end. */
+static sigset_t browser_signals(void) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  for (size_t i = 0; i < ARRAY_LEN(browser_endings); i++)
-    sigaddset(&set, browser_endings[i]);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
+  return set;
+}
+
+/* Blocks the signals that end this program: it must live to remove the file. */
+static void browser_hold(struct browser *b) {
+  const sigset_t set = browser_signals();
   (void)sigprocmask(SIG_BLOCK, &set, &b->before);
 }
 
@@ -118,11 +122,7 @@ static bool browser_start(struct browser *b) {
  * be delivered by browser_let_go. leaves: any end of the browser is enough. */
 static void browser_await(struct browser *b, uint64_t for_ms, bool leaves) {
   const uint64_t until_ms = clock_mono_ms() + for_ms;
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  for (size_t i = 0; i < ARRAY_LEN(browser_endings); i++)
-    sigaddset(&set, browser_endings[i]);
+  const sigset_t set = browser_signals();
   for (pid_t running = b->pid;;) {
     if (running > 0 && waitpid(running, &b->status, WNOHANG) == running)
       running = 0;
@@ -228,7 +228,7 @@ static bool web_show_alone(void *ctx, const char *url, const char *code, struct 
   if (!ok || (b->status != 0 && !web_failed(b->status, err)))
     return false;
   fprintf(stderr, "segue web: shows ");
-  cli_put_safe(stderr, store_shown(web->where, shown));
+  cli_put_safe(stderr, store_shown(web->store.where, shown));
   fputs(" until Ctrl-C, and changes nothing\n", stderr);
   return true;
 }
@@ -251,21 +251,16 @@ static void web_find_limits(struct web *web) {
   config_deinit(&config);
 }
 
-/* A folder that somebody named must be there; the usual one is made by the first session. */
-static bool web_has_folder(const struct cli_args *args, const char *where, struct err *err) {
-  struct store store;
-  store_at(&store, where);
-  return cli_value(args, "logs") == NULL || store_exists(&store) ||
-         err_set(err, ERR_NOT_FOUND, "there is no log folder %.400s", where);
-}
-
 static int web_alone(const struct cli_args *args, struct err *err) {
   struct web web = {.args = args};
+  const char *logs = cli_value(args, "logs");
   web_find_limits(&web);
-  bool ok = paths_logs(cli_value(args, "logs"), web.where, err) &&
-            web_has_folder(args, web.where, err) &&
-            window_alone(web.where, cli_value(args, "http"), cli_flag(args, "read-only"),
-                         web_show_alone, web_day, &web, err);
+  bool ok = resolve_id_store(logs, &web.store, err);
+  /* A folder that somebody named must be there; the usual one is made by the first session. */
+  if (ok && logs != NULL && !store_exists(&web.store))
+    ok = err_set(err, ERR_NOT_FOUND, "there is no log folder %.400s", web.store.where);
+  ok = ok && window_alone(web.store.where, cli_value(args, "http"), cli_flag(args, "read-only"),
+                          web_show_alone, web_day, &web, err);
   if (web.browser.path.n > 0)
     (void)unlink(web.browser.path.p);
   buf_deinit(&web.browser.path);
@@ -281,10 +276,8 @@ static int web_run(int argc, char **argv) {
   if (!cli_parse(&cmd_web, argc, argv, 0, 0, &args, &status))
     return status;
   bool alone = cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL;
-  if (alone && cli_flag(&args, "revoke")) {
-    err_set(&err, ERR_USAGE, "--revoke is for a daemon: leave out --logs and --http");
-    return cli_fail("web", &err);
-  }
+  if (alone && cli_flag(&args, "revoke"))
+    return cli_refuse("web", "--revoke is for a daemon: leave out --logs and --http");
   if (alone)
     return web_alone(&args, &err);
   status = web_daemon(&args, &err);

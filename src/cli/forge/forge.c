@@ -228,16 +228,7 @@ char *forge_opened(const struct forge *f, const char *branch, struct err *err) {
   const char *const gh[] = {"pr",   "list",   "--head", branch, "--state",
                             "open", "--json", "url",    NULL};
   buf_puts(&path, "projects/:fullpath/merge_requests?state=opened&source_branch=");
-  const char *text = branch;
-  for (; *text != '\0'; text++) {
-    unsigned char c = (unsigned char)*text;
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 c == '-' || c == '_' || c == '.' || c == '~';
-    if (plain)
-      buf_putc(&path, (char)c);
-    else
-      buf_printf(&path, "%%%02X", c);
-  }
+  cli_put_encoded(&path, branch, "");
   const char *const glab[] = {"api", buf_c(&path), NULL};
   *err = (struct err){0};
   json_t *list = forge_json(f, f->is_glab ? glab : gh, STR(""), err);
@@ -348,15 +339,10 @@ static void gh_said(struct forge_item *item, const json_t *list, const char *aut
 }
 
 static bool is_red(const json_t *check) {
-  static const char *const bad[] = {"FAILURE",   "ERROR",           "TIMED_OUT",
-                                    "CANCELLED", "ACTION_REQUIRED", "STARTUP_FAILURE"};
-  const char *state = json_string_value(json_object_get(check, "conclusion"));
-  if (state == NULL || state[0] == '\0')
-    state = json_string_value(json_object_get(check, "state"));
-  for (size_t i = 0; state != NULL && i < ARRAY_LEN(bad); i++)
-    if (strcmp(state, bad[i]) == 0)
-      return true;
-  return false;
+  struct str state = json_view_at(check, "conclusion");
+  if (state.n == 0)
+    state = json_view_at(check, "state");
+  return str_among(state, "FAILURE ERROR TIMED_OUT CANCELLED ACTION_REQUIRED STARTUP_FAILURE");
 }
 
 static bool read_gh(const struct forge *f, struct forge_item *item, const char *number,
@@ -614,15 +600,12 @@ const char *forge_task_base(struct forge_task *got, const char *branch) {
   print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
   char *ours =
       trees_line(folder, &err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
-  char *said = NULL;
-  if (ours != NULL)
-    said = trees_line(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL);
-  if (said != NULL) { /* what has not been pushed yet is on our branch */
-    free(got->fetched);
+  if (ours != NULL &&
+      trees_did(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL)) {
+    free(got->fetched); /* what has not been pushed yet is on our branch */
     got->fetched = ours;
-    ours = NULL;
+    return ours;
   }
-  free(said);
   free(ours);
   return got->fetched;
 }
@@ -642,14 +625,9 @@ bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *conf
     buf_puts(task, "\n\n");
     forge_quote(&got.item, task);
     const char *base = got.item.kind == FORGE_PR ? forge_task_base(&got, NULL) : NULL;
-    json_t *set = json_object_get(config, "workspace");
-    if (base != NULL && json_object_get(set, "base") == NULL) {
-      if (set == NULL) {
-        set = json_object();
-        json_object_set_new(config, "workspace", set);
-      }
-      json_object_set_new(set, "base", json_string(base));
-    }
+    const json_t *set = json_object_get(config, "workspace");
+    if (base != NULL && json_object_get(set, "base") == NULL)
+      json_object_set_new(cli_member(config, "workspace"), "base", json_string(base));
     json_object_set(config, "source", got.source);
   } else {
     err_wrap(err, issue ? "--issue" : "--pr");

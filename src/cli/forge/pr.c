@@ -113,10 +113,8 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
                          struct err *err) {
   struct str body = output_of(p, "body");
   bool ok = true;
-  if (given != NULL && strcmp(given, "-") == 0)
-    ok = file_read_fd(STDIN_FILENO, "standard input", LIMIT_FORGE_BODY_BYTES, &p->body, err);
-  else if (given != NULL)
-    ok = file_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
+  if (given != NULL)
+    ok = cli_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
   else if (body.n > 0)
     buf_str(&p->body, body);
   else

@@ -166,10 +166,10 @@ static json_t *diff_files(const struct git_answer *numbers) {
     const char *tab = memchr(entry, '\t', n), *path = tab ? strchr(tab + 1, '\t') : NULL;
     if (path != NULL) {
       bool text = sscanf(entry, "%ld\t%ld", &added, &removed) == 2;
-      json_t *file = json_pack("{so}", "path", json_io_string(path + 1));
-      json_object_set_new(file, "added", text ? json_integer(added) : json_null());
-      json_object_set_new(file, "removed", text ? json_integer(removed) : json_null());
-      json_array_append_new(files, file);
+      json_array_append_new(files,
+                            json_pack("{so so so}", "path", json_io_string(path + 1), "added",
+                                      text ? json_integer(added) : json_null(), "removed",
+                                      text ? json_integer(removed) : json_null()));
     }
     at += n + 1;
   }
@@ -192,14 +192,6 @@ static json_t *diff_json(const struct trees *t, const struct diff_range *r, stru
   }
   git_answer_deinit(&numbers);
   return value;
-}
-
-static bool print_diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
-  json_t *value = diff_json(t, r, err);
-  if (value == NULL)
-    return false;
-  json_io_put(value);
-  return true;
 }
 
 static bool print_diff(const struct diff_range *r, const char *form, struct err *err) {
@@ -274,10 +266,15 @@ static int diff_run(int argc, char **argv) {
     ok = use_movement(&t, args.words[1], item, &r, &err);
   else if (ok && !all)
     ok = use_commits(&t, &r, &err);
+  json_t *value = NULL;
   if (ok && all)
     ok = print_items(&t, args.words[1], form, json, &err);
+  else if (ok && json)
+    ok = (value = diff_json(&t, &r, &err)) != NULL;
   else if (ok)
-    ok = json ? print_diff_json(&t, &r, &err) : print_diff(&r, form, &err);
+    ok = print_diff(&r, form, &err);
+  if (value != NULL)
+    json_io_put(value);
   trees_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("diff", &err);
 }

@@ -3,7 +3,6 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {

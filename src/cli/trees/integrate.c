@@ -106,10 +106,8 @@ static bool underway_undo(struct underway *u, struct err *err) {
                    u->folder, u->path);
   git_drop_lock(u->git_dir, "index");
   git_drop_lock(u->git_dir, "HEAD");
-  char *said = trees_line(u->folder, err, "reset", "--hard", "--quiet", NULL);
-  bool ok = said != NULL && drop_added(u, err) && underway_say(u, UNDERWAY_NONE, NULL, err);
-  free(said);
-  return ok;
+  return trees_did(u->folder, err, "reset", "--hard", "--quiet", NULL) && drop_added(u, err) &&
+         underway_say(u, UNDERWAY_NONE, NULL, err);
 }
 
 /* --- the command --- */
@@ -167,20 +165,17 @@ static size_t put_conflicts(const struct integration *in, bool marked_only) {
 
 /* Leaves out new files: what was copied into a worktree, or is nobody's business here. */
 static bool commit_merge(struct integration *in, struct err *err) {
-  char *staged = trees_line(in->folder, err, "add", "--update", ":/", NULL);
-  bool ok = staged != NULL && trees_commit(in->folder, err, "--no-edit", NULL);
-  free(staged);
-  return ok && underway_say(&in->underway, UNDERWAY_NONE, NULL, err);
+  return trees_did(in->folder, err, "add", "--update", ":/", NULL) &&
+         trees_commit(in->folder, err, "--no-edit", NULL) &&
+         underway_say(&in->underway, UNDERWAY_NONE, NULL, err);
 }
 
 /* Goes on with a merge of its own that is under way; one of somebody else's is left alone. */
 static int finish_merge(struct integration *in, struct err *err) {
   struct underway *u = &in->underway;
   struct err none;
-  char *head =
-      trees_line(in->folder, &none, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL);
-  bool merges = head != NULL;
-  free(head);
+  bool merges =
+      trees_did(in->folder, &none, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL);
   if (u->state == UNDERWAY_MERGING)
     return underway_undo(u, err) ? STATUS_COMPLETE : STATUS_USAGE;
   if (merges && u->state == UNDERWAY_CONFLICT) {

@@ -102,23 +102,17 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
 
 static bool is_in(const struct merging *m, const char *commit, const char *target) {
   struct err err;
-  char *said = trees_line(m->t->cwd, &err, "merge-base", "--is-ancestor", commit, target, NULL);
-  bool is = said != NULL;
-  free(said);
-  return is;
+  return trees_did(m->t->cwd, &err, "merge-base", "--is-ancestor", commit, target, NULL);
 }
 
 /* Moves the branch in a single step of git: it stays where it was or ends at the merge. */
 static bool move_branch(const struct merging *m, struct err *err) {
-  char *said;
+  bool ok;
   if (m->place[0] != '\0')
-    said =
-        trees_line(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify", m->commit, NULL);
+    ok = trees_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify", m->commit, NULL);
   else
-    said = trees_line(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit,
-                      m->target, NULL);
-  bool ok = said != NULL;
-  free(said);
+    ok = trees_did(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit, m->target,
+                   NULL);
   return ok &&
          (is_in(m, m->commit, m->ref) ||
           err_set(err, ERR_IO, "%.200s is not at the merge: it was moved meanwhile", m->into));

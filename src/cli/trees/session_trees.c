@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/resolve_id.h"
 #include "format/json_object.h"
 #include "host/paths.h"
 
@@ -26,14 +27,12 @@ static bool worked_on(const struct store_ref *ref, const char *branch) {
 
 bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
                        struct err *err) {
-  char where[PATHS_BYTES];
   struct store store;
   struct store_id *ids = NULL;
   size_t count = 0;
   bool found = false;
-  if (!paths_logs(logs, where, err))
+  if (!resolve_id_store(logs, &store, err))
     return false;
-  store_at(&store, where);
   if (store_exists(&store) && !store_list(&store, &ids, &count, err))
     return false;
   for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
@@ -93,6 +92,19 @@ char *trees_line(const char *folder, struct err *err, ...) {
     (void)trees_complain("git", &answer, err);
   git_answer_deinit(&answer);
   return line;
+}
+
+bool trees_did(const char *folder, struct err *err, ...) {
+  struct git_answer answer;
+  va_list words;
+  va_start(words, err);
+  bool ok = ask_git(folder, &answer, err, words);
+  va_end(words);
+  if (!ok)
+    return false;
+  ok = answer.exit == 0 || trees_complain("git", &answer, err);
+  git_answer_deinit(&answer);
+  return ok;
 }
 
 char *trees_tip(const char *repo, const char *branch, struct err *err) {
@@ -296,12 +308,10 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
     const struct tree_item *item = &t->items[i];
     struct err ignored;
     /* git may still know one whose folder is gone */
-    char *said =
-        trees_line(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL);
-    ok = said != NULL || !trees_is_there(item->path);
-    free(said);
+    ok = trees_did(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL) ||
+         !trees_is_there(item->path);
     if (ok && branches)
-      free(trees_line(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL));
+      (void)trees_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
   }
   return ok;
 }
@@ -319,7 +329,7 @@ bool trees_drop_branch(const struct trees *t, const struct tree_item *item) {
   free(holders);
   free(tip);
   if (others)
-    free(trees_line(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL));
+    (void)trees_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
   return others;
 }
 

@@ -16,6 +16,8 @@ bool trees_find_branch(const char *branch, const char *logs, struct store_ref *r
 bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
 /* Does the same for an answer of one line, which is new; NULL: git refused, err has its words. */
 char *trees_line(const char *folder, struct err *err, ...);
+/* Runs git for what it does. False: err says why it did not. */
+bool trees_did(const char *folder, struct err *err, ...) __attribute__((sentinel));
 /* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
  * are more. */
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);

@@ -24,12 +24,6 @@ static void standalone_end(struct standalone *a) {
   window_free(a->window);
 }
 
-/* nohup ignores SIGHUP so that the program lives on. */
-static bool standalone_ignores(int number) {
-  struct sigaction now;
-  return number == SIGHUP && sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
 static void standalone_on_signal(uv_signal_t *handle, int number) {
   (void)number;
   standalone_end(handle->data);
@@ -56,7 +50,10 @@ bool window_alone(const char *where, const char *address, bool read_only, window
     for (size_t i = 0; i < ARRAY_LEN(a.signals); i++) {
       uv_signal_init(&a.loop, &a.signals[i]);
       a.signals[i].data = &a;
-      if (!standalone_ignores(standalone_signals[i]))
+      /* nohup ignores SIGHUP so that the program lives on. */
+      struct sigaction now;
+      if (standalone_signals[i] != SIGHUP || sigaction(SIGHUP, NULL, &now) != 0 ||
+          now.sa_handler != SIG_IGN)
         uv_signal_start(&a.signals[i], standalone_on_signal, standalone_signals[i]);
     }
     (void)signal(SIGPIPE, SIG_IGN);

@@ -75,17 +75,13 @@ static const char *acp_key(const struct acp *acp, const char *name) {
 }
 
 static void acp_over(struct acp *acp, enum profile_end end) {
-  struct driver *d = acp->d;
   acp->prompting = false;
-  stream_finish(d, end);
-  if (d->host.close_stdin != NULL)
-    d->host.close_stdin(d->host.ctx);
+  stream_over(acp->d, end);
 }
 
 static void acp_fail(struct acp *acp, enum error_class class, const char *message) {
-  stream_trouble(acp->d, 0, str_from(message));
-  acp->d->trouble.class = class;
-  acp_over(acp, STREAM_END_ERROR);
+  acp->prompting = false;
+  stream_fail(acp->d, class, message);
 }
 
 static void acp_request(struct acp *acp, enum acp_method method, json_t *params) {
@@ -150,8 +146,8 @@ static bool take_notice(struct acp *acp, struct str text) {
       stream_retry(d, data, str_trim(text));
       break;
     case NOTICE_NOTE:
-      stream_put_text(data, "text", str_trim(text));
-      stream_tell(d, NEWS_NOTE, (struct str){0}, data);
+      json_decref(data);
+      stream_note(d, str_trim(text));
       break;
     case NOTICE_ERROR:
       json_decref(data);
@@ -185,8 +181,7 @@ static void acp_say_piece(struct acp *acp, const json_t *update) {
   }
   if (id.n > 0 && !str_eq(id, buf_view(&d->last_id))) {
     stream_end_message(d, (struct str){0});
-    buf_clear(&d->last_id);
-    buf_str(&d->last_id, id);
+    buf_set(&d->last_id, id);
     buf_clear(&d->last);
     if (d->all.n > 0)
       buf_puts(&d->all, "\n\n");
@@ -201,29 +196,6 @@ static struct str tool_name(const json_t *tool) {
   struct str name =
       json_view_at(json_object_get(json_object_get(tool, "_meta"), "claudeCode"), "toolName");
   return name.n > 0 ? name : first_of(tool, "name", "title", "kind");
-}
-
-/* Takes the value of claude's own tool for structured output. */
-static void take_structured(struct driver *d, const json_t *update) {
-  const json_t *input = json_object_get(update, "rawInput");
-  if (!d->schema_asked || !str_eq_c(tool_name(update), "StructuredOutput") ||
-      json_object_size(input) == 0)
-    return;
-  json_decref(d->structured);
-  d->structured = json_incref((json_t *)input);
-}
-
-/* Keeps what a tool is used for. Some agents report it at the beginning, others later; it is
- * reported with the tool's end. */
-static void acp_keep_input(struct acp *acp, struct str id, const json_t *input, bool begins) {
-  if (id.n == 0 || !tool_has_argument(input))
-    return;
-  if (acp->inputs == NULL)
-    acp->inputs = json_object();
-  const json_t *known = json_object_getn(acp->inputs, id.p, id.n);
-  if (!json_is_true(known) && json_object_size(acp->inputs) < LIMIT_CALL_EVENT_COUNT)
-    json_object_setn_new(acp->inputs, id.p, id.n,
-                         begins ? json_true() : json_incref((json_t *)input));
 }
 
 static void acp_end_tool(struct acp *acp, const json_t *update, struct str id, bool begins,
@@ -252,7 +224,12 @@ static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
   struct str id = json_view_at(update, "toolCallId"), status = json_view_at(update, "status");
   bool failed = str_eq_c(status, "failed");
   const json_t *input = json_object_get(update, "rawInput");
-  take_structured(d, update);
+  /* The value of claude's own tool for structured output. */
+  if (d->schema_asked && str_eq_c(tool_name(update), "StructuredOutput") &&
+      json_object_size(input) > 0) {
+    json_decref(d->structured);
+    d->structured = json_incref((json_t *)input);
+  }
   if (begins) {
     acp->denied = false;
     if (!acp->ids) /* what came before is a message of its own */
@@ -262,7 +239,16 @@ static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
         &(struct tool_summary){
             .name = tool_name(update), .id = id, .state = "start", .failed = -1, .input = input});
   }
-  acp_keep_input(acp, id, input, begins);
+  /* Keeps what a tool is used for. Some agents report it at the beginning, others later; it is
+   * reported with the tool's end. */
+  if (id.n != 0 && tool_has_argument(input)) {
+    if (acp->inputs == NULL)
+      acp->inputs = json_object();
+    const json_t *known = json_object_getn(acp->inputs, id.p, id.n);
+    if (!json_is_true(known) && json_object_size(acp->inputs) < LIMIT_CALL_EVENT_COUNT)
+      json_object_setn_new(acp->inputs, id.p, id.n,
+                           begins ? json_true() : json_incref((json_t *)input));
+  }
   if (failed || str_eq_c(status, "completed"))
     acp_end_tool(acp, update, id, begins, failed);
 }
@@ -298,20 +284,14 @@ static void acp_update(struct acp *acp, const json_t *params) {
 
 /* --- questions --- */
 
-static enum ask_kind ask_kind_of(struct str kind) {
-  static const struct {
-    const char *name;
-    enum ask_kind kind;
-  } kinds[] = {{"read", ASK_READ},       {"search", ASK_READ}, {"think", ASK_READ},
-               {"edit", ASK_EDIT},       {"delete", ASK_EDIT}, {"move", ASK_EDIT},
-               {"execute", ASK_EXECUTE}, {"fetch", ASK_FETCH}};
-  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-    if (str_eq_c(kind, kinds[i].name))
-      return kinds[i].kind;
-  return ASK_OTHER;
-}
+static const struct ask_words tool_kinds[] = {{"read search think", ASK_READ},
+                                              {"edit delete move", ASK_EDIT},
+                                              {"execute", ASK_EXECUTE},
+                                              {"fetch", ASK_FETCH},
+                                              {NULL, ASK_OTHER}};
 
-static json_t *acp_paths_of(const json_t *tool) {
+static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
+  const json_t *tool = json_object_get(params, "toolCall");
   static const char *const lists[] = {"locations", "content"}; /* the content holds diffs */
   json_t *paths = json_array();
   for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
@@ -323,25 +303,15 @@ static json_t *acp_paths_of(const json_t *tool) {
     }
   }
   permission_policy_add_paths(paths, json_object_get(tool, "rawInput"));
-  return paths;
-}
-
-/* Returns the command line that the tool would run, empty if it does not say. */
-static struct str acp_command(const struct acp *acp, const json_t *tool) {
   struct str command = json_view_at(json_object_get(tool, "rawInput"), "command");
-  bool titled = json_object_get(acp->d->profile->acp, "command") != NULL;
-  return command.n == 0 && titled ? json_view_at(tool, "title") : command;
-}
-
-static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
-  const json_t *tool = json_object_get(params, "toolCall");
-  json_t *paths = acp_paths_of(tool);
-  const struct permission_policy policy = driver_policy(acp->call);
-  const struct permission_policy_ask ask = {.kind = ask_kind_of(json_view_at(tool, "kind")),
+  if (command.n == 0 && acp_key(acp, "command") != NULL)
+    command = json_view_at(tool, "title");
+  const struct permission_policy_ask ask = {.kind =
+                                                ask_kind_of(tool_kinds, json_view_at(tool, "kind")),
                                             .tool = json_view_at(tool, "name"),
                                             .paths = paths,
-                                            .command = acp_command(acp, tool)};
-  bool allowed = permission_policy_allows(&ask, &policy, reason);
+                                            .command = command};
+  bool allowed = driver_allows(acp->call, &ask, reason);
   json_decref(paths);
   return allowed;
 }
@@ -535,7 +505,7 @@ static void on_opened(struct acp *acp, const json_t *result) {
   const json_t *id = json_object_get(result, "sessionId");
   struct str session = str_from(acp->session[0] ? acp->session : acp->call->session);
   if (json_is_string(id))
-    session = (struct str){json_string_value(id), json_string_length(id)};
+    session = json_view(id);
   acp->replayed = false;
   if (session.n == 0 || session.n >= sizeof acp->session) {
     acp_fail(acp, CLASS_PROTOCOL, "the agent did not name a conversation");
@@ -577,19 +547,14 @@ static bool goes_on(struct acp *acp, json_t *usage) {
   return true;
 }
 
-/* Returns the tokens of one prompt, NULL if none are reported. */
-static json_t *prompt_usage(const struct acp *acp, const json_t *result) {
-  const json_t *counts =
-      json_object_get(json_object_get(json_object_get(result, "_meta"), "quota"), "token_count");
-  json_t *usage = acp_usage(json_object_get(result, "usage"));
-  if (usage == NULL)
-    usage = acp_usage(counts);
-  return usage ? usage : json_incref(acp->own_usage);
-}
-
 static void on_stopped(struct acp *acp, const json_t *result) {
   const char *reason = json_string_value(json_object_get(result, "stopReason"));
-  json_t *usage = prompt_usage(acp, result);
+  json_t *usage = acp_usage(json_object_get(result, "usage"));
+  if (usage == NULL)
+    usage = acp_usage(
+        json_object_get(json_object_get(json_object_get(result, "_meta"), "quota"), "token_count"));
+  if (usage == NULL)
+    usage = json_incref(acp->own_usage);
   if (goes_on(acp, usage)) {
     json_decref(usage);
     return;
@@ -630,7 +595,7 @@ static void acp_on_error(struct acp *acp, int method, const json_t *error) {
   json_int_t code = json_integer_value(json_object_get(error, "code"));
   struct driver *d = acp->d;
   struct buf message = {.max = LIMIT_EVIDENCE_BYTES};
-  buf_str(&message, (struct str){json_string_value(text), json_string_length(text)});
+  buf_str(&message, json_view(text));
   if (json_is_string(data))
     buf_printf(&message, ": %s", json_string_value(data));
   for (size_t i = 0; i < ARRAY_LEN(details); i++) {
@@ -641,7 +606,7 @@ static void acp_on_error(struct acp *acp, int method, const json_t *error) {
   for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
     const json_t *kind = json_object_get(data, kinds[i]);
     if (json_is_string(kind))
-      stream_kind(d, (struct str){json_string_value(kind), json_string_length(kind)});
+      stream_kind(d, json_view(kind));
   }
   enum error_class said = classify_of_words(buf_view(&message));
   bool is_status = code >= 400 && code < 600;

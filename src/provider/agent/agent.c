@@ -2,29 +2,29 @@
  * for that driver what it may not do by itself. */
 #include "provider/agent/agent.h"
 
+#include "base/file.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/sse.h"
 #include "os/clock.h"
 #include "os/loop.h"
+#include "os/random.h"
 #include "os/tmpdir.h"
-#include "provider/agent/agent_server.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/program_version.h"
 #include "provider/agent/project_files.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/agent/subscription.h"
-#include "provider/api/api.h"
+#include "provider/api/internal.h"
 #include "provider/child.h"
 #include "provider/sandbox_policy.h"
 #include "provider/secret_find.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct agent_run {
   struct provider_run base;
@@ -121,46 +121,261 @@ static void host_give_up(void *ctx) {
     process_finish_early(run->process);
 }
 
-/* --- the same for a server; what is asked after its end is asked in vain --- */
-
-static void host_serves_at(void *ctx, unsigned port) {
-  struct agent_run *run = ctx;
-  if (run->server != NULL)
-    agent_server_at(run->server, port);
-}
-
-static void host_request(void *ctx, const struct driver_request *request) {
-  struct agent_run *run = ctx;
-  if (run->server != NULL)
-    agent_server_request(run->server, request);
-}
-
-static void host_wake(void *ctx, uint64_t ms) {
-  struct agent_run *run = ctx;
-  if (run->server != NULL)
-    agent_server_wake(run->server, ms);
-}
-
 static void host_progress(void *ctx) {
   struct agent_run *run = ctx;
   if (run->process != NULL)
     process_note_progress(run->process);
 }
 
-static void on_reply(void *ctx, const struct driver_reply *reply) {
-  struct agent_run *run = ctx;
-  run->ops->reply(run->driver, reply);
+/* --- an agent that is an HTTP server on this machine ---
+ *
+ * Its driver asks by host_request, any number at once, as soon as the port is known, and is told
+ * from the loop only, never from within its own functions or libcurl's: it may ask for more at any
+ * time. Requests carry the password (Basic, user `opencode`) and go to loopback without any proxy;
+ * connections are not kept, since the program ends with its call. What is asked after its end is
+ * asked in vain. */
+
+/* Holds one request. What libcurl's callbacks deliver is kept here until the loop gets to it
+ * (`soon`). */
+struct server_asked {
+  struct server_asked *next;
+  struct agent_server *server;
+  struct http_exchange *exchange; /* NULL: it is over */
+  int id;
+  bool events, begun, begun_told, over;
+  int status;
+  struct buf body;  /* what we send */
+  struct buf bytes; /* what came: a whole reply, or the unread part of a stream */
+  struct sse sse;
+  enum error_class class;
+  char message[256];
+};
+
+struct agent_server {
+  struct http *http;
+  struct http_lane *lane;
+  struct agent_run *run;
+  struct server_asked *asked; /* those not yet reported to their end */
+  unsigned port;
+  struct buf authorization; /* a header with the password */
+  uv_timer_t soon, wake;
+  unsigned handles;
+  bool closing;
+};
+
+static void on_server_closed(struct agent_run *run);
+
+static void agent_server_tell(struct server_asked *x, bool begun) {
+  struct agent_server *s = x->server;
+  const struct driver_reply reply = {.id = x->id,
+                                     .class = x->class,
+                                     .status = x->status,
+                                     .begun = begun,
+                                     .body = begun ? (struct str){0} : buf_view(&x->bytes),
+                                     .message = x->class ? x->message : NULL};
+  s->run->ops->reply(s->run->driver, &reply);
 }
 
-static void agent_host_on_event(void *ctx, struct str data) {
-  struct agent_run *run = ctx;
+static bool agent_server_on_event(void *ctx, struct str type, struct str data) {
+  struct server_asked *x = ctx;
+  (void)type;
+  const struct agent_run *run = x->server->run;
   run->ops->event(run->driver, data);
+  return true;
 }
 
-static void on_woke(void *ctx) {
-  struct agent_run *run = ctx;
-  run->ops->woke(run->driver);
+static void agent_server_read_stream(struct server_asked *x) {
+  struct buf bytes = x->bytes;
+  x->bytes = (struct buf){.max = bytes.max};
+  if (!x->begun_told) {
+    x->begun_told = true;
+    agent_server_tell(x, true);
+  }
+  bool more = sse_feed(&x->sse, buf_view(&bytes));
+  if (more && x->over)
+    more = sse_end(&x->sse);
+  buf_deinit(&bytes);
+  if (more || x->class != CLASS_NONE)
+    return;
+  x->class = CLASS_PROTOCOL;
+  print_into(x->message, sizeof x->message, "an event is larger than %u bytes",
+             LIMIT_AGENT_LINE_BYTES);
+  if (x->exchange != NULL)
+    http_cancel(x->exchange);
 }
+
+static void agent_server_on_handle_closed(uv_handle_t *handle) {
+  struct agent_server *s = handle->data;
+  if (--s->handles > 0)
+    return;
+  struct agent_run *run = s->run;
+  explicit_bzero(s->authorization.p, s->authorization.n);
+  buf_deinit(&s->authorization);
+  free(s);
+  on_server_closed(run);
+}
+
+/* Tells what has come. New requests are put at the front, so they wait for the next round. */
+static void agent_server_on_soon(uv_timer_t *timer) {
+  struct agent_server *s = timer->data;
+  for (struct server_asked *x = s->asked, *next; x != NULL; x = next) {
+    next = x->next;
+    if (x->events && x->begun && (x->bytes.n > 0 || !x->begun_told || x->over))
+      agent_server_read_stream(x);
+    if (x->over) {
+      agent_server_tell(x, false);
+      CHAIN_REMOVE(x->server->asked, x);
+      if (x->events)
+        sse_deinit(&x->sse);
+      buf_deinit(&x->body);
+      buf_deinit(&x->bytes);
+      free(x);
+    }
+  }
+  if (s->closing && s->asked == NULL && !uv_is_closing((uv_handle_t *)&s->soon)) {
+    uv_close((uv_handle_t *)&s->soon, agent_server_on_handle_closed);
+    uv_close((uv_handle_t *)&s->wake, agent_server_on_handle_closed);
+  }
+}
+
+static void tell_later(struct agent_server *s) {
+  uv_timer_start(&s->soon, agent_server_on_soon, 0, 0);
+}
+
+static bool agent_server_on_head(void *ctx, int status) {
+  struct server_asked *x = ctx;
+  x->status = status;
+  x->begun = x->events && status == 200;
+  if (x->events && !x->begun)
+    x->bytes.max = LIMIT_HTTP_ERROR_BYTES;
+  tell_later(x->server);
+  return true;
+}
+
+static bool agent_server_on_body(void *ctx, struct str bytes) {
+  struct server_asked *x = ctx;
+  buf_str(&x->bytes, bytes);
+  if (x->begun)
+    tell_later(x->server);
+  return true;
+}
+
+static void agent_server_on_done(void *ctx, const struct http_end *end) {
+  struct server_asked *x = ctx;
+  x->exchange = NULL;
+  x->over = true;
+  x->status = end->status;
+  if (x->class == CLASS_NONE)
+    x->class = api_end_class(end->kind);
+  if (x->message[0] == '\0')
+    print_into(x->message, sizeof x->message, "%.255s", end->message);
+  tell_later(x->server);
+}
+
+static void on_wake(uv_timer_t *timer) {
+  struct agent_server *s = timer->data;
+  if (!s->closing) {
+    s->run->ops->woke(s->run->driver);
+    return;
+  }
+  for (struct server_asked *x = s->asked; x != NULL; x = x->next) /* its grace is over */
+    if (x->exchange != NULL)
+      http_cancel(x->exchange);
+}
+
+static void host_request(void *ctx, const struct driver_request *request) {
+  const struct agent_run *run = ctx;
+  struct agent_server *s = run->server;
+  assert(request->path[0] == '/');
+  if (s == NULL || s->port == 0)
+    return;
+  const char *const headers[] = {
+      buf_c(&s->authorization),
+      request->events ? "Accept: text/event-stream" : "Content-Type: application/json", NULL};
+  char url[LIMIT_HTTP_URL_BYTES];
+  struct server_asked *x = xcalloc(1, sizeof *x);
+  const struct http_sink sink = {NULL, agent_server_on_head, agent_server_on_body,
+                                 agent_server_on_done, x};
+  x->next = s->asked;
+  s->asked = x;
+  x->server = s;
+  x->id = request->id;
+  x->events = request->events;
+  if (request->body.p != NULL)
+    buf_str(&x->body, request->body);
+  if (x->events)
+    sse_init(&x->sse, LIMIT_AGENT_LINE_BYTES, agent_server_on_event, x);
+  print_into(url, sizeof url, "http://127.0.0.1:%u%s", s->port, request->path);
+  const struct http_request out = {.lane = s->lane,
+                                   .url = url,
+                                   .post = request->body.p != NULL,
+                                   .headers = headers,
+                                   .body = buf_view(&x->body),
+                                   .alone = true,
+                                   .max_bytes = x->events ? SIZE_MAX : LIMIT_AGENT_LINE_BYTES};
+  x->exchange = http_start(s->http, &out, &sink);
+}
+
+static void host_wake(void *ctx, uint64_t ms) {
+  const struct agent_run *run = ctx;
+  struct agent_server *s = run->server;
+  if (s == NULL)
+    return;
+  (void)uv_timer_stop(&s->wake);
+  if (ms > 0)
+    uv_timer_start(&s->wake, on_wake, ms, 0);
+}
+
+/* Sends no more requests, since the program is gone. Replies that are under way and complete within
+ * grace_ms are still passed on; then on_server_closed comes from the loop. */
+static void agent_server_close(struct agent_run *run, uint64_t grace_ms) {
+  struct agent_server *s = run->server;
+  run->server = NULL;
+  s->closing = true;
+  uv_timer_start(&s->wake, on_wake, grace_ms, 0);
+  tell_later(s);
+}
+
+static void host_serves_at(void *ctx, unsigned port) {
+  const struct agent_run *run = ctx;
+  assert(port > 0);
+  assert(port < 65536);
+  if (run->server != NULL)
+    run->server->port = port;
+}
+
+/* Makes the client's side for a program that is a server, with a new password; does nothing for
+ * others. */
+static bool agent_make_server(struct agent_run *run, struct err *err) {
+  unsigned char random[LIMIT_SERVER_SECRET_BYTES];
+  char pair[2 * LIMIT_SERVER_SECRET_BYTES + 16];
+  struct api *api = run->env->api;
+  if (run->ops->password_env == NULL)
+    return true;
+  if (api == NULL)
+    return err_set(err, ERR_INVALID, "nothing is asked over HTTP here");
+  run->password = xmalloc(2 * sizeof random + 1);
+  random_fill(random, sizeof random);
+  for (size_t i = 0; i < sizeof random; i++)
+    print_into(run->password + 2 * i, 3, "%02x", random[i]);
+  explicit_bzero(random, sizeof random);
+  struct agent_server *s = run->server = xcalloc(1, sizeof *s);
+  s->run = run;
+  s->http = api->http;
+  s->lane = http_lane(api->http, "servers of agents", LIMIT_SERVER_LANE_COUNT);
+  print_into(pair, sizeof pair, "opencode:%s", run->password);
+  buf_reserve(&s->authorization, 2 * sizeof pair); /* no copy is left behind while it grows */
+  buf_puts(&s->authorization, "Authorization: Basic ");
+  buf_base64(&s->authorization, str_from(pair));
+  explicit_bzero(pair, sizeof pair);
+  uv_timer_init(api->loop, &s->soon);
+  uv_timer_init(api->loop, &s->wake);
+  s->soon.data = s->wake.data = s;
+  s->handles = 2;
+  return true;
+}
+
+/* --- all of it --- */
 
 static struct driver_host agent_host_of(struct agent_run *run) {
   struct driver_host host = {.news = host_news,
@@ -178,19 +393,6 @@ static struct driver_host agent_host_of(struct agent_run *run) {
     host.progress = host_progress;
   }
   return host;
-}
-
-/* Makes the client's side for a program that is a server, with its password; does nothing for
- * others. */
-static bool agent_make_server(struct agent_run *run, struct err *err) {
-  const struct agent_server_sink sink = {on_reply, agent_host_on_event, on_woke, run};
-  if (run->ops->password_env == NULL)
-    return true;
-  if (run->env->api == NULL)
-    return err_set(err, ERR_INVALID, "nothing is asked over HTTP here");
-  run->password = agent_server_password();
-  run->server = agent_server_new(api_http(run->env->api), run->env->loop, run->password, &sink);
-  return true;
 }
 
 /* --- the end --- */
@@ -232,13 +434,9 @@ static void agent_on_timer_closed(uv_handle_t *handle) {
     loop_work(handle->loop, &run->cleanup, agent_cleanup_work, agent_cleanup_after);
 }
 
-static void on_server_closed(void *ctx);
-
 static void agent_finish(struct agent_run *run) {
   if (run->server != NULL) { /* nothing was started, so nothing is in progress */
-    struct agent_server *server = run->server;
-    run->server = NULL;
-    agent_server_close(server, 0, on_server_closed, run);
+    agent_server_close(run, 0);
     return;
   }
   if (run->driver != NULL)
@@ -302,26 +500,22 @@ static bool restart(struct agent_run *run) {
   struct err err = {0};
   struct driver_host host = agent_host_of(run);
   enum error_class class;
-  json_t *data =
-      json_pack("{s:s}", "text", "the conversation of this call already existed: it is continued");
-  const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
   run->restarted = true;
   run->last_word = false;
   run->until_ms = 0;
   run->call.session = run->call.new_session;
   if (!profile_command(run->profile, run->ops->transport, &run->call, &run->arena, &run->command,
-                       &class, &err)) {
-    json_decref(data);
+                       &class, &err))
     return false;
-  }
   call_result_deinit(&run->result);
   run->result = (struct call_result){.enforced = run->result.enforced};
   run->ops->close(run->driver);
   run->ended = false;
   buf_clear(&run->first);
   run->driver = run->ops->open(run->profile, &run->call, &host);
-  run->sink.news(run->sink.ctx, &news);
-  json_decref(data);
+  provider_tell(
+      &run->sink, NEWS_NOTE, STR(""),
+      json_pack("{s:s}", "text", "the conversation of this call already existed: it is continued"));
   if (run->cancelled) { /* cancelled by whoever was told */
     call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
     return false;
@@ -330,21 +524,6 @@ static bool restart(struct agent_run *run) {
     return true;
   call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
   return false;
-}
-
-static void add_limit(struct agent_run *run, const struct process_result *p) {
-  enum error_class class = run->result.class;
-  char said[400];
-  if (class == CLASS_NONE) /* the answer had come already */
-    return;
-  print_into(said, sizeof said, "%.399s", run->result.message);
-  said[utf8_floor(said, strlen(said))] = '\0';
-  if (p->why == PROCESS_END_STALL_LIMIT)
-    call_result_fail(&run->result, class, "no output for %llu ms: %s",
-                     (unsigned long long)run->stall_ms, said);
-  else if (p->why == PROCESS_END_WALL_LIMIT)
-    call_result_fail(&run->result, class, "still running after %llu ms: %s",
-                     (unsigned long long)run->call.request->timeout_ms, said);
 }
 
 /* --- an old program --- */
@@ -397,23 +576,27 @@ static void judge(struct agent_run *run, const struct process_result *p) {
     call_result_fail(r, CLASS_TIMEOUT, "it printed signs of life, but no content for %llu ms",
                      (unsigned long long)run->idle_ms);
   r->structured = schema_delivery_value(&run->schema, r->structured);
-  add_limit(run, p);
+  if (r->class != CLASS_NONE) { /* else the answer had come already */
+    char said[400];
+    print_into(said, sizeof said, "%.399s", r->message);
+    said[utf8_floor(said, strlen(said))] = '\0';
+    if (p->why == PROCESS_END_STALL_LIMIT)
+      call_result_fail(r, r->class, "no output for %llu ms: %s", (unsigned long long)run->stall_ms,
+                       said);
+    else if (p->why == PROCESS_END_WALL_LIMIT)
+      call_result_fail(r, r->class, "still running after %llu ms: %s",
+                       (unsigned long long)run->call.request->timeout_ms, said);
+  }
   if (run->cancelled && r->class != CLASS_NONE)
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
   if (is_in_use(run) && restart(run))
     return;
-  if (p->memory_reached && r->note[0] == '\0')
-    print_into(r->note, sizeof r->note,
-               "its limit of memory was reached: the kernel killed a process of it");
-  if (p->pipes_held && r->note[0] == '\0')
-    print_into(r->note, sizeof r->note,
-               "a descendant held the output open after the exit; it was killed");
+  ended_note(r, p);
   if (!may_be_old(run, p) || !agent_ask_version(run))
     agent_finish(run);
 }
 
-static void on_server_closed(void *ctx) {
-  struct agent_run *run = ctx;
+static void on_server_closed(struct agent_run *run) {
   if (run->ended)
     judge(run, &run->ended_as);
   else
@@ -433,16 +616,9 @@ static void agent_on_end(void *ctx, struct process_result *p) {
     judge(run, p);
     return;
   }
-  struct agent_server *server = run->server;
   run->ended_as = *p;
   run->ended_as.out = (struct buf){0};
-  run->server = NULL;
-  agent_server_close(server, LIMIT_SERVER_LOST_MS, on_server_closed, run);
-}
-
-static void agent_on_refused(void *ctx, const char *where) {
-  const struct agent_run *run = ctx;
-  sandbox_policy_denied(&run->sink, where);
+  agent_server_close(run, LIMIT_SERVER_LOST_MS);
 }
 
 /* Returns false for a server that requests could not reach, in a network of its own. */
@@ -467,8 +643,7 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                              .envp = run->envp,
                                              .state = json_object_get(run->profile->keys, "state"),
                                              .hosts = json_object_get(run->profile->keys, "hosts"),
-                                             .refused = agent_on_refused,
-                                             .ctx = run};
+                                             .sink = &run->sink};
   struct confined held;
   if (!can_be_asked(run, err) || !sandbox_policy_call(&wanted, &held, err))
     return false;
@@ -497,59 +672,29 @@ static bool start_process(struct agent_run *run, struct err *err) {
 
 /* --- starting --- */
 
-static bool agent_write_file(const char *path, struct str content, struct err *err) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  size_t done = 0;
-  if (fd < 0)
-    return err_set_errno(err, errno, "cannot write %s", path);
-  while (done < content.n) {
-    ssize_t n = write(fd, content.p + done, content.n - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      break;
-    done += (size_t)n;
-  }
-  int number = errno;
-  close(fd);
-  return done == content.n || err_set_errno(err, number, "cannot write %s", path);
-}
-
-static const char *const *agent_join(struct arena *a, const char *const *x, const char *const *y,
-                                     const char *const *z) {
-  const char *const *lists[] = {x, y, z};
-  size_t count = 0;
-  for (size_t l = 0; l < ARRAY_LEN(lists); l++)
-    for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++)
-      count++;
-  const char **out = arena_array(a, count + 1, sizeof *out);
-  count = 0;
-  for (size_t l = 0; l < ARRAY_LEN(lists); l++)
-    for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++)
-      out[count++] = lists[l][i];
+static const char *const *agent_join(struct arena *a, const char *const *x, const char *const *y) {
+  size_t n = str_count(x), m = str_count(y);
+  const char **out = arena_array(a, n + m + 1, sizeof *out);
+  if (n > 0)
+    memcpy(out, x, n * sizeof *out);
+  if (m > 0)
+    memcpy(out + n, y, m * sizeof *out);
   return out;
 }
 
 static bool build_environment(struct agent_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
-  char session[96], call[64], attempt[32], key[128], *password = NULL;
-  print_into(session, sizeof session, "SEGUE_SESSION=%s", request->session);
-  /* Lets what the program does outside be idempotent: a repeat of the call has the same key. */
-  print_into(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
-  print_into(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
-  print_into(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
-             request->call);
+  char *password = NULL;
   if (run->password != NULL) { /* if a name is there twice, the last one counts: ours */
-    size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
-    password = arena_alloc(&run->arena, n);
-    print_into(password, n, "%s=%s", run->ops->password_env, run->password);
+    password = arena_printf(&run->arena, "%s=%s", run->ops->password_env, run->password);
   }
-  const char *const own[] = {session, call, attempt, key, password, NULL};
   run->envp =
       process_env_build(&run->arena, run->tmpdir,
                         agent_join(&run->arena, call_env_names(&run->arena, run->env, request),
-                                   run->command.pass_env, NULL),
-                        agent_join(&run->arena, run->command.assignments, own, NULL), err);
+                                   run->command.pass_env),
+                        agent_join(&run->arena, run->command.assignments,
+                                   call_env_own(&run->arena, request, password)),
+                        err);
   if (run->envp == NULL)
     return false;
   run->secrets = secrets_new();
@@ -565,16 +710,6 @@ static uint64_t setting_ms(const json_t *settings, const char *name, uint64_t ot
   return json_is_integer(value) ? (uint64_t)json_integer_value(value) : otherwise;
 }
 
-bool agent_transport(const struct profile *profile, const json_t *settings, enum transport *out,
-                     struct err *err) {
-  const char *wanted = json_string_value(json_object_get(settings, "transport"));
-  *out = profile->preferred;
-  if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
-    return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
-                   profile->capability.name);
-  return driver_find(profile, *out, err) != NULL;
-}
-
 static bool prepare_run(struct agent_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
   enum error_class class = CLASS_BAD_REQUEST;
@@ -587,14 +722,12 @@ static bool prepare_run(struct agent_run *run, struct err *err) {
     return false;
   }
   if (!profile_check_settings(run->profile, run->self->settings, err) ||
-      !agent_transport(run->profile, run->self->settings, &transport, err)) {
-    call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s", err->text);
-    return false;
-  }
-  if (!project_files_check(run->profile, transport, run->self->settings, run->env->cwd, err)) {
-    call_result_fail(&run->result, CLASS_AUTH, "%s", err->text);
-    return false;
-  }
+      !driver_transport(run->profile, run->self->settings, &transport, err))
+    goto fail;
+  class = CLASS_AUTH;
+  if (!project_files_check(run->profile, transport, run->self->settings, run->env->cwd, err))
+    goto fail;
+  class = CLASS_NOT_FOUND;
   run->ops = driver_find(run->profile, transport, err);
   schema_delivery(&run->schema, run->profile, transport, request);
   run->call.schema = run->schema.sent;
@@ -603,35 +736,26 @@ static bool prepare_run(struct agent_run *run, struct err *err) {
   print_into(name, sizeof name, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(name, err);
   run->call.tmpdir = run->tmpdir;
-  bool ok = run->tmpdir != NULL && agent_make_server(run, err);
-  if (ok && !profile_command(run->profile, transport, &run->call, &run->arena, &run->command,
-                             &class, err)) {
-    call_result_fail(&run->result, class, "%s", err->text);
-    return false;
-  }
+  bool ok =
+      run->tmpdir != NULL && agent_make_server(run, err) &&
+      profile_command(run->profile, transport, &run->call, &run->arena, &run->command, &class, err);
   for (size_t i = 0; ok && i < run->command.file_count; i++)
-    ok = agent_write_file(run->command.files[i].path, run->command.files[i].content, err);
+    ok = file_write_new(run->command.files[i].path, run->command.files[i].content, err);
   ok = ok && build_environment(run, err);
   if (ok) {
     const struct driver_host host = agent_host_of(run);
     run->driver = run->ops->open(run->profile, &run->call, &host);
     ok = start_process(run, err);
   }
-  if (!ok)
-    call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err->text);
-  return ok;
+  if (ok)
+    return true;
+fail:
+  call_result_fail(&run->result, class, "%s", err->text);
+  return false;
 }
 
 static void agent_on_soon(uv_timer_t *timer) {
   agent_finish(timer->data);
-}
-
-/* Returns the request with its own model, else with the user's for this provider. */
-static struct call_request with_model(const struct call_request *request, const json_t *settings) {
-  struct call_request out = *request;
-  if (out.model.n == 0)
-    out.model = str_from(json_string_value(json_object_get(settings, "model")));
-  return out;
 }
 
 static struct provider_run *agent_start(const struct provider *self, const struct provider_env *env,
@@ -644,7 +768,9 @@ static struct provider_run *agent_start(const struct provider *self, const struc
   struct err err = {0};
   bool judge = request->purpose == PURPOSE_JUDGE || request->purpose == PURPOSE_REASK;
   struct call_request *own = arena_alloc(&run->arena, sizeof *own);
-  *own = with_model(request, self->settings);
+  *own = *request;
+  if (own->model.n == 0) /* the user's for this provider */
+    own->model = str_from(json_string_value(json_object_get(self->settings, "model")));
   json_incref((json_t *)own->conversation); /* the call's own end replaces it */
   run->self = self;
   run->env = env;
@@ -703,7 +829,7 @@ static json_t *agent_prepare(const struct provider *self, const struct provider_
   (void)env;
   (void)request;
   (void)token_counts;
-  if (!profile->chooses_session || !agent_transport(profile, self->settings, &transport, &err) ||
+  if (!profile->chooses_session || !driver_transport(profile, self->settings, &transport, &err) ||
       transport == TRANSPORT_ACP) /* its session/new chooses the id */
     return NULL;
   memcpy(b, entropy, sizeof b);

@@ -24,8 +24,4 @@ struct provider provider_of_profile(const struct profile *profile);
 /* Returns its profile; NULL if it was not made from one. */
 const struct profile *provider_profile(const struct provider *provider);
 
-/* Resolves the setting `transport` for this profile. False: err says why it is impossible. */
-bool agent_transport(const struct profile *profile, const json_t *settings, enum transport *out,
-                     struct err *err) MUST_CHECK;
-
 #endif

@@ -2,6 +2,7 @@
 #include "provider/agent/classify.h"
 
 #include "base/err.h"
+#include "format/json_object.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -27,136 +28,70 @@ enum error_class classify_of_status(int status) {
   }
 }
 
-/* Returns true if the text has the word, in any case (ASCII). */
-static bool classify_has(struct str text, const char *word) {
-  size_t n = strlen(word);
-  for (size_t i = 0; i + n <= text.n; i++)
-    if (strncasecmp(text.p + i, word, n) == 0)
-      return true;
+/* Returns true if the text has one of the phrases, which stand a | apart, in any case (ASCII). */
+static bool classify_has(struct str text, const char *phrases) {
+  for (size_t n; *phrases != '\0'; phrases += n + (phrases[n] == '|')) {
+    n = strcspn(phrases, "|");
+    for (size_t i = 0; i + n <= text.n; i++)
+      if (strncasecmp(text.p + i, phrases, n) == 0)
+        return true;
+  }
   return false;
 }
 
 bool classify_of_quota(struct str text) {
-  static const char *const words[] = {
-      "insufficient_quota", "credit balance",   "out of credit", "enforced_spend_limit",
-      "spend limit",        "payment required", "billing",       "insufficient credits",
-      "insufficient funds", "quota exceeded",   "current quota", "daily quota"};
-  for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    if (classify_has(text, words[i]))
-      return classify_retry_after_ms(text) == 0;
-  return false;
+  static const char phrases[] =
+      "insufficient_quota|credit balance|out of credit|enforced_spend_limit|spend limit|"
+      "payment required|billing|insufficient credits|insufficient funds|quota exceeded|"
+      "current quota|daily quota";
+  return classify_has(text, phrases) && classify_retry_after_ms(text) == 0;
 }
 
 /* The words are tried in this order, more specific ones first. Only words that name a reason count,
  * none that a program uses in passing. */
 static const struct {
-  const char *word;
+  const char *phrases; /* a | apart */
   enum error_class class;
 } known[] = {
-    {"blocked due to safety", CLASS_REFUSED},
-    {"safety settings", CLASS_REFUSED},
-    {"content filter", CLASS_REFUSED},
-    {"content_filter", CLASS_REFUSED},
-    {"prohibited_content", CLASS_REFUSED},
-    {"usage policy", CLASS_REFUSED},
-    {"usage policies", CLASS_REFUSED},
-    {"can't help with this", CLASS_REFUSED},
-    {"prompt is too long", CLASS_BAD_REQUEST},
-    {"input is too long", CLASS_BAD_REQUEST},
-    {"exceeds the maximum length", CLASS_BAD_REQUEST},
-    {"context_length_exceeded", CLASS_BAD_REQUEST},
-    {"maximum context length", CLASS_BAD_REQUEST},
-    {"context window", CLASS_BAD_REQUEST},
-    {"request too large", CLASS_BAD_REQUEST},
-    {"payload too large", CLASS_BAD_REQUEST},
-    {"entity too large", CLASS_BAD_REQUEST},
-    {"max_output_tokens", CLASS_LENGTH},
-    {"output token maximum", CLASS_LENGTH},
-    {"max_tokens", CLASS_LENGTH},
-    {"model does not exist", CLASS_NOT_FOUND},
-    {"model not found", CLASS_NOT_FOUND},
-    {"model_not_found", CLASS_NOT_FOUND},
-    {"is not found for api version", CLASS_NOT_FOUND},
-    {"unknown model", CLASS_NOT_FOUND},
-    {"issue with the selected model", CLASS_NOT_FOUND},
-    {"session not found", CLASS_NOT_FOUND},
-    {"no conversation found", CLASS_NOT_FOUND},
-    {"no session found", CLASS_NOT_FOUND},
-    {"no saved session", CLASS_NOT_FOUND},
-    {"not_found", CLASS_NOT_FOUND},
-    {"permission_denied", CLASS_AUTH},
-    {"unauthorized", CLASS_AUTH},
-    {"unauthenticated", CLASS_AUTH},
-    {"authentication", CLASS_AUTH},
-    {"invalid api key", CLASS_AUTH},
-    {"invalid_api_key", CLASS_AUTH},
-    {"incorrect api key", CLASS_AUTH},
-    {"api key not", CLASS_AUTH},
-    {"no api key", CLASS_AUTH},
-    {"missing api key", CLASS_AUTH},
-    {"not logged in", CLASS_AUTH},
-    {"please log in", CLASS_AUTH},
-    {"please run /login", CLASS_AUTH},
-    {"please sign in", CLASS_AUTH},
-    {"login required", CLASS_AUTH},
-    {"an auth method", CLASS_AUTH},
-    {"rate limit", CLASS_RATE_LIMIT},
-    {"rate_limit", CLASS_RATE_LIMIT},
-    {"ratelimit", CLASS_RATE_LIMIT},
-    {"too many requests", CLASS_RATE_LIMIT},
-    {"resource_exhausted", CLASS_RATE_LIMIT},
-    {"exhausted your", CLASS_RATE_LIMIT},
-    {"usage limit", CLASS_RATE_LIMIT},
-    {"overloaded", CLASS_OVERLOADED},
-    {"at capacity", CLASS_OVERLOADED},
-    {"high demand", CLASS_OVERLOADED},
-    {"temporarily unavailable", CLASS_OVERLOADED},
-    {"service unavailable", CLASS_OVERLOADED},
-    {"internal server error", CLASS_OVERLOADED},
-    {"server_error", CLASS_OVERLOADED},
-    {"bad gateway", CLASS_OVERLOADED},
-    {"econnrefused", CLASS_NETWORK},
-    {"econnreset", CLASS_NETWORK},
-    {"enotfound", CLASS_NETWORK},
-    {"etimedout", CLASS_NETWORK},
-    {"eai_again", CLASS_NETWORK},
-    {"connection_failed", CLASS_NETWORK},
-    {"connection error", CLASS_NETWORK},
-    {"connection refused", CLASS_NETWORK},
-    {"connection reset", CLASS_NETWORK},
-    {"connection dropped", CLASS_NETWORK},
-    {"connection closed", CLASS_NETWORK},
-    {"connect error", CLASS_NETWORK},
-    {"network error", CLASS_NETWORK},
-    {"stream disconnected", CLASS_NETWORK},
-    {"error sending request", CLASS_NETWORK},
-    {"error decoding response body", CLASS_NETWORK},
-    {"unexpected eof", CLASS_NETWORK},
-    {"unexpected end of file", CLASS_NETWORK},
-    {"socket hang up", CLASS_NETWORK},
-    {"socket connection", CLASS_NETWORK},
-    {"fetch failed", CLASS_NETWORK},
-    {"other side closed", CLASS_NETWORK},
-    {"request timed out", CLASS_NETWORK},
-    {"premature close", CLASS_NETWORK},
-    {"unknown option", CLASS_BAD_REQUEST},
-    {"unknown argument", CLASS_BAD_REQUEST},
-    {"unexpected argument", CLASS_BAD_REQUEST},
-    {"unrecognized", CLASS_BAD_REQUEST},
-    {"not a valid", CLASS_BAD_REQUEST},
-    {"invalid value", CLASS_BAD_REQUEST},
-    {"invalid_request", CLASS_BAD_REQUEST},
-    {"invalid_argument", CLASS_BAD_REQUEST},
-    {"must be provided", CLASS_BAD_REQUEST},
-    {"no prompt provided", CLASS_BAD_REQUEST},
-    {"cannot be used with root", CLASS_BAD_REQUEST},
+    {"blocked due to safety|safety settings|content filter|content_filter|prohibited_content|"
+     "usage policy|usage policies|can't help with this",
+     CLASS_REFUSED},
+    {"prompt is too long|input is too long|exceeds the maximum length|context_length_exceeded|"
+     "maximum context length|context window|request too large|payload too large|"
+     "entity too large",
+     CLASS_BAD_REQUEST},
+    {"max_output_tokens|output token maximum|max_tokens", CLASS_LENGTH},
+    {"model does not exist|model not found|model_not_found|is not found for api version|"
+     "unknown model|issue with the selected model|session not found|no conversation found|"
+     "no session found|no saved session|not_found",
+     CLASS_NOT_FOUND},
+    {"permission_denied|unauthorized|unauthenticated|authentication|invalid api key|"
+     "invalid_api_key|incorrect api key|api key not|no api key|missing api key|not logged in|"
+     "please log in|please run /login|please sign in|login required|an auth method",
+     CLASS_AUTH},
+    {"rate limit|rate_limit|ratelimit|too many requests|resource_exhausted|exhausted your|"
+     "usage limit",
+     CLASS_RATE_LIMIT},
+    {"overloaded|at capacity|high demand|temporarily unavailable|service unavailable|"
+     "internal server error|server_error|bad gateway",
+     CLASS_OVERLOADED},
+    {"econnrefused|econnreset|enotfound|etimedout|eai_again|connection_failed|"
+     "connection error|connection refused|connection reset|connection dropped|"
+     "connection closed|connect error|network error|stream disconnected|error sending request|"
+     "error decoding response body|unexpected eof|unexpected end of file|socket hang up|"
+     "socket connection|fetch failed|other side closed|request timed out|premature close",
+     CLASS_NETWORK},
+    {"unknown option|unknown argument|unexpected argument|unrecognized|not a valid|"
+     "invalid value|invalid_request|invalid_argument|must be provided|no prompt provided|"
+     "cannot be used with root",
+     CLASS_BAD_REQUEST},
 };
 
 enum error_class classify_of_words(struct str text) {
   if (classify_of_quota(text))
     return CLASS_QUOTA;
   for (size_t i = 0; i < ARRAY_LEN(known); i++)
-    if (classify_has(text, known[i].word))
+    if (classify_has(text, known[i].phrases))
       return known[i].class;
   return CLASS_NONE;
 }
@@ -247,21 +182,6 @@ int64_t classify_retry_after_ms(struct str text) {
   return 0;
 }
 
-/* Adds the value of logfmt at the head of `text`: it ends at a space, or is quoted as in JSON. */
-static void classify_add_value(struct str text, struct buf *out) {
-  json_t *value = NULL;
-  size_t n = 0;
-  if (text.n > 0 && text.p[0] == '"')
-    value = json_loadb(text.p, text.n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
-  while (n < text.n && text.p[n] != ' ')
-    n++;
-  if (value != NULL)
-    buf_append(out, json_string_value(value), json_string_length(value));
-  else
-    buf_append(out, text.p, n);
-  json_decref(value);
-}
-
 void classify_logged(struct str log, struct str word, struct buf *out) {
   static const struct str key = STR_INIT(" error=");
   struct str found = {0};
@@ -271,8 +191,20 @@ void classify_logged(struct str log, struct str word, struct buf *out) {
       found = line;
   }
   const char *at = found.n > 0 ? memmem(found.p, found.n, key.p, key.n) : NULL;
-  if (at != NULL)
-    classify_add_value((struct str){at + key.n, found.n - (size_t)(at - found.p) - key.n}, out);
-  else
+  if (at != NULL) {
+    /* A value of logfmt ends at a space, or is quoted as in JSON. */
+    struct str text = (struct str){at + key.n, found.n - (size_t)(at - found.p) - key.n};
+    json_t *value = NULL;
+    size_t n = 0;
+    if (text.n > 0 && text.p[0] == '"')
+      value = json_loadb(text.p, text.n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
+    while (n < text.n && text.p[n] != ' ')
+      n++;
+    if (value != NULL)
+      buf_str(out, json_view(value));
+    else
+      buf_append(out, text.p, n);
+    json_decref(value);
+  } else
     buf_str(out, str_trim(found));
 }

@@ -25,38 +25,14 @@ static struct claude *claude_of(struct driver *d) {
 
 /* --- questions --- */
 
-static enum ask_kind kind_of_tool(struct str name) {
-  static const struct {
-    const char *name;
-    enum ask_kind kind;
-  } tools[] = {{"Read", ASK_READ},
-               {"Glob", ASK_READ},
-               {"Grep", ASK_READ},
-               {"LS", ASK_READ},
-               {"NotebookRead", ASK_READ},
-               {"TodoWrite", ASK_READ},
-               {"TaskCreate", ASK_READ},
-               {"TaskUpdate", ASK_READ},
-               {"TaskList", ASK_READ},
-               {"TaskGet", ASK_READ},
-               {"ToolSearch", ASK_READ},
-               {"ExitPlanMode", ASK_READ},
-               {"StructuredOutput", ASK_READ},
-               {"Edit", ASK_EDIT},
-               {"MultiEdit", ASK_EDIT},
-               {"Write", ASK_EDIT},
-               {"NotebookEdit", ASK_EDIT},
-               {"Bash", ASK_EXECUTE},
-               {"BashOutput", ASK_EXECUTE},
-               {"KillShell", ASK_EXECUTE},
-               {"Monitor", ASK_EXECUTE},
-               {"WebFetch", ASK_FETCH},
-               {"WebSearch", ASK_FETCH}};
-  for (size_t i = 0; i < ARRAY_LEN(tools); i++)
-    if (str_eq_c(name, tools[i].name))
-      return tools[i].kind;
-  return ASK_OTHER;
-}
+static const struct ask_words tools[] = {
+    {"Read Glob Grep LS NotebookRead TodoWrite TaskCreate TaskUpdate TaskList TaskGet ToolSearch "
+     "ExitPlanMode StructuredOutput",
+     ASK_READ},
+    {"Edit MultiEdit Write NotebookEdit", ASK_EDIT},
+    {"Bash BashOutput KillShell Monitor", ASK_EXECUTE},
+    {"WebFetch WebSearch", ASK_FETCH},
+    {NULL, ASK_OTHER}};
 
 static bool claude_decide(const struct agent_call *call, const json_t *request,
                           const char **reason) {
@@ -65,13 +41,12 @@ static bool claude_decide(const struct agent_call *call, const json_t *request,
   permission_policy_add_paths(paths, json_object_get(request, "input"));
   if (json_is_string(json_object_get(request, "blocked_path")))
     json_array_append(paths, json_object_get(request, "blocked_path"));
-  const struct permission_policy policy = driver_policy(call);
   const struct permission_policy_ask ask = {
-      .kind = kind_of_tool(tool),
+      .kind = ask_kind_of(tools, tool),
       .tool = tool,
       .paths = paths,
       .command = json_view_at(json_object_get(request, "input"), "command")};
-  bool allowed = permission_policy_allows(&ask, &policy, reason);
+  bool allowed = driver_allows(call, &ask, reason);
   if (str_eq_c(tool, "AskUserQuestion")) {
     allowed = false;
     *reason = "nobody is there to answer: decide yourself";

@@ -41,26 +41,21 @@ static struct codex *codex_of(struct driver *d) {
   return d->own;
 }
 
-static void codex_over(struct codex *c, enum profile_end end) {
-  stream_finish(c->d, end);
-  if (c->d->host.close_stdin != NULL)
-    c->d->host.close_stdin(c->d->host.ctx);
-}
-
-static void codex_fail(struct codex *c, enum error_class class, const char *message) {
-  stream_trouble(c->d, 0, str_from(message));
-  c->d->trouble.class = class;
-  codex_over(c, STREAM_END_ERROR);
-}
-
 static void codex_request(struct codex *c, enum codex_method method, json_t *params) {
   if (!rpc_request(&c->rpc, (int)method, params))
-    codex_fail(c, CLASS_PROTOCOL, "codex stopped reading its standard input");
+    stream_fail(c->d, CLASS_PROTOCOL, "codex stopped reading its standard input");
 }
 
 /* --- steps --- */
 
-static void start_turn(struct codex *c) {
+static void on_thread(struct codex *c, const json_t *result) {
+  struct str id = json_view_at(json_object_get(result, "thread"), "id");
+  if (id.n == 0 || id.n >= sizeof c->thread) {
+    stream_fail(c->d, CLASS_PROTOCOL, "codex did not name a thread");
+    return;
+  }
+  print_into(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));
+  stream_session(c->d, id);
   const struct agent_call *call = c->call;
   json_t *effort = json_object_get(call->request->options, "effort");
   json_t *params = json_pack("{s:s, s:[{s:s, s:o}]}", "threadId", c->thread, "input", "type",
@@ -70,17 +65,6 @@ static void start_turn(struct codex *c) {
   if (json_is_string(effort))
     json_object_set(params, "effort", effort);
   codex_request(c, CODEX_TURN, params);
-}
-
-static void on_thread(struct codex *c, const json_t *result) {
-  struct str id = json_view_at(json_object_get(result, "thread"), "id");
-  if (id.n == 0 || id.n >= sizeof c->thread) {
-    codex_fail(c, CLASS_PROTOCOL, "codex did not name a thread");
-    return;
-  }
-  print_into(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));
-  stream_session(c->d, id);
-  start_turn(c);
 }
 
 static void note_turn(struct codex *c, const json_t *turn) {
@@ -116,26 +100,13 @@ static void codex_note_error(struct codex *c, const json_t *error) {
   buf_deinit(&text);
 }
 
-static void on_refused(struct codex *c, int method, const json_t *error) {
-  struct str message = json_view_at(error, "message");
-  if (method == CODEX_INTERRUPT)
-    return;
-  stream_trouble(c->d, 0, message);
-  if (method == CODEX_RESUME && classify_of_words(message) == CLASS_NONE)
-    c->d->trouble.class = CLASS_NOT_FOUND; /* the thread asked for */
-  codex_over(c, STREAM_END_ERROR);
-}
-
 /* --- what it tells --- */
 
 static bool is_tool(struct str type) {
   static const char *const not_tools[] = {
-      "userMessage",       "agentMessage",     "reasoning",        "plan", "error", "hookPrompt",
-      "enteredReviewMode", "exitedReviewMode", "contextCompaction"};
-  for (size_t i = 0; i < ARRAY_LEN(not_tools); i++)
-    if (str_eq_c(type, not_tools[i]))
-      return false;
-  return type.n > 0;
+      "userMessage",       "agentMessage",     "reasoning",         "plan", "error", "hookPrompt",
+      "enteredReviewMode", "exitedReviewMode", "contextCompaction", NULL};
+  return type.n > 0 && !str_is_one(type, not_tools);
 }
 
 static const json_t *codex_first(const json_t *item, const char *a, const char *b, const char *c) {
@@ -204,22 +175,6 @@ static void on_usage(struct codex *c, const json_t *usage) {
   }
 }
 
-static void on_completed(struct codex *c, const json_t *turn) {
-  struct str status = json_view_at(turn, "status");
-  const json_t *error = json_object_get(turn, "error");
-  if (c->d->end != STREAM_END_NONE)
-    return;
-  if (str_eq_c(status, "completed")) {
-    codex_over(c, STREAM_END_OK);
-  } else if (str_eq_c(status, "interrupted")) {
-    codex_fail(c, CLASS_CANCELLED, "interrupted");
-  } else {
-    if (json_is_object(error))
-      codex_note_error(c, error);
-    codex_over(c, STREAM_END_ERROR);
-  }
-}
-
 static void codex_on_error(struct codex *c, const json_t *params) {
   const json_t *error = json_object_get(params, "error");
   if (json_is_true(json_object_get(params, "willRetry"))) {
@@ -264,14 +219,24 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
   } else if (strcmp(m->name, "turn/started") == 0) {
     note_turn(c, turn);
   } else if (strcmp(m->name, "turn/completed") == 0) {
-    on_completed(c, turn);
+    struct str status = json_view_at(turn, "status");
+    const json_t *error = json_object_get(turn, "error");
+    if (c->d->end == STREAM_END_NONE) {
+      if (str_eq_c(status, "completed")) {
+        stream_over(c->d, STREAM_END_OK);
+      } else if (str_eq_c(status, "interrupted")) {
+        stream_fail(c->d, CLASS_CANCELLED, "interrupted");
+      } else {
+        if (json_is_object(error))
+          codex_note_error(c, error);
+        stream_over(c->d, STREAM_END_ERROR);
+      }
+    }
   } else if (strcmp(m->name, "error") == 0) {
     codex_on_error(c, m->params);
   } else if (strcmp(m->name, "warning") == 0 || strcmp(m->name, "configWarning") == 0) {
-    json_t *data = json_object();
     struct str text = json_view_at(m->params, "message");
-    stream_put_text(data, "text", text.n > 0 ? text : json_view_at(m->params, "summary"));
-    stream_tell(c->d, NEWS_NOTE, (struct str){0}, data);
+    stream_note(c->d, text.n > 0 ? text : json_view_at(m->params, "summary"));
   }
 }
 
@@ -299,13 +264,12 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
     if (json_view_at(m->params, "grantRoot").n > 0)
       json_array_append(paths, json_object_get(m->params, "grantRoot"));
     struct str title = json_view_at(m->params, "command");
-    const struct permission_policy policy = driver_policy(c->call);
     const struct permission_policy_ask ask = {
         .kind = asks[i].kind, .paths = paths, .command = title};
     struct question question = {
         .tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange" : "commandExecution"),
         .title = title.n > 0 ? title : json_view_at(m->params, "reason")};
-    question.allowed = permission_policy_allows(&ask, &policy, &question.reason);
+    question.allowed = driver_allows(c->call, &ask, &question.reason);
     question_ask(&c->questions, m->id, &question);
     (void)rpc_reply(&c->rpc, m->id,
                     json_pack("{s:s}", "decision", question.allowed ? asks[i].yes : asks[i].no));
@@ -319,7 +283,13 @@ static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
   if (c->d->end != STREAM_END_NONE)
     return;
   if (m->error != NULL) {
-    on_refused(c, m->method, m->error);
+    struct str message = json_view_at(m->error, "message");
+    if (m->method != CODEX_INTERRUPT) {
+      stream_trouble(c->d, 0, message);
+      if (m->method == CODEX_RESUME && classify_of_words(message) == CLASS_NONE)
+        c->d->trouble.class = CLASS_NOT_FOUND; /* the thread asked for */
+      stream_over(c->d, STREAM_END_ERROR);
+    }
     return;
   }
   switch ((enum codex_method)(m->method < 0 ? CODEX_METHOD_COUNT : m->method)) {

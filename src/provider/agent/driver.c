@@ -6,20 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-static bool has_transport(const struct profile *profile, enum transport transport) {
-  switch (transport) {
-  case TRANSPORT_EXEC:
-    return profile->argv != NULL;
-  case TRANSPORT_NATIVE:
-    return json_string_value(json_object_get(profile->native, "driver")) != NULL;
-  case TRANSPORT_ACP:
-    return profile->acp != NULL;
-  case TRANSPORT_COUNT:
-    break;
-  }
-  BUG("a transport has no number");
-}
-
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
                                      struct err *err) {
   assert(profile != NULL);
@@ -27,19 +13,32 @@ const struct driver_ops *driver_find(const struct profile *profile, enum transpo
   static const struct driver_ops *const drivers[] = {&driver_exec, &driver_acp, &driver_claude,
                                                      &driver_codex, &driver_opencode};
   const char *native = json_string_value(json_object_get(profile->native, "driver"));
-  bool there = has_transport(profile, transport);
+  const json_t *keys = profile_keys_of(profile, transport);
+  bool there = keys != NULL && (transport != TRANSPORT_EXEC || profile->argv != NULL);
   for (size_t i = 0; there && i < ARRAY_LEN(drivers); i++)
     if (drivers[i]->transport == transport &&
-        (transport != TRANSPORT_NATIVE || strcmp(drivers[i]->name, native) == 0))
+        (transport != TRANSPORT_NATIVE || (native && strcmp(drivers[i]->name, native) == 0)))
       return drivers[i];
   err_set(err, ERR_INVALID, "provider %s has no transport %s", profile->capability.name,
           transport_name(transport));
   return NULL;
 }
 
-struct permission_policy driver_policy(const struct agent_call *call) {
-  return (struct permission_policy){.permission = call->permission,
-                                    .cwd = call->cwd,
-                                    .tools = call->tools,
-                                    .run = call->request->run};
+bool driver_allows(const struct agent_call *call, const struct permission_policy_ask *ask,
+                   const char **reason) {
+  const struct permission_policy policy = {.permission = call->permission,
+                                           .cwd = call->cwd,
+                                           .tools = call->tools,
+                                           .run = call->request->run};
+  return permission_policy_allows(ask, &policy, reason);
+}
+
+bool driver_transport(const struct profile *profile, const json_t *settings, enum transport *out,
+                      struct err *err) {
+  const char *wanted = json_string_value(json_object_get(settings, "transport"));
+  *out = profile->preferred;
+  if (wanted != NULL && strcmp(wanted, "auto") != 0 && !transport_from_name(str_from(wanted), out))
+    return err_set(err, ERR_FILE, "providers.%s.transport must be auto, exec, native or acp",
+                   profile->capability.name);
+  return driver_find(profile, *out, err) != NULL;
 }

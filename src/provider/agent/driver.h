@@ -62,8 +62,9 @@ struct driver_host {
 
 struct driver; /* each driver has its own */
 
-/* Returns the limits by which a call's questions are answered. */
-struct permission_policy driver_policy(const struct agent_call *call);
+/* Answers a question by the limits of its call. *reason: as of permission_policy_allows. */
+bool driver_allows(const struct agent_call *call, const struct permission_policy_ask *ask,
+                   const char **reason);
 
 struct driver_ops {
   const char *name; /* as in `native: {driver: NAME}`, or "exec" or "acp" */
@@ -94,5 +95,9 @@ extern const struct driver_ops driver_opencode; /* opencode_serve.c: opencode se
 /* Returns the driver of a profile for a transport; NULL, with err, if there is none. */
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
                                      struct err *err);
+
+/* Resolves the setting `transport` for this profile. False: err says why it is impossible. */
+bool driver_transport(const struct profile *profile, const json_t *settings, enum transport *out,
+                      struct err *err) MUST_CHECK;
 
 #endif

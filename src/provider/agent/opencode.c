@@ -79,9 +79,7 @@ static void serve_over(struct driver *d) {
   d->host.give_up(d->host.ctx); /* it would serve on for ever */
 }
 
-static void serve_fail(struct driver *d, enum error_class class, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
+PRINTF_LIKE(3, 4)
 static void serve_fail(struct driver *d, enum error_class class, const char *fmt, ...) {
   char text[300];
   va_list ap;
@@ -98,11 +96,7 @@ static void serve_fail(struct driver *d, enum error_class class, const char *fmt
 
 /* Returns true if the id may be part of a path. */
 static bool opencode_is_id(struct str id) {
-  for (size_t i = 0; i < id.n; i++)
-    if (!(id.p[i] >= '0' && id.p[i] <= '9') && !(id.p[i] >= 'a' && id.p[i] <= 'z') &&
-        !(id.p[i] >= 'A' && id.p[i] <= 'Z') && id.p[i] != '_' && id.p[i] != '-')
-      return false;
-  return id.n > 0 && id.n < 128;
+  return id.n > 0 && id.n < 128 && str_span(id, "_-") == id.n;
 }
 
 static void serve_get(struct driver *d, int id, const char *path) {
@@ -223,23 +217,13 @@ static void opencode_on_retry(struct driver *d, json_int_t attempt, int64_t dela
 
 /* --- questions --- */
 
-static enum ask_kind opencode_kind_of(struct str permission) {
-  static const struct {
-    const char *name;
-    enum ask_kind kind;
-  } kinds[] = {{"read", ASK_READ},       {"glob", ASK_READ},
-               {"grep", ASK_READ},       {"list", ASK_READ},
-               {"lsp", ASK_READ},        {"skill", ASK_READ},
-               {"todowrite", ASK_READ},  {"todoread", ASK_READ},
-               {"task", ASK_READ}, /* agents below it ask for themselves */
-               {"edit", ASK_EDIT},       {"bash", ASK_EXECUTE},
-               {"webfetch", ASK_FETCH},  {"websearch", ASK_FETCH},
-               {"codesearch", ASK_FETCH}};
-  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-    if (str_eq_c(permission, kinds[i].name))
-      return kinds[i].kind;
-  return ASK_OTHER;
-}
+/* Agents below a task ask for themselves. */
+static const struct ask_words permissions[] = {
+    {"read glob grep list lsp skill todowrite todoread task", ASK_READ},
+    {"edit", ASK_EDIT},
+    {"bash", ASK_EXECUTE},
+    {"webfetch websearch codesearch", ASK_FETCH},
+    {NULL, ASK_OTHER}};
 
 static void add_text(json_t *list, const json_t *text) {
   if (json_is_string(text))
@@ -269,24 +253,6 @@ static json_t *opencode_paths_of(const json_t *asked, enum ask_kind kind) {
   return paths;
 }
 
-static bool opencode_decide(const struct agent_call *call, const json_t *asked,
-                            const char **reason) {
-  struct str permission = json_view_at(asked, "permission");
-  enum ask_kind kind = opencode_kind_of(permission);
-  json_t *paths = opencode_paths_of(asked, kind);
-  const struct permission_policy policy = driver_policy(call);
-  const struct permission_policy_ask ask = {
-      .kind = kind,
-      .tool = permission,
-      .paths = paths,
-      .command = json_view_at(json_object_get(asked, "metadata"), "command")};
-  bool allowed = permission_policy_allows(&ask, &policy, reason);
-  if (!allowed && str_eq_c(permission, "external_directory"))
-    *reason = "it is outside the working directory";
-  json_decref(paths);
-  return allowed;
-}
-
 /* Tells in a line what the agent wants to do: the command, the file, the address. */
 static struct str opencode_title_of(const json_t *asked) {
   static const char *const names[] = {"command", "filepath", "url", "query", "pattern", "tool"};
@@ -295,7 +261,7 @@ static struct str opencode_title_of(const json_t *asked) {
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     if (json_view_at(metadata, names[i]).n > 0)
       return json_view_at(metadata, names[i]);
-  return (struct str){json_string_value(pattern), json_string_length(pattern)};
+  return json_view(pattern);
 }
 
 static void opencode_on_permission(struct driver *d, const json_t *asked) {
@@ -306,7 +272,20 @@ static void opencode_on_permission(struct driver *d, const json_t *asked) {
     return;
   struct question question = {.tool = json_view_at(asked, "permission"),
                               .title = opencode_title_of(asked)};
-  question.allowed = opencode_decide(o->call, asked, &question.reason);
+  const char **reason = &question.reason;
+  struct str permission = json_view_at(asked, "permission");
+  enum ask_kind kind = ask_kind_of(permissions, permission);
+  json_t *paths = opencode_paths_of(asked, kind);
+  const struct permission_policy_ask ask = {
+      .kind = kind,
+      .tool = permission,
+      .paths = paths,
+      .command = json_view_at(json_object_get(asked, "metadata"), "command")};
+  bool allowed = driver_allows(o->call, &ask, reason);
+  if (!allowed && str_eq_c(permission, "external_directory"))
+    *reason = "it is outside the working directory";
+  json_decref(paths);
+  question.allowed = allowed;
   question_ask(&o->questions, json_object_get(asked, "id"), &question);
   print_into(path, sizeof path, "/permission/" STR_FMT "/reply", STR_ARG(id));
   json_t *reply = json_pack("{s:s}", "reply", question.allowed ? "once" : "reject");
@@ -450,8 +429,7 @@ static void talk(struct driver *d, struct str message) {
     return;
   if (d->told.n > 0)
     stream_end_message(d, buf_view(&o->talking));
-  buf_clear(&o->talking);
-  buf_str(&o->talking, message);
+  buf_set(&o->talking, message);
 }
 
 static bool is_assistants(const struct opencode *o, struct str message) {
@@ -502,13 +480,6 @@ static void say_delta(struct driver *d, const json_t *properties) {
   json_object_set_new(o->parts, key, json_integer(told + (json_int_t)delta.n));
 }
 
-/* Returns the wait until `next`, a moment of the wall clock, in milliseconds. */
-static int64_t delay_until(const json_t *next) {
-  int64_t now_ms = clock_real_ms();
-  json_int_t at = json_integer_value(next);
-  return at > now_ms && at < INT64_MAX / 2 ? at - now_ms : 0;
-}
-
 static bool is_of_call(const struct opencode *o, struct str session) {
   return session.n == 0 || o->session[0] == '\0' || str_eq_c(session, o->session);
 }
@@ -528,7 +499,10 @@ static void say_status(struct driver *d, const json_t *properties) {
   if (str_eq_c(type, "retry")) { /* also for agents below it: they hold it up */
     json_t *attempt = json_object_get(status, "attempt"), *data = json_object();
     struct str reason = json_view_at(status, "message");
-    int64_t delay = opencode_of(d)->live ? delay_until(json_object_get(status, "next")) : 0;
+    int64_t delay = 0, now_ms = clock_real_ms(),
+            at = json_integer_value(json_object_get(status, "next"));
+    if (o->live && at > now_ms && at < INT64_MAX / 2)
+      delay = at - now_ms;
     if (json_is_integer(attempt))
       json_object_set(data, "attempt", attempt);
     if (delay > 0)
@@ -543,24 +517,6 @@ static void say_status(struct driver *d, const json_t *properties) {
     opencode_on_idle(d);
 }
 
-static void on_assistant(struct driver *d, const json_t *info) {
-  struct opencode *o = opencode_of(d);
-  const char *id = json_string_value(json_object_get(info, "id"));
-  if (id == NULL || !str_eq_c(json_view_at(info, "role"), "assistant"))
-    return;
-  note_usage(o, info); /* agents below it cost, too */
-  if (is_of_call(o, json_view_at(info, "sessionID")))
-    json_object_set_new(o->assistant, id, json_true());
-}
-
-/* Returns true if there are more messages and parts than any work has. The answer tells their text
- * all the same. */
-static bool is_full(const struct opencode *o) {
-  return json_object_size(o->parts) + json_object_size(o->thoughts) +
-             json_object_size(o->assistant) + json_object_size(o->tokens) >=
-         LIMIT_AGENT_PART_COUNT;
-}
-
 static void opencode_on_event(struct driver *d, struct str type, const json_t *properties) {
   struct opencode *o = opencode_of(d);
   if (str_eq_c(type, "session.status"))
@@ -569,11 +525,22 @@ static void opencode_on_event(struct driver *d, struct str type, const json_t *p
     opencode_on_permission(d, properties);
   else if (str_eq_c(type, "question.asked"))
     opencode_on_question(d, properties);
-  else if (str_starts(type, "message.") && is_full(o))
+  /* There are more messages and parts than any work has. The answer tells their text all the
+   * same. */
+  else if (str_starts(type, "message.") &&
+           json_object_size(o->parts) + json_object_size(o->thoughts) +
+                   json_object_size(o->assistant) + json_object_size(o->tokens) >=
+               LIMIT_AGENT_PART_COUNT)
     return;
-  else if (str_eq_c(type, "message.updated"))
-    on_assistant(d, json_object_get(properties, "info"));
-  else if (!is_of_call(o, json_view_at(properties, "sessionID")))
+  else if (str_eq_c(type, "message.updated")) {
+    const json_t *info = json_object_get(properties, "info");
+    const char *id = json_string_value(json_object_get(info, "id"));
+    bool model = id != NULL && str_eq_c(json_view_at(info, "role"), "assistant");
+    if (model)
+      note_usage(o, info); /* agents below it cost, too */
+    if (model && is_of_call(o, json_view_at(info, "sessionID")))
+      json_object_set_new(o->assistant, id, json_true());
+  } else if (!is_of_call(o, json_view_at(properties, "sessionID")))
     return;
   else if (str_eq_c(type, "message.part.updated"))
     say_part(d, json_object_get(properties, "part"));
@@ -688,8 +655,7 @@ static void serve_on_answer(struct driver *d, const struct driver_reply *reply) 
     serve_step(d, OPENCODE_STOPPING, 1);
     return;
   }
-  buf_clear(&o->answer);
-  buf_str(&o->answer, reply->body);
+  buf_set(&o->answer, reply->body);
   o->answer_status = reply->status;
   serve_step(d, OPENCODE_ANSWERED, o->idle ? 1 : LIMIT_SERVER_TAIL_MS);
 }
@@ -725,8 +691,7 @@ static void take_lost_connection(struct driver *d, const struct driver_reply *re
   }
   if (o->step == OPENCODE_LOST)
     return;
-  buf_clear(&o->line);
-  buf_puts(&o->line, reply->message);
+  buf_set(&o->line, str_from(reply->message));
   serve_step(d, OPENCODE_LOST, LIMIT_SERVER_LOST_MS);
 }
 

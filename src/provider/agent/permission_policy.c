@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "core/run.h"
+#include "format/json_object.h"
 
 #include <string.h>
 
@@ -60,16 +61,17 @@ static bool in_git_folder(const char *cwd, struct str path) {
   return found;
 }
 
-static struct str text_at(const json_t *list, size_t i) {
-  const json_t *item = json_array_get(list, i);
-  return (struct str){json_string_value(item), json_string_length(item)};
+enum ask_kind ask_kind_of(const struct ask_words *table, struct str word) {
+  while (table->words != NULL && !str_among(word, table->words))
+    table++;
+  return table->words != NULL ? table->kind : ASK_OTHER;
 }
 
 static const char *paths_forbid(const struct permission_policy_ask *ask, const char *cwd) {
   for (size_t i = 0; i < json_array_size(ask->paths); i++) {
-    if (!permission_policy_inside(cwd, text_at(ask->paths, i)))
+    if (!permission_policy_inside(cwd, json_view(json_array_get(ask->paths, i))))
       return "it is outside the working directory";
-    if (ask->kind == ASK_EDIT && in_git_folder(cwd, text_at(ask->paths, i)))
+    if (ask->kind == ASK_EDIT && in_git_folder(cwd, json_view(json_array_get(ask->paths, i))))
       return "it is in a .git folder";
   }
   return NULL;
@@ -90,7 +92,7 @@ static const char *forbids(const struct permission_policy_ask *ask,
     if (policy->permission == PERMISSION_READONLY)
       return "this step may only read";
     for (size_t i = 0; i < json_array_size(policy->run); i++)
-      if (run_covers(text_at(policy->run, i), ask->command))
+      if (run_covers(json_view(json_array_get(policy->run, i)), ask->command))
         return NULL;
     if (json_array_size(policy->run) == 0)
       return "this step may change files, not run programs";
@@ -109,7 +111,7 @@ bool permission_policy_allows(const struct permission_policy_ask *ask,
   if (policy->permission == PERMISSION_FULL)
     return true;
   for (size_t i = 0; ask->tool.n > 0 && i < json_array_size(policy->tools); i++)
-    if (str_eq(text_at(policy->tools, i), ask->tool))
+    if (str_eq(json_view(json_array_get(policy->tools, i)), ask->tool))
       return true;
   *reason = forbids(ask, policy);
   return *reason == NULL;

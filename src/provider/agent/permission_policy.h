@@ -26,6 +26,13 @@ enum ask_kind {
   ASK_OTHER,
 };
 
+/* Tools or kinds as one agent names them, a space apart; a table of them ends with NULL. */
+struct ask_words {
+  const char *words;
+  enum ask_kind kind;
+};
+enum ask_kind ask_kind_of(const struct ask_words *table, struct str word);
+
 struct permission_policy_ask {
   enum ask_kind kind;
   struct str tool;     /* its name; may be empty */

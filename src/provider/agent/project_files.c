@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/pointer.h"
+#include "os/fs.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -106,16 +107,6 @@ static json_t *read_settings(struct buf *text) {
   return json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, NULL);
 }
 
-static bool is_name_byte(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-';
-}
-
-/* Returns true for white space of any alphabet. */
-static bool is_between_bytes(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r') || (unsigned char)c >= 0x80;
-}
-
 static bool is_comment(struct str line) {
   for (size_t i = 0; i < line.n; i++)
     if ((unsigned char)line.p[i] >= 0x80) /* a line separator may hide in it */
@@ -129,11 +120,11 @@ static bool is_comment(struct str line) {
 static struct str refused_in_line(const struct pattern *pattern, struct pattern_scratch *scratch,
                                   struct str line) {
   for (size_t i = 0; i < line.n;) {
-    size_t from = i, to;
-    while (i < line.n && is_name_byte(line.p[i]))
-      i++;
-    to = i;
-    while (i < line.n && is_between_bytes(line.p[i]))
+    size_t from = i, to = i + str_span((struct str){line.p + i, line.n - i}, "_.-");
+    i = to;
+    /* White space of any alphabet. */
+    while (i < line.n && (line.p[i] == ' ' || (line.p[i] >= '\t' && line.p[i] <= '\r') ||
+                          (unsigned char)line.p[i] >= 0x80))
       i++;
     if (to > from && i < line.n && (line.p[i] == '=' || line.p[i] == ':') &&
         pattern_match(pattern, scratch, line.p + from, to - from) == PATTERN_MATCH)
@@ -228,37 +219,18 @@ static bool is_trusted(const json_t *settings, const char *cwd) {
   const json_t *trust = json_object_get(settings, "trust_project");
   char folder[PATH_MAX];
   for (size_t i = 0; i < json_array_size(trust); i++) {
-    size_t n;
-    if (!real_path(json_string_value(json_array_get(trust, i)), folder))
-      continue;
-    n = strlen(folder);
-    if (strncmp(cwd, folder, n) == 0 && (cwd[n] == '/' || cwd[n] == '\0' || n == 1))
+    if (real_path(json_string_value(json_array_get(trust, i)), folder) &&
+        fs_below(cwd, folder) != NULL)
       return true;
   }
   return json_is_true(trust);
-}
-
-static bool is_repository(const char *folder) {
-  char path[PATH_MAX + 8];
-  struct stat st;
-  print_into(path, sizeof path, "%s/.git", folder);
-  return lstat(path, &st) == 0;
-}
-
-/* Moves to the folder above; false if there is none. */
-static bool project_files_go_up(char *folder) {
-  char *slash = strrchr(folder, '/');
-  if (folder[1] == '\0')
-    return false;
-  slash[slash == folder] = '\0';
-  return true;
 }
 
 static bool project_files_look(const struct profile *p, const struct profile_project_file *file,
                                const char *cwd, const char *home, struct err *err) {
   char folder[PATH_MAX];
   print_into(folder, sizeof folder, "%s", cwd);
-  do {
+  for (bool more = true; more;) {
     struct buf path = {0}, sets = {0};
     buf_printf(&path, "%s/%s", folder[1] ? folder : "", file->path);
     bool refused = strcmp(folder, home) != 0 && is_refused(file, buf_c(&path), &sets);
@@ -267,13 +239,18 @@ static bool project_files_look(const struct profile *p, const struct profile_pro
               "%s%s: %s would %s. Remove it, or trust the project in your config.yaml: "
               "providers: {%s: {trust_project: [%s]}}",
               buf_c(&path), buf_c(&sets), p->capability.name, file->does, p->capability.name, cwd);
+    struct stat st;
+    buf_clear(&path);
+    buf_printf(&path, "%s/.git", folder);
+    bool top = file->above == PROJECT_ABOVE_REPOSITORY && lstat(buf_c(&path), &st) == 0;
     buf_deinit(&path);
     buf_deinit(&sets);
     if (refused)
       return false;
-  } while (file->above != PROJECT_ABOVE_NONE &&
-           !(file->above == PROJECT_ABOVE_REPOSITORY && is_repository(folder)) &&
-           project_files_go_up(folder));
+    more = file->above != PROJECT_ABOVE_NONE && !top && folder[1] != '\0';
+    char *slash = strrchr(folder, '/');
+    slash[slash == folder] = '\0'; /* to the folder above */
+  }
   return true;
 }
 

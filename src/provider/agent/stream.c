@@ -65,20 +65,6 @@ void stream_tell_thinking(struct driver *d, struct str piece) {
   buf_deinit(&clean);
 }
 
-/* Reports what was held back: it came before the last notice of a try, if there was one. */
-static void stream_tell_held(struct driver *d) {
-  struct buf clean = {0};
-  redactor_flush(&d->of_thinking, &clean);
-  if (clean.n > 0)
-    stream_event_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
-  buf_clear(&clean);
-  redactor_flush(&d->of_text, &clean);
-  keep_piece(d, buf_view(&clean));
-  if (clean.n > 0)
-    stream_event_tell(d, NEWS_TEXT, buf_view(&clean), NULL);
-  buf_deinit(&clean);
-}
-
 /* Reports a message as far as it has come: only what is new is passed on, and nothing if it
  * contradicts what was passed on before. */
 void stream_tell_rest(struct driver *d, struct str whole) {
@@ -87,8 +73,7 @@ void stream_tell_rest(struct driver *d, struct str whole) {
   bool grows = whole.n >= told.n && (told.n == 0 || memcmp(whole.p, told.p, told.n) == 0);
   if (grows && whole.n > told.n)
     stream_tell(d, NEWS_TEXT, (struct str){whole.p + told.n, whole.n - told.n}, NULL);
-  buf_clear(&d->told);
-  buf_str(&d->told, whole);
+  buf_set(&d->told, whole);
 }
 
 /* Appends a message after others, without what did not fit into it. */
@@ -108,8 +93,7 @@ void stream_end_message(struct driver *d, struct str id) {
       buf_clear(&d->last);
     stream_add_message(&d->last, &d->told);
   }
-  buf_clear(&d->last_id);
-  buf_str(&d->last_id, id);
+  buf_set(&d->last_id, id);
   buf_clear(&d->told);
 }
 
@@ -210,7 +194,8 @@ static void tell_growing(struct driver *d, struct str whole) {
   buf_deinit(&clean);
 }
 
-void stream_put_text(json_t *object, const char *name, struct str text) {
+/* Puts a text into a record: at most LIMIT_ERROR_TEXT_BYTES; nothing if it is empty. */
+static void stream_put_text(json_t *object, const char *name, struct str text) {
   if (text.n > LIMIT_ERROR_TEXT_BYTES)
     text.n = utf8_floor(text.p, LIMIT_ERROR_TEXT_BYTES);
   if (text.p != NULL && text.n > 0)
@@ -259,18 +244,6 @@ void stream_tool(struct driver *d, const struct tool_summary *tool) {
   stream_tell(d, NEWS_TOOL, (struct str){0}, tool_summary_data(tool));
 }
 
-/* Keeps a tool's name: later lines may give only its id. */
-static void keep_tool(struct driver *d, const json_t *data) {
-  const char *id = json_string_value(json_object_get(data, "id"));
-  const char *name = json_string_value(json_object_get(data, "name"));
-  if (id == NULL || name == NULL)
-    return;
-  buf_clear(&d->tool_id);
-  buf_clear(&d->tool_name);
-  buf_str(&d->tool_id, str_from(id));
-  buf_str(&d->tool_name, str_from(name));
-}
-
 static const json_t *tool_value(const struct profile_rule *r, enum tool_field field,
                                 const json_t *at) {
   struct str literal;
@@ -296,7 +269,15 @@ static void stream_event_say_tool(struct driver *d, const struct profile_rule *r
         json_is_true(failed) || json_is_object(failed) || json_is_string(failed) || literal.n > 0;
   }
   json_t *data = tool_summary_data(&tool);
-  keep_tool(d, data);
+  /* Keeps a tool's name: later lines may give only its id. */
+  const char *id = json_string_value(json_object_get(data, "id"));
+  const char *name = json_string_value(json_object_get(data, "name"));
+  if (id != NULL && name != NULL) {
+    buf_clear(&d->tool_id);
+    buf_clear(&d->tool_name);
+    buf_str(&d->tool_id, str_from(id));
+    buf_str(&d->tool_name, str_from(name));
+  }
   stream_tell(d, NEWS_TOOL, (struct str){0}, data);
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     buf_deinit(&names[i]);
@@ -513,8 +494,7 @@ void stream_permission(struct driver *d, struct str tool, bool allowed, struct s
   stream_put_text(data, "tool", tool);
   stream_put_text(data, "answer", str_from(allowed ? "allowed" : "denied"));
   if (!allowed) {
-    buf_clear(&d->denied);
-    buf_str(&d->denied, message);
+    buf_set(&d->denied, message);
   }
   stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
 }
@@ -524,8 +504,7 @@ static void say_permission(struct driver *d, const struct profile_rule *r, const
   json_t *data = json_object();
   struct str message = find_text(&r->permission[ASKED_MESSAGE], at, &scratch);
   stream_put_text(data, "message", message);
-  buf_clear(&d->denied);
-  buf_str(&d->denied, message);
+  buf_set(&d->denied, message);
   struct str tool = find_text(&r->permission[ASKED_TOOL], at, &scratch);
   bool is_id = tool.n > 0 && str_eq(tool, buf_view(&d->tool_id));
   stream_put_text(data, "tool", is_id ? buf_view(&d->tool_name) : tool);
@@ -550,8 +529,7 @@ void stream_trouble(struct driver *d, int status, struct str message) {
   if (status > 0)
     d->trouble.status = status;
   if (message.n > 0) {
-    buf_clear(&d->trouble.message);
-    buf_str(&d->trouble.message, message);
+    buf_set(&d->trouble.message, message);
   }
 }
 
@@ -570,6 +548,24 @@ void stream_finish(struct driver *d, enum profile_end end) {
   d->works_on = false;
   tell_over(d);
   d->over = !d->awaited;
+}
+
+void stream_over(struct driver *d, enum profile_end end) {
+  stream_finish(d, end);
+  if (d->host.close_stdin != NULL)
+    d->host.close_stdin(d->host.ctx);
+}
+
+void stream_fail(struct driver *d, enum error_class class, const char *message) {
+  stream_trouble(d, 0, str_from(message));
+  d->trouble.class = class;
+  stream_over(d, STREAM_END_ERROR);
+}
+
+void stream_note(struct driver *d, struct str text) {
+  json_t *data = json_object();
+  stream_put_text(data, "text", text);
+  stream_tell(d, NEWS_NOTE, (struct str){0}, data);
 }
 
 /* Keeps what a task does that did not come to its end. */
@@ -636,8 +632,7 @@ static void stream_event_note_error(struct driver *d, const struct profile_rule 
   const json_t *status = stream_event_find(&r->error[ERROR_STATUS], at, &literal);
   t->there = true;
   if (message.n > 0) {
-    buf_clear(&t->message);
-    buf_str(&t->message, message);
+    buf_set(&t->message, message);
   }
   if (json_is_integer(status))
     t->status = (int)json_integer_value(status);
@@ -652,8 +647,7 @@ static void stream_event_note_error(struct driver *d, const struct profile_rule 
     buf_str(&t->kinds, word);
     buf_putc(&t->kinds, '\n');
   }
-  buf_clear(&t->log);
-  buf_str(&t->log, find_text(&r->error[ERROR_LOG], at, &scratch));
+  buf_set(&t->log, find_text(&r->error[ERROR_LOG], at, &scratch));
   const json_t *after = stream_event_find(&r->error[ERROR_RETRY_AFTER_MS], at, &literal);
   if (json_is_number(after) && json_number_value(after) > 0 && json_number_value(after) < 1e13)
     t->retry_after_ms = (int64_t)json_number_value(after);
@@ -668,8 +662,7 @@ static void stream_event_set_text(struct driver *d, const struct profile_rule *r
   struct str text = find_text(&r->text, at, &scratch);
   if (text.n > 0) {
     d->has_text = true;
-    buf_clear(&d->text);
-    buf_str(&d->text, text);
+    buf_set(&d->text, text);
     if (d->known != NULL) { /* text and value are of one final event */
       json_decref(d->structured);
       d->structured = NULL;
@@ -698,11 +691,8 @@ static void apply_rule(struct driver *d, const struct profile_rule *r, const jso
   if (r->has_error)
     stream_event_note_error(d, r, at);
   struct str note = find_text(&r->note, at, &scratch);
-  if (note.n > 0) {
-    json_t *data = json_object();
-    stream_put_text(data, "text", note);
-    stream_tell(d, NEWS_NOTE, (struct str){0}, data);
-  }
+  if (note.n > 0)
+    stream_note(d, note);
   buf_deinit(&scratch);
   stream_event_set_text(d, r, at);
   const json_t *structured = stream_event_find(&r->structured, at, &literal);
@@ -845,22 +835,6 @@ static bool stream_read_value(struct driver *d, struct str text) {
 
 /* --- bytes --- */
 
-/* Turns each byte that is not text into U+FFFD: the line is still worth keeping. */
-static void mend_utf8(struct buf *line) {
-  struct buf out = {0};
-  for (size_t i = 0; i < line->n;) {
-    uint32_t cp;
-    size_t n = utf8_decode(line->p + i, line->n - i, &cp);
-    if (n > 0)
-      buf_append(&out, line->p + i, n);
-    else
-      buf_puts(&out, "\xEF\xBF\xBD");
-    i += n > 0 ? n : 1;
-  }
-  buf_deinit(line);
-  *line = out;
-}
-
 /* Drops escape sequences: JSON never holds an ESC, and no answer needs one. Bytes that are not text
  * stay. */
 static void drop_escapes(struct driver *d) {
@@ -900,8 +874,12 @@ static void stream_whole_line(struct driver *d) {
     return;
   }
   (void)secrets_hide(d->secrets, &d->line);
-  if (!utf8_valid(d->line.p, d->line.n))
-    mend_utf8(&d->line);
+  if (!utf8_valid(d->line.p, d->line.n)) { /* the line is still worth keeping */
+    struct buf mended = {0};
+    buf_mended(&mended, buf_view(&d->line));
+    buf_deinit(&d->line);
+    d->line = mended;
+  }
   if (!stream_read_value(d, buf_view(&d->line))) {
     d->garbage_count++;
     if (d->event_count == 0 && d->whole.n + d->line.n < LIMIT_AGENT_LINE_BYTES) {
@@ -938,15 +916,14 @@ static void stderr_line(struct driver *d) {
       stream_tell(d, NEWS_RETRY, (struct str){0}, data);
       break;
     case STDERR_PERMISSION:
-      buf_clear(&d->denied);
-      buf_str(&d->denied, line);
+      buf_set(&d->denied, line);
       stream_put_text(data, "message", line);
       json_object_set_new(data, "answer", json_string("denied"));
       stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
       break;
     case STDERR_NOTE:
-      stream_put_text(data, "text", line);
-      stream_tell(d, NEWS_NOTE, (struct str){0}, data);
+      json_decref(data);
+      stream_note(d, line);
       break;
     }
     break;
@@ -1010,7 +987,17 @@ void stream_take_rest(struct driver *d) {
   if (d->event_count == 0 && d->whole.n > 0 && stream_read_value(d, buf_view(&d->whole)))
     d->garbage_count = 0;
   buf_deinit(&d->whole);
-  stream_tell_held(d);
+  /* Reports what was held back: it came before the last notice of a try, if there was one. */
+  struct buf clean = {0};
+  redactor_flush(&d->of_thinking, &clean);
+  if (clean.n > 0)
+    stream_event_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
+  buf_clear(&clean);
+  redactor_flush(&d->of_text, &clean);
+  keep_piece(d, buf_view(&clean));
+  if (clean.n > 0)
+    stream_event_tell(d, NEWS_TEXT, buf_view(&clean), NULL);
+  buf_deinit(&clean);
 }
 
 const struct driver_ops driver_exec = {.name = "exec",
@@ -1161,8 +1148,7 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
   struct buf reason = {.max = LIMIT_EVIDENCE_BYTES};
   classify_logged(text, buf_view(&d->trouble.log), &reason);
   if (reason.n > 0) {
-    buf_clear(&d->trouble.message);
-    buf_str(&d->trouble.message, buf_view(&reason));
+    buf_set(&d->trouble.message, buf_view(&reason));
   }
   buf_deinit(&reason);
   struct str message = str_trim(buf_view(&d->trouble.message));

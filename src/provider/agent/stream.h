@@ -100,8 +100,11 @@ void stream_trouble(struct driver *d, int status, struct str message);
 void stream_kind(struct driver *d, struct str word);
 /* Ends the run, or a turn of it if the client works on. */
 void stream_finish(struct driver *d, enum profile_end end);
-/* Puts a text into a record: at most LIMIT_ERROR_TEXT_BYTES; nothing if it is empty. */
-void stream_put_text(json_t *object, const char *name, struct str text);
+/* Does so and closes stdin: nothing more will be asked. */
+void stream_over(struct driver *d, enum profile_end end);
+/* Ends the run as failed, in words of ours. */
+void stream_fail(struct driver *d, enum error_class class, const char *message);
+void stream_note(struct driver *d, struct str text); /* what an auditor should know */
 /* Takes the rest of stdout, without an end of line, or over several lines. */
 void stream_take_rest(struct driver *d);
 void stream_end(struct driver *d, const struct process_result *process, struct call_result *result);

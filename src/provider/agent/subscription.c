@@ -61,17 +61,11 @@ static bool zone_offset(struct str data, int64_t at_s, int64_t *out) {
   return true;
 }
 
-static bool is_zone_name(struct str name) {
-  for (size_t i = 0; i < name.n; i++)
-    if (!isalnum((unsigned char)name.p[i]) && !strchr("_+-/", name.p[i]))
-      return false;
-  return name.n > 0 && name.n < 64 && isalpha((unsigned char)name.p[0]);
-}
-
 static bool read_zone(struct str name, struct buf *out) {
   char path[128];
   struct err err;
-  if (!is_zone_name(name))
+  if (name.n == 0 || name.n >= 64 || !isalpha((unsigned char)name.p[0]) ||
+      str_span(name, "_+-/") != name.n)
     return false;
   print_into(path, sizeof path, "/usr/share/zoneinfo/" STR_FMT, STR_ARG(name));
   return file_read(path, ZONE_FILE_BYTES, out, &err);
@@ -429,27 +423,6 @@ static bool starts_with(struct str text, const char *head) {
   return text.n >= n && strncasecmp(text.p, head, n) == 0;
 }
 
-/* Returns true for "Opus weekly limit reached" or "5-hour limit reached": only a few words come
- * before, and a reset or nothing follows. Other sentences begin like this, too. */
-static bool is_reached(struct str text) {
-  static const char said[] = "limit reached";
-  const char *at = memmem(text.p, text.n, said, sizeof said - 1);
-  size_t words = 0;
-  if (at == NULL)
-    return false;
-  for (const char *p = text.p; p < at; p++) {
-    if (*p == ' ')
-      words++;
-    else if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
-      return false;
-  }
-  struct str rest = {at + sizeof said - 1, (size_t)(text.p + text.n - at) - (sizeof said - 1)};
-  while (rest.n > 0 && !isalnum((unsigned char)rest.p[0]))
-    rest = (struct str){rest.p + 1, rest.n - 1};
-  return words <= 3 &&
-         (rest.n == 0 || starts_with(rest, "reset") || isdigit((unsigned char)rest.p[0]));
-}
-
 /* Returns true if the text begins with the clients' words for a limit and is one short line. */
 static bool is_limit(struct str text) {
   static const struct {
@@ -474,7 +447,24 @@ static bool is_limit(struct str text) {
   for (size_t i = 0; i < ARRAY_LEN(heads); i++)
     if (starts_with(text, heads[i].head))
       return memmem(text.p, text.n, heads[i].with, strlen(heads[i].with)) != NULL;
-  return is_reached(text);
+  /* Others say "Opus weekly limit reached" or "5-hour limit reached": only a few words come before,
+   * and a reset or nothing follows. Other sentences begin like this, too. */
+  static const char said[] = "limit reached";
+  const char *at = memmem(text.p, text.n, said, sizeof said - 1);
+  size_t words = 0;
+  if (at == NULL)
+    return false;
+  for (const char *p = text.p; p < at; p++) {
+    if (*p == ' ')
+      words++;
+    else if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
+      return false;
+  }
+  struct str rest = {at + sizeof said - 1, (size_t)(text.p + text.n - at) - (sizeof said - 1)};
+  while (rest.n > 0 && !isalnum((unsigned char)rest.p[0]))
+    rest = (struct str){rest.p + 1, rest.n - 1};
+  return words <= 3 &&
+         (rest.n == 0 || starts_with(rest, "reset") || isdigit((unsigned char)rest.p[0]));
 }
 
 /* Returns the client's own words in an error's text: the first line, without its "Error:". */

@@ -53,27 +53,6 @@ bool tool_has_argument(const json_t *input) {
   return json_is_string(input) && json_string_length(input) > 0;
 }
 
-static void put_argument(json_t *data, const json_t *input) {
-  const json_t *value = command_of(input);
-  struct buf text = {0}, tail = {0};
-  char hex[SHA256_HEX];
-  if (!tool_has_argument(value))
-    return;
-  if (json_is_string(value))
-    buf_str(&text, json_view(value));
-  else
-    json_write(value, &text);
-  if (tool_fitting(buf_view(&text), LIMIT_TOOL_ARGUMENT_BYTES) < text.n) {
-    sha256_hex(buf_c(&text), text.n, NULL, 0, hex);
-    buf_printf(&tail, "... (%zu bytes, sha256 %.*s)", text.n, HASH_DIGITS, hex);
-    text.n = tool_fitting(buf_view(&text), LIMIT_TOOL_ARGUMENT_BYTES - tail.n);
-    buf_str(&text, buf_view(&tail));
-  }
-  tool_put(data, "argument", buf_view(&text), LIMIT_TOOL_ARGUMENT_BYTES);
-  buf_deinit(&text);
-  buf_deinit(&tail);
-}
-
 /* --- the output --- */
 
 /* Gathers a tool's text, which clients wrap in lists and objects of their own. */
@@ -169,7 +148,24 @@ json_t *tool_summary_data(const struct tool_summary *tool) {
     tool_put(data, "state", str_from(tool->state), LIMIT_TOOL_NAME_BYTES);
   if (tool->failed >= 0)
     json_object_set_new(data, "failed", json_boolean(tool->failed));
-  put_argument(data, tool->input);
+  const json_t *value = command_of(tool->input);
+  struct buf text = {0}, tail = {0};
+  char hex[SHA256_HEX];
+  if (tool_has_argument(value)) {
+    if (json_is_string(value))
+      buf_str(&text, json_view(value));
+    else
+      json_write(value, &text);
+    if (tool_fitting(buf_view(&text), LIMIT_TOOL_ARGUMENT_BYTES) < text.n) {
+      sha256_hex(buf_c(&text), text.n, NULL, 0, hex);
+      buf_printf(&tail, "... (%zu bytes, sha256 %.*s)", text.n, HASH_DIGITS, hex);
+      text.n = tool_fitting(buf_view(&text), LIMIT_TOOL_ARGUMENT_BYTES - tail.n);
+      buf_str(&text, buf_view(&tail));
+    }
+    tool_put(data, "argument", buf_view(&text), LIMIT_TOOL_ARGUMENT_BYTES);
+    buf_deinit(&text);
+    buf_deinit(&tail);
+  }
   output.max = LIMIT_TOOL_SEEN_BYTES;
   gather(tool->output, 0, &output);
   put_exit(data, tool, buf_view(&output));

@@ -105,10 +105,7 @@ static bool read_lines(struct transcript *t, const char *path, struct str rest, 
       }
       continue;
     }
-    if (t->line_count == cap) {
-      cap = cap ? cap * 2 : 64;
-      t->lines = xrealloc(t->lines, cap * sizeof *t->lines);
-    }
+    t->lines = xgrow(t->lines, &cap, t->line_count + 1, sizeof *t->lines);
     t->lines[t->line_count++] = read;
   }
   return true;

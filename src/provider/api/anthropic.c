@@ -43,9 +43,7 @@ static bool anthropic_build(const struct ask *ask, struct wire *wire, struct err
   if (ask_rung(ask, RUNG_NATIVE))
     json_object_set_new(output, "format",
                         json_pack("{ss sO}", "type", "json_schema", "schema", ask->schema));
-  if (json_object_size(output) > 0)
-    json_object_set(body, "output_config", output);
-  json_decref(output);
+  ask_put(body, "output_config", output);
   if (ask_rung(ask, RUNG_TOOL)) {
     json_object_set_new(body, "tools",
                         json_pack("[{ss ss sb sO}]", "name", ASK_TOOL, "description",
@@ -72,7 +70,7 @@ static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begi
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");
   const json_t *counts[] = {fresh, cached, json_object_get(usage, "cache_creation_input_tokens")};
   json_t *input = fresh ? reply_sum(counts, ARRAY_LEN(counts)) : NULL;
-  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached);
+  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached, NULL);
   json_decref(input);
 }
 
@@ -82,9 +80,8 @@ static void read_stop(struct reply *r, const json_t *from) {
     reply_stop(r, word, CLASS_NONE);
 }
 
-static void anthropic_event(struct reply *r, struct str type, const json_t *doc) {
+static void anthropic_event(struct reply *r, const json_t *doc) {
   struct str kind = str_from(json_string_value(json_object_get(doc, "type")));
-  (void)type;
   if (str_eq_c(kind, "content_block_delta")) {
     const json_t *delta = json_object_get(doc, "delta");
     reply_text(r, json_object_get(delta, "text"));

@@ -32,13 +32,9 @@ void api_free(struct api *api) {
   free(api);
 }
 
-struct http *api_http(struct api *api) {
-  return api->http;
-}
-
 static char *memo_key(const char *what, const char *name, const char *model) {
   char *key = NULL;
-  if (asprintf(&key, "%s %s %s", what, name, model) < 0)
+  if (asprintf(&key, "%s %s %s", what, name, model ? model : "") < 0)
     BUG("out of memory");
   return key;
 }
@@ -67,16 +63,6 @@ static const char *own_value(const json_t *text) {
   return found != NULL ? found : "";
 }
 
-static void put_encoded(struct buf *out, const char *text) {
-  for (; *text != '\0'; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (isalnum(c) || strchr("-._~", c) != NULL)
-      buf_putc(out, (char)c);
-    else
-      buf_printf(out, "%%%02X", c);
-  }
-}
-
 char *api_url(const struct api_config *config, const char *path) {
   struct buf url = {0};
   const char *name;
@@ -85,9 +71,9 @@ char *api_url(const struct api_config *config, const char *path) {
   buf_printf(&url, "%s%s", config->base_url, path);
   json_object_foreach(config->query, name, value) {
     buf_putc(&url, first ? '?' : '&');
-    put_encoded(&url, name);
+    wire_encoded(&url, str_from(name));
     buf_putc(&url, '=');
-    put_encoded(&url, own_value(value));
+    wire_encoded(&url, str_from(own_value(value)));
     first = false;
   }
   return buf_take(&url);
@@ -211,19 +197,6 @@ static bool unknown_type(const char *name, const char *type, struct err *err) {
   return false;
 }
 
-/* Reports an unknown name: settings that nobody would read are typos. */
-static bool unknown_name(const struct provider_registry *registry, const char *name,
-                         struct err *err) {
-  struct buf names = {0};
-  registry_names(registry, &names);
-  err_set(err, ERR_FILE,
-          "providers.%s: there is no such provider: an API of your own needs a type and a "
-          "base_url, an agent a profile providers/%s.yaml; or use one of %s",
-          name, name, buf_c(&names));
-  buf_deinit(&names);
-  return false;
-}
-
 bool api_has_preset(struct str name) {
   return preset_find(name) != NULL;
 }
@@ -249,8 +222,17 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
     const struct preset *preset = preset_find(str_from(type));
     if (preset == NULL && (type != NULL || json_object_get(own, "base_url") != NULL))
       return unknown_type(name, type, err);
-    if (preset == NULL)
-      return unknown_name(registry, name, err);
+    if (preset == NULL) {
+      /* Reports an unknown name: settings that nobody would read are typos. */
+      struct buf names = {0};
+      registry_names(registry, &names);
+      err_set(err, ERR_FILE,
+              "providers.%s: there is no such provider: an API of your own needs a type and a "
+              "base_url, an agent a profile providers/%s.yaml; or use one of %s",
+              name, name, buf_c(&names));
+      buf_deinit(&names);
+      return false;
+    }
     if (!api_add(registry, preset, name, own, err))
       return false;
   }

@@ -23,8 +23,6 @@ struct http; /* http/http.h */
 /* processes: runs the programs that print keys; NULL: none is run. */
 struct api *api_new(uv_loop_t *loop, struct process_table *processes);
 void api_free(struct api *api); /* NULL is fine */
-/* Returns its transport, for others who ask over HTTP; it lives as long. */
-struct http *api_http(struct api *api);
 
 /* settings: the user's `providers:`, or NULL. A preset whose name is in the registry already is
  * left out. Entries that are no model API's (no `type` of one, no name of a preset) are left to

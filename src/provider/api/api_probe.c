@@ -27,8 +27,7 @@ struct probe {
   struct api_probe_result result;
 };
 
-static void api_probe_say(struct probe *p, enum error_class class, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
+PRINTF_LIKE(3, 4)
 static void api_probe_say(struct probe *p, enum error_class class, const char *fmt, ...) {
   va_list ap;
   p->result.class = class;

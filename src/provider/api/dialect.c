@@ -48,6 +48,16 @@ void wire_header(struct wire *wire, const char *name, struct str value) {
   wire->headers[i] = line;
 }
 
+void wire_encoded(struct buf *out, struct str text) {
+  while (text.n > 0) {
+    size_t n = str_span(text, "-._~");
+    buf_append(out, text.p, n);
+    if (n < text.n)
+      buf_printf(out, "%%%02X", (unsigned)(unsigned char)text.p[n++]);
+    text = (struct str){text.p + n, text.n - n};
+  }
+}
+
 void wire_bearer(struct wire *wire, struct str key) {
   struct buf value = {0};
   if (key.n == 0)
@@ -91,10 +101,6 @@ void wire_deinit(struct wire *wire) {
   }
 }
 
-json_t *ask_prompt(const struct ask *ask) {
-  return json_text(ask->prompt);
-}
-
 void ask_option(const struct ask *ask, const char *option, json_t *body, const char *key) {
   json_t *value = json_object_get(ask->options, option);
   if (value != NULL)
@@ -106,6 +112,12 @@ void ask_extra(const struct ask *ask, json_t *body) {
     json_object_update_missing(body, (json_t *)ask->extra);
 }
 
+void ask_put(json_t *body, const char *key, json_t *owned) {
+  if (json_object_size(owned) > 0)
+    json_object_set(body, key, owned);
+  json_decref(owned);
+}
+
 json_t *ask_messages(const struct ask *ask) {
-  return json_pack("[{ss so}]", "role", "user", "content", ask_prompt(ask));
+  return json_pack("[{ss so}]", "role", "user", "content", json_text(ask->prompt));
 }

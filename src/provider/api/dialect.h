@@ -4,7 +4,7 @@
  *
  *   dialect->build(&ask, &wire, &err)           then wire_deinit
  *   reply_init(&reply, dialect, ...)            see reply.h: it finds the events in the bytes
- *   dialect->event(&reply, type, doc)           one event or line of a stream
+ *   dialect->event(&reply, doc)                 one event or line of a stream
  *   dialect->whole(&reply, doc)                 the whole document of a reply that is no stream
  *
  * A dialect knows the wire only. The caller (provider/api/api.h) decides which rung of the ladder
@@ -88,7 +88,7 @@ struct dialect {
   const char *needed;               /* a parameter that no request may lack; or NULL */
   bool local; /* engines whose templates may open a <think> block by themselves */
   bool (*build)(const struct ask *ask, struct wire *wire, struct err *err);
-  void (*event)(struct reply *reply, struct str type, const json_t *doc);
+  void (*event)(struct reply *reply, const json_t *doc);
   void (*whole)(struct reply *reply, const json_t *doc);
 };
 
@@ -104,16 +104,18 @@ void wire_header(struct wire *wire, const char *name, struct str value);
 void wire_bearer(struct wire *wire, struct str key);
 /* Adds the version of the API and the key, as Anthropic wants them. */
 void anthropic_headers(struct wire *wire, const char *version, struct str key);
+/* Puts a text into a URL, so that nothing in it leads elsewhere. */
+void wire_encoded(struct buf *out, struct str text);
 /* Writes the body without the parameters to leave out, and frees `owned_body`; returns true. */
 bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body);
 /* Returns whether the parameter is left out. */
 bool ask_lacks(const struct ask *ask, const char *name);
-/* Returns the prompt; bytes that are not UTF-8 become readable (json_text). */
-json_t *ask_prompt(const struct ask *ask);
 /* Puts the option, if set, under its name in the body. */
 void ask_option(const struct ask *ask, const char *option, json_t *body, const char *key);
 /* Adds those members of `extra` that the body lacks. */
 void ask_extra(const struct ask *ask, json_t *body);
+/* Puts an object into the body unless it is empty; takes it. */
+void ask_put(json_t *body, const char *key, json_t *owned);
 /* Returns {"role": "user", "content": prompt} in an array. */
 json_t *ask_messages(const struct ask *ask);
 static inline bool ask_rung(const struct ask *ask, enum rung rung) {

@@ -10,6 +10,7 @@
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
+#include "provider/agent/program_version.h"
 #include "provider/api/key.h"
 #include "provider/api/rejected_parameter.h"
 #include "provider/api/reply.h"
@@ -104,16 +105,12 @@ static void tell_notes(struct api_run *run) {
   json_t *note, *notes = run->notes;
   run->notes = NULL;
   json_array_foreach(notes, i, note) {
-    const struct provider_news news = {.kind = NEWS_NOTE, .data = note};
-    if (run->sink.news)
-      run->sink.news(run->sink.ctx, &news);
+    provider_tell(&run->sink, NEWS_NOTE, STR(""), json_incref(note));
   }
   json_decref(notes);
 }
 
-static void run_note(struct api_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-static void run_note(struct api_run *run, const char *fmt, ...) {
+PRINTF_LIKE(2, 3) static void run_note(struct api_run *run, const char *fmt, ...) {
   char text[600];
   va_list ap;
   va_start(ap, fmt);
@@ -124,9 +121,7 @@ static void run_note(struct api_run *run, const char *fmt, ...) {
   json_array_append_new(run->notes, json_pack("{so}", "text", json_text(str_from(text))));
 }
 
-static void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
+PRINTF_LIKE(3, 4)
 static void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...) {
   va_list ap;
   run->result.class = class;
@@ -140,10 +135,8 @@ static void run_on_piece(void *ctx, bool thinking, struct str piece) {
   run->content_ms = uv_now(run->api->loop);
   if (thinking)
     buf_str(&run->reasoning, piece);
-  const struct provider_news news = {
-      .kind = thinking || run->state == RUN_STATE_THINK ? NEWS_THINKING : NEWS_TEXT, .text = piece};
-  if (run->sink.news)
-    run->sink.news(run->sink.ctx, &news);
+  provider_tell(&run->sink, thinking || run->state == RUN_STATE_THINK ? NEWS_THINKING : NEWS_TEXT,
+                piece, NULL);
 }
 
 /* Frees what belongs to one request. */
@@ -229,15 +222,12 @@ static bool run_wants_thinking(const struct api_run *run) {
   return think != NULL && !json_is_false(think);
 }
 
-/* Returns true if one request may ask for thinking and the form. */
-static bool thinks_and_forms(const struct api_run *run) {
-  return run->schema == NULL || run->rung == RUNG_PROMPT ||
-         run->config->think_mode == THINK_MODE_SERVER || run->thinking == RUN_THINKING_SERVER ||
-         (run->config->think_mode == THINK_MODE_AUTO && run->config->dialect != &dialect_ollama);
-}
-
 static const json_t *think_to_send(const struct api_run *run) {
-  if (run->state == RUN_STATE_THINK || !run_wants_thinking(run) || thinks_and_forms(run))
+  /* One request may ask for thinking and the form, or there is no form. */
+  if (run->state == RUN_STATE_THINK || !run_wants_thinking(run) || run->schema == NULL ||
+      run->rung == RUNG_PROMPT || run->config->think_mode == THINK_MODE_SERVER ||
+      run->thinking == RUN_THINKING_SERVER ||
+      (run->config->think_mode == THINK_MODE_AUTO && run->config->dialect != &dialect_ollama))
     return wanted_thinking(run);
   return json_false();
 }
@@ -378,14 +368,6 @@ static bool run_ask(struct api_run *run, enum run_state state) {
   return true;
 }
 
-/* Returns true from 0.12.5 on: /api/chat then thinks first and constrains what follows. */
-static bool has_two_passes(const char *version) {
-  int major = 0, minor = 0, patch = 0;
-  if (sscanf(version, "%d.%d.%d", &major, &minor, &patch) < 2)
-    return false;
-  return major > 0 || minor > 12 || (minor == 12 && patch >= 5);
-}
-
 /* Makes the first request that this call needs. */
 static bool run_ask_first(struct api_run *run) {
   const struct api_config *config = run->config;
@@ -407,18 +389,15 @@ static bool run_ask_first(struct api_run *run) {
     run_send_request(run, &request, "/api/version", (const char *const *)run->wire.headers);
     return true;
   }
-  if (!has_two_passes(json_string_value(version)))
+  /* From 0.12.5 on /api/chat thinks first and constrains what follows. */
+  const char *number = json_string_value(version);
+  if (strspn(number, "0123456789") == 0 || version_older(number, "0.12.5"))
     return run_ask(run, RUN_STATE_THINK);
   run->thinking = RUN_THINKING_SERVER;
   return run_ask(run, RUN_STATE_ANSWER);
 }
 
 /* --- rungs --- */
-
-/* Returns the name under which facts about a model are remembered. */
-static const char *run_model_key(const struct api_run *run) {
-  return run->model ? run->model : "";
-}
 
 /* Makes another request in place of the last one: the same, or from the call's beginning. */
 static void ask_anew(struct api_run *run, enum run_state state) {
@@ -475,17 +454,6 @@ static void ask_program(struct api_run *run) {
   key_command_ask(run->api, run->config, &run->waiter);
 }
 
-/* Makes the first request, with its key; false: the result says why there is none. */
-static bool run_with_key(struct api_run *run) {
-  if (run->config->key_command == NULL)
-    return run_take_key(run);
-  run->key_was_kept = key_command_known(run->api, run->config, &run->key);
-  if (run->key_was_kept)
-    return run_take_key(run);
-  ask_program(run);
-  return true;
-}
-
 /* A server refused a kept key: asks the program for another one. False: the key was not a kept
  * one. */
 static bool run_ask_key_again(struct api_run *run) {
@@ -538,8 +506,7 @@ static bool drop_parameter(struct api_run *run, const struct rejected_parameter 
                   json_array_get(names, 0));
   run_leave_out(run, names);
   json_decref(names);
-  api_remember(run->api, "without", run->config->name, run_model_key(run),
-               json_clone(run->without));
+  api_remember(run->api, "without", run->config->name, run->model, json_clone(run->without));
   ask_anew(run, run->state);
   return true;
 }
@@ -582,7 +549,7 @@ static bool run_choose_rung(struct api_run *run) {
   run->schema = api_schema_get(run->api->schemas, run->request->schema, config->preset,
                                config->think_mode == THINK_MODE_FIELD && run_wants_thinking(run));
   run->rungs = api_schema_rungs(run->schema, config->rungs, &why);
-  known = api_recall(run->api, "rung", config->name, run_model_key(run));
+  known = api_recall(run->api, "rung", config->name, run->model);
   run->rung = rung_at_or_below(run->rungs, known ? (enum rung)json_integer_value(known) : 0);
   run->first_rung = run->rung;
   if (run->rung == RUNG_COUNT) {
@@ -684,8 +651,7 @@ static void run_settle(struct api_run *run, const struct http_end *end) {
              (long long)r->input, sent);
   if (run->state == RUN_STATE_ANSWER && run->schema != NULL) {
     if (run->remember && run->rung != run->first_rung && class != CLASS_BAD_REQUEST)
-      api_remember(run->api, "rung", run->config->name, run_model_key(run),
-                   json_integer(run->rung));
+      api_remember(run->api, "rung", run->config->name, run->model, json_integer(run->rung));
   }
   if (class == CLASS_NONE && run->state == RUN_STATE_THINK) {
     run->thinking = r->thought ? RUN_THINKING_CAME : RUN_THINKING_PLAIN;
@@ -757,9 +723,15 @@ static bool run_begin(struct api_run *run, const struct provider_env *env) {
   run->secrets = secrets_new();
   api_own_secrets(config, run->secrets);
   call_env_hide(run->secrets, env);
-  run_leave_out(run, api_recall(run->api, "without", config->name, run_model_key(run)));
+  run_leave_out(run, api_recall(run->api, "without", config->name, run->model));
   run_leave_out(run, request->refused);
-  return run_choose_rung(run) && run_with_key(run);
+  if (!run_choose_rung(run))
+    return false;
+  run->key_was_kept = config->key_command != NULL && key_command_known(run->api, config, &run->key);
+  if (config->key_command == NULL || run->key_was_kept)
+    return run_take_key(run);
+  ask_program(run);
+  return true;
 }
 
 static void run_on_soon_closed(uv_handle_t *handle) {

@@ -1,29 +1,36 @@
 /* Speaks Gemini: POST /v1beta/models/NAME:streamGenerateContent?alt=sse. */
+#include "format/json_write.h"
 #include "provider/api/reply.h"
+
+#include <string.h>
 
 /* Puts the model into the path, so that nothing in its name leads elsewhere. */
 static void put_model(struct buf *path, struct str model) {
-  static const char hex[] = "0123456789ABCDEF";
   bool whole_name = str_starts(model, "models/") || str_starts(model, "tunedModels/");
-  if (!whole_name)
-    buf_puts(path, "models/");
-  for (size_t i = 0; i < model.n; i++) {
-    unsigned char c = (unsigned char)model.p[i];
-    bool first_slash = whole_name && c == '/';
-    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-        c == '.' || c == '_' || c == '~' || first_slash) {
-      buf_putc(path, (char)c);
-    } else {
-      buf_putc(path, '%');
-      buf_putc(path, hex[c >> 4]);
-      buf_putc(path, hex[c & 15]);
-    }
-    if (first_slash)
-      whole_name = false;
-  }
+  const char *slash = whole_name ? memchr(model.p, '/', model.n) : NULL;
+  size_t kept = slash ? (size_t)(slash - model.p) + 1 : 0;
+  buf_puts(path, whole_name ? "" : "models/");
+  buf_append(path, model.p, kept);
+  wire_encoded(path, (struct str){model.p + kept, model.n - kept});
 }
 
-static void gemini_api_set_schema(const struct ask *ask, json_t *body, json_t *config) {
+static bool gemini_api_build(const struct ask *ask, struct wire *wire, struct err *err) {
+  json_t *body = json_object(), *config = json_object(), *thinking = json_object();
+  (void)err;
+  json_object_set_new(
+      body, "contents",
+      json_pack("[{ss s[{so}]}]", "role", "user", "parts", "text", json_text(ask->prompt)));
+  ask_option(ask, "temperature", config, "temperature");
+  ask_option(ask, "seed", config, "seed");
+  ask_option(ask, "max_tokens", config, "maxOutputTokens");
+  ask_option(ask, "effort", thinking, "thinkingLevel");
+  if (json_is_string(ask->think) && !json_object_get(thinking, "thinkingLevel"))
+    json_object_set(thinking, "thinkingLevel", (json_t *)ask->think);
+  if (json_is_false(ask->think))
+    json_object_set_new(thinking, "thinkingBudget", json_integer(0));
+  else if (ask->think != NULL)
+    json_object_set_new(thinking, "includeThoughts", json_true());
+  ask_put(config, "thinkingConfig", thinking);
   if (ask_rung(ask, RUNG_NATIVE) || ask_rung(ask, RUNG_JSON))
     json_object_set_new(config, "responseMimeType", json_string("application/json"));
   if (ask_rung(ask, RUNG_NATIVE))
@@ -37,31 +44,7 @@ static void gemini_api_set_schema(const struct ask *ask, json_t *body, json_t *c
                         json_pack("{s{ss s[s]}}", "functionCallingConfig", "mode", "ANY",
                                   "allowedFunctionNames", ASK_TOOL));
   }
-}
-
-static bool gemini_api_build(const struct ask *ask, struct wire *wire, struct err *err) {
-  json_t *body = json_object(), *config = json_object(), *thinking = json_object();
-  (void)err;
-  json_object_set_new(
-      body, "contents",
-      json_pack("[{ss s[{so}]}]", "role", "user", "parts", "text", ask_prompt(ask)));
-  ask_option(ask, "temperature", config, "temperature");
-  ask_option(ask, "seed", config, "seed");
-  ask_option(ask, "max_tokens", config, "maxOutputTokens");
-  ask_option(ask, "effort", thinking, "thinkingLevel");
-  if (json_is_string(ask->think) && !json_object_get(thinking, "thinkingLevel"))
-    json_object_set(thinking, "thinkingLevel", (json_t *)ask->think);
-  if (json_is_false(ask->think))
-    json_object_set_new(thinking, "thinkingBudget", json_integer(0));
-  else if (ask->think != NULL)
-    json_object_set_new(thinking, "includeThoughts", json_true());
-  if (json_object_size(thinking) > 0)
-    json_object_set(config, "thinkingConfig", thinking);
-  json_decref(thinking);
-  gemini_api_set_schema(ask, body, config);
-  if (json_object_size(config) > 0)
-    json_object_set(body, "generationConfig", config);
-  json_decref(config);
+  ask_put(body, "generationConfig", config);
   ask_extra(ask, body);
   buf_puts(&wire->path, "/v1beta/");
   put_model(&wire->path, ask->model);
@@ -90,18 +73,12 @@ static void gemini_api_read(struct reply *r, const json_t *doc) {
   const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
   json_t *output = reply_sum((const json_t *[]){answer, thoughts}, 2);
   reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
-              json_object_get(usage, "cachedContentTokenCount"));
-  reply_reasoning(r, thoughts);
+              json_object_get(usage, "cachedContentTokenCount"), thoughts);
   json_decref(output);
   if (json_is_string(blocked))
     reply_stop(r, blocked, CLASS_REFUSED);
   else if (json_is_string(stop)) /* MALFORMED_FUNCTION_CALL, OTHER and so on: no answer */
     reply_stop(r, stop, CLASS_NONE);
-}
-
-static void gemini_api_event(struct reply *r, struct str type, const json_t *doc) {
-  (void)type;
-  gemini_api_read(r, doc);
 }
 
 static const char *const efforts_of_gemini[] = {"gemini-3", NULL};
@@ -114,6 +91,6 @@ const struct dialect dialect_gemini = {
     .effort_models = efforts_of_gemini,
     .model_needed = true,
     .build = gemini_api_build,
-    .event = gemini_api_event,
+    .event = gemini_api_read,
     .whole = gemini_api_read,
 };

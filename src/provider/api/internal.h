@@ -21,6 +21,7 @@ struct api {
 extern const struct provider_ops api_ops;
 
 /* Returns what was learnt, borrowed; NULL: nothing. */
+/* model: NULL if none is named. */
 json_t *api_recall(const struct api *api, const char *what, const char *name, const char *model);
 void api_remember(struct api *api, const char *what, const char *name, const char *model,
                   json_t *owned_value);

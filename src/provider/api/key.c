@@ -32,15 +32,6 @@ static bool read_file(const char *path, struct buf *out, struct err *err) {
   return ok;
 }
 
-static void api_key_trim(struct buf *key) {
-  struct str s = str_trim(buf_view(key));
-  if (key->n == 0 || s.n == key->n)
-    return;
-  memmove(key->p, s.p, s.n);
-  explicit_bzero(key->p + s.n, key->n - s.n);
-  key->n = s.n;
-}
-
 /* Returns false for text with anything but plain characters: in a header, a line end would begin
  * another one. */
 static bool is_printable(struct str s) {
@@ -64,7 +55,12 @@ bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) 
     buf_reserve(out, value.n);
     buf_str(out, value);
   }
-  api_key_trim(out);
+  struct str s = str_trim(buf_view(out));
+  if (out->n != 0 && s.n != out->n) {
+    memmove(out->p, s.p, s.n);
+    explicit_bzero(out->p + s.n, out->n - s.n);
+    out->n = s.n;
+  }
   if (out->n == 0 && c->key_needed)
     return err_set(err, ERR_NOT_FOUND,
                    "provider %s has no key: set %s, or name a file in providers.%s.key_file of "
@@ -187,9 +183,7 @@ static void tell_late(uv_timer_t *timer) {
 
 /* Copies the user's whole environment: a store of passwords may need any of it. */
 static const char *const *whole_environment(struct arena *arena, struct err *err) {
-  size_t n = 0;
-  while (environ[n] != NULL)
-    n++;
+  size_t n = str_count((const char *const *)environ);
   const char **names = arena_array(arena, n + 1, sizeof *names);
   for (size_t i = 0, k = 0; i < n; i++) {
     size_t length = strcspn(environ[i], "=");

@@ -1,10 +1,11 @@
 /* Speaks to llama.cpp's server: POST /v1/chat/completions, the dialect of chat with a grammar of
  * our own; or with QUIRK_GENERATE the raw /completion, which applies no chat template. */
+#include "format/json_write.h"
 #include "provider/api/reply.h"
 
 static bool build_completion(const struct ask *ask, struct wire *wire) {
   json_t *body = json_object();
-  json_object_set_new(body, "prompt", ask_prompt(ask));
+  json_object_set_new(body, "prompt", json_text(ask->prompt));
   ask_option(ask, "temperature", body, "temperature");
   ask_option(ask, "seed", body, "seed");
   ask_option(ask, "max_tokens", body, "n_predict");
@@ -23,11 +24,10 @@ static bool build_completion(const struct ask *ask, struct wire *wire) {
 }
 
 static bool llamacpp_build(const struct ask *ask, struct wire *wire, struct err *err) {
-  (void)err;
   if (ask->quirks & QUIRK_GENERATE)
     return build_completion(ask, wire);
   buf_puts(&wire->path, "/v1");
-  return chat_build(ask, wire);
+  return chat_build(ask, wire, err);
 }
 
 static void llamacpp_read(struct reply *r, const json_t *doc) {
@@ -39,15 +39,11 @@ static void llamacpp_read(struct reply *r, const json_t *doc) {
   if (json_is_true(json_object_get(doc, "stop"))) {
     bool limit = json_is_true(json_object_get(doc, "stopped_limit")); /* older versions send it */
     reply_usage(r, json_object_get(doc, "tokens_evaluated"),
-                json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"));
+                json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"),
+                NULL);
     reply_stop(r, json_object_get(doc, "stop_type"), limit ? CLASS_LENGTH : CLASS_NONE);
     reply_close(r);
   }
-}
-
-static void llamacpp_event(struct reply *r, struct str type, const json_t *doc) {
-  (void)type;
-  llamacpp_read(r, doc);
 }
 
 const struct dialect dialect_llamacpp = {
@@ -57,6 +53,6 @@ const struct dialect dialect_llamacpp = {
     .options = OPTION_TEMPERATURE | OPTION_SEED | OPTION_MAX_TOKENS,
     .local = true,
     .build = llamacpp_build,
-    .event = llamacpp_event,
+    .event = llamacpp_read,
     .whole = llamacpp_read,
 };

@@ -1,4 +1,5 @@
 /* Speaks to Ollama: POST /api/chat, or /api/generate with QUIRK_GENERATE. Its stream is NDJSON. */
+#include "format/json_write.h"
 #include "provider/api/reply.h"
 
 #include "base/limits.h"
@@ -23,7 +24,7 @@ static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *e
   const json_t *think = ask->think ? ask->think : json_object_get(ask->options, "effort");
   json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
   if (generate)
-    json_object_set_new(body, "prompt", ask_prompt(ask));
+    json_object_set_new(body, "prompt", json_text(ask->prompt));
   else
     json_object_set_new(body, "messages", ask_messages(ask));
   json_object_set_new(body, "stream", json_boolean(ask->stream)); /* if missing, it is true */
@@ -44,9 +45,7 @@ static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *e
     json_object_set_new(
         options, "num_ctx",
         json_integer((json_int_t)((tokens / LIMIT_OLLAMA_WINDOW + 1) * LIMIT_OLLAMA_WINDOW)));
-  if (json_object_size(options) > 0)
-    json_object_set(body, "options", options);
-  json_decref(options);
+  ask_put(body, "options", options);
   if (ask->keep_alive != NULL)
     json_object_set(body, "keep_alive", (json_t *)ask->keep_alive);
   buf_puts(&wire->path, generate ? "/api/generate" : "/api/chat");
@@ -60,15 +59,10 @@ static void ollama_read(struct reply *r, const json_t *doc) {
   reply_text(r, message ? json_object_get(message, "content") : json_object_get(doc, "response"));
   if (json_is_true(json_object_get(doc, "done"))) {
     reply_usage(r, json_object_get(doc, "prompt_eval_count"), json_object_get(doc, "eval_count"),
-                NULL);
+                NULL, NULL);
     reply_stop(r, json_object_get(doc, "done_reason"), CLASS_NONE);
     reply_close(r);
   }
-}
-
-static void ollama_event(struct reply *r, struct str type, const json_t *doc) {
-  (void)type;
-  ollama_read(r, doc);
 }
 
 const struct dialect dialect_ollama = {
@@ -79,6 +73,6 @@ const struct dialect dialect_ollama = {
     .local = true,
     .model_needed = true,
     .build = ollama_build,
-    .event = ollama_event,
+    .event = ollama_read,
     .whole = ollama_read,
 };

@@ -30,7 +30,20 @@ static void chat_set_schema(const struct ask *ask, json_t *body) {
   }
 }
 
-static void set_thinking(const struct ask *ask, json_t *body) {
+bool chat_build(const struct ask *ask, struct wire *wire, struct err *err) {
+  (void)err;
+  json_t *body = json_object();
+  if (ask->model.n > 0)
+    json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
+  json_object_set_new(body, "messages", ask_messages(ask));
+  ask_option(ask, "temperature", body, "temperature");
+  ask_option(ask, "seed", body, ask->quirks & QUIRK_RANDOM_SEED ? "random_seed" : "seed");
+  /* The new name serves where the old one is refused. */
+  bool newer = (ask->quirks & QUIRK_MAX_COMPLETION_TOKENS) || ask_lacks(ask, "max_tokens");
+  ask_option(ask, "max_tokens", body, newer ? "max_completion_tokens" : "max_tokens");
+  if (ask->quirks & QUIRK_CACHE_KEY && ask->family.n > 0)
+    json_object_set_new(body, "prompt_cache_key", json_stringn(ask->family.p, ask->family.n));
+  chat_set_schema(ask, body);
   const json_t *effort = json_object_get(ask->options, "effort");
   if (effort == NULL && json_is_string(ask->think))
     effort = ask->think;
@@ -47,22 +60,6 @@ static void set_thinking(const struct ask *ask, json_t *body) {
     json_object_set_new(body, "chat_template_kwargs",
                         json_pack("{sb}", "enable_thinking",
                                   (int)(json_is_true(ask->think) && !ask_rung(ask, RUNG_GRAMMAR))));
-}
-
-bool chat_build(const struct ask *ask, struct wire *wire) {
-  json_t *body = json_object();
-  if (ask->model.n > 0)
-    json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
-  json_object_set_new(body, "messages", ask_messages(ask));
-  ask_option(ask, "temperature", body, "temperature");
-  ask_option(ask, "seed", body, ask->quirks & QUIRK_RANDOM_SEED ? "random_seed" : "seed");
-  /* The new name serves where the old one is refused. */
-  bool newer = (ask->quirks & QUIRK_MAX_COMPLETION_TOKENS) || ask_lacks(ask, "max_tokens");
-  ask_option(ask, "max_tokens", body, newer ? "max_completion_tokens" : "max_tokens");
-  if (ask->quirks & QUIRK_CACHE_KEY && ask->family.n > 0)
-    json_object_set_new(body, "prompt_cache_key", json_stringn(ask->family.p, ask->family.n));
-  chat_set_schema(ask, body);
-  set_thinking(ask, body);
   if (ask->schema != NULL && ask->rung != RUNG_PROMPT && (ask->quirks & QUIRK_REQUIRE_PARAMETERS))
     json_object_set_new(body, "provider", json_pack("{sb}", "require_parameters", 1));
   if (ask->stream) {
@@ -76,13 +73,14 @@ bool chat_build(const struct ask *ask, struct wire *wire) {
   return wire_body(wire, ask, body);
 }
 
-static bool chat_build_request(const struct ask *ask, struct wire *wire, struct err *err) {
-  (void)err;
-  return chat_build(ask, wire);
-}
-
-/* Reads `delta` of a stream or `message` of a document. */
-static void read_message(struct reply *r, const json_t *message) {
+void chat_read(struct reply *r, const json_t *doc) {
+  const json_t *choice = json_array_get(json_object_get(doc, "choices"), 0);
+  const json_t *usage = json_object_get(doc, "usage");
+  const json_t *delta = json_object_get(choice, "delta");
+  const json_t *stop = json_object_get(choice, "finish_reason");
+  const json_t *error = json_object_get(choice, "error"); /* OpenRouter */
+  /* Reads `delta` of a stream or `message` of a document. */
+  const json_t *message = delta ? delta : json_object_get(choice, "message");
   const json_t *call, *part;
   const json_t *content = json_object_get(message, "content");
   size_t i;
@@ -97,30 +95,15 @@ static void read_message(struct reply *r, const json_t *message) {
   json_array_foreach(json_object_get(message, "tool_calls"), i, call) {
     reply_tool(r, json_object_get(json_object_get(call, "function"), "arguments"));
   }
-}
-
-void chat_read(struct reply *r, const json_t *doc) {
-  const json_t *choice = json_array_get(json_object_get(doc, "choices"), 0);
-  const json_t *usage = json_object_get(doc, "usage");
-  const json_t *delta = json_object_get(choice, "delta");
-  const json_t *stop = json_object_get(choice, "finish_reason");
-  const json_t *error = json_object_get(choice, "error"); /* OpenRouter */
-  read_message(r, delta ? delta : json_object_get(choice, "message"));
-  reply_usage(r, json_object_get(usage, "prompt_tokens"),
-              json_object_get(usage, "completion_tokens"),
-              json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"));
-  reply_reasoning(
-      r, json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"));
+  reply_usage(
+      r, json_object_get(usage, "prompt_tokens"), json_object_get(usage, "completion_tokens"),
+      json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"),
+      json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"));
   reply_cost(r, json_object_get(usage, "cost")); /* OpenRouter */
   if (json_is_object(error))
     reply_error(r, choice);
   else if (json_is_string(stop))
     reply_stop(r, stop, r->refusal.n > 0 ? CLASS_REFUSED : CLASS_NONE);
-}
-
-static void chat_event(struct reply *r, struct str type, const json_t *doc) {
-  (void)type;
-  chat_read(r, doc);
 }
 
 static const char *const efforts_of_openai_chat[] = {"gpt-5", "gpt-6", "o3", "o4", NULL};
@@ -133,7 +116,7 @@ const struct dialect dialect_openai_chat = {
     .effort_models = efforts_of_openai_chat,
     .local = true,
     .model_needed = true,
-    .build = chat_build_request,
-    .event = chat_event,
+    .build = chat_build,
+    .event = chat_read,
     .whole = chat_read,
 };

@@ -16,9 +16,7 @@ static bool responses_build(const struct ask *ask, struct wire *wire, struct err
     json_object_set(reasoning, "effort", (json_t *)ask->think);
   if (ask->think != NULL && !json_is_false(ask->think))
     json_object_set_new(reasoning, "summary", json_string("auto"));
-  if (json_object_size(reasoning) > 0)
-    json_object_set(body, "reasoning", reasoning);
-  json_decref(reasoning);
+  ask_put(body, "reasoning", reasoning);
   if (ask_rung(ask, RUNG_NATIVE))
     text = json_pack("{s{ss ss sO sb}}", "format", "type", "json_schema", "name", ASK_TOOL,
                      "schema", ask->schema, "strict", 1);
@@ -48,9 +46,8 @@ static void responses_read_end(struct reply *r, const json_t *response) {
   const json_t *reason = json_object_get(json_object_get(response, "incomplete_details"), "reason");
   struct str status = str_from(json_string_value(json_object_get(response, "status")));
   reply_usage(r, json_object_get(usage, "input_tokens"), json_object_get(usage, "output_tokens"),
-              json_object_get(json_object_get(usage, "input_tokens_details"), "cached_tokens"));
-  reply_reasoning(
-      r, json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"));
+              json_object_get(json_object_get(usage, "input_tokens_details"), "cached_tokens"),
+              json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"));
   if (r->text.n == 0 && r->tool.n == 0 && r->refusal.n == 0) {
     const json_t *item, *part;
     size_t i, k;
@@ -73,10 +70,9 @@ static void responses_read_end(struct reply *r, const json_t *response) {
                r->refusal.n > 0 ? CLASS_REFUSED : CLASS_NONE);
 }
 
-static void responses_event(struct reply *r, struct str type, const json_t *doc) {
+static void responses_event(struct reply *r, const json_t *doc) {
   struct str kind = str_from(json_string_value(json_object_get(doc, "type")));
   const json_t *delta = json_object_get(doc, "delta");
-  (void)type;
   if (str_eq_c(kind, "response.output_text.delta"))
     reply_text(r, delta);
   else if (str_eq_c(kind, "response.function_call_arguments.delta"))

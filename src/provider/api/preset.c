@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,8 @@ const struct preset *preset_find(struct str name) {
 
 /* Reads one key; returns the end of the error's text, NULL if the value is fine. */
 typedef const char *(*read_fn)(struct api_config *c, const json_t *value);
+/* Does the same for keys that differ in their member of the config only. */
+typedef const char *(*read_into_fn)(void *out, const json_t *value);
 
 static char *dup_text(const json_t *value) {
   const char *s = json_string_value(value);
@@ -152,14 +155,16 @@ static const char *read_base_url(struct api_config *c, const json_t *value) {
   return NULL;
 }
 
-static const char *preset_read_text(char **out, const json_t *value) {
+static const char *preset_read_text(void *member, const json_t *value) {
+  char **out = member;
   free(*out);
   *out = dup_text(value);
   return *out ? NULL : "must be a text";
 }
 
 /* Reads a path; "~/" is the home folder. */
-static const char *read_path(char **out, const json_t *value) {
+static const char *read_path(void *member, const json_t *value) {
+  char **out = member;
   const char *home = getenv("HOME"), *wrong = preset_read_text(out, value);
   if (wrong || !str_starts(str_from(*out), "~/"))
     return wrong ? "must be a path" : NULL;
@@ -175,15 +180,9 @@ static const char *read_path(char **out, const json_t *value) {
 
 static const char *read_key_env(struct api_config *c, const json_t *value) {
   const char *s = json_string_value(value);
-  if (s == NULL || s[0] == '\0' ||
-      strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                "0123456789_") != strlen(s))
+  if (s == NULL || s[0] == '\0' || s[str_span(str_from(s), "_")] != '\0')
     return "must be the name of an environment variable; the key itself does not belong here";
   return preset_read_text(&c->key_env, value);
-}
-
-static const char *read_key_file(struct api_config *c, const json_t *value) {
-  return read_path(&c->key_file, value);
 }
 
 /* Reads a list of words; a program is named by its path, or found as a shell would find it. */
@@ -207,21 +206,8 @@ static const char *read_key_command(struct api_config *c, const json_t *value) {
   return strchr(program, '/') == NULL || program[0] == '/' ? NULL : wanted;
 }
 
-static const char *read_ca_file(struct api_config *c, const json_t *value) {
-  return read_path(&c->ca_file, value);
-}
-
-static const char *read_model(struct api_config *c, const json_t *value) {
-  return preset_read_text(&c->model, value);
-}
-
-static const char *read_allow_http(struct api_config *c, const json_t *value) {
-  c->allow_http = json_is_true(value);
-  return json_is_boolean(value) ? NULL : "must be true or false";
-}
-
-static const char *preset_read_stream(struct api_config *c, const json_t *value) {
-  c->stream = json_is_true(value);
+static const char *read_bool(void *out, const json_t *value) {
+  *(bool *)out = json_is_true(value);
   return json_is_boolean(value) ? NULL : "must be true or false";
 }
 
@@ -260,25 +246,9 @@ static const char *read_pool(struct api_config *c, const json_t *value) {
   return NULL;
 }
 
-static const char *read_ms(const json_t *value, long *out) {
+static const char *read_ms(void *out, const json_t *value) {
   bool ok = preset_read_number(value, LIMIT_CALL_WALL_MS, out);
   return ok ? NULL : "must be milliseconds, at most an hour";
-}
-
-static const char *read_connect_ms(struct api_config *c, const json_t *value) {
-  return read_ms(value, &c->connect_ms);
-}
-
-static const char *read_stall_ms(struct api_config *c, const json_t *value) {
-  return read_ms(value, &c->stall_ms);
-}
-
-static const char *read_idle_ms(struct api_config *c, const json_t *value) {
-  return read_ms(value, &c->idle_ms);
-}
-
-static const char *read_key_ms(struct api_config *c, const json_t *value) {
-  return read_ms(value, &c->key_ms);
 }
 
 static const char *preset_keep(json_t **out, const json_t *value, bool ok, const char *wanted) {
@@ -325,8 +295,7 @@ static const char *read_texts(json_t **out, const json_t *value, bool header) {
   json_object_foreach((json_t *)value, name, text) {
     ok = ok && name[0] != '\0' && json_is_string(text) &&
          strpbrk(json_string_value(text), "\r\n") == NULL &&
-         (!header || name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                       "0123456789-_")] == '\0');
+         (!header || name[str_span(str_from(name), "-_")] == '\0');
   }
   return preset_keep(out, value, ok, wanted);
 }
@@ -363,32 +332,34 @@ static const char *read_endpoint(struct api_config *c, const json_t *value) {
 
 static const struct {
   const char *name;
-  read_fn read;
+  read_fn read;      /* NULL: as below */
+  read_into_fn into; /* the member at this offset */
+  size_t offset;
 } keys[] = {
-    {"type", read_type},
-    {"base_url", read_base_url},
-    {"key_env", read_key_env},
-    {"key_file", read_key_file},
-    {"key_command", read_key_command},
-    {"key_ms", read_key_ms},
-    {"ca_file", read_ca_file},
-    {"model", read_model},
-    {"allow_http", read_allow_http},
-    {"stream", preset_read_stream},
-    {"schema_mode", read_schema_mode},
-    {"concurrency", read_concurrency},
-    {"pool", read_pool},
-    {"connect_ms", read_connect_ms},
-    {"stall_ms", read_stall_ms},
-    {"idle_ms", read_idle_ms},
-    {"think", read_think},
-    {"think_mode", read_think_mode},
-    {"keep_alive", read_keep_alive},
-    {"options", read_options},
-    {"endpoint", read_endpoint},
-    {"headers", read_headers},
-    {"query", read_query},
-    {"version", read_version},
+    {"type", read_type, NULL, 0},
+    {"base_url", read_base_url, NULL, 0},
+    {"key_env", read_key_env, NULL, 0},
+    {"key_file", NULL, read_path, offsetof(struct api_config, key_file)},
+    {"key_command", read_key_command, NULL, 0},
+    {"key_ms", NULL, read_ms, offsetof(struct api_config, key_ms)},
+    {"ca_file", NULL, read_path, offsetof(struct api_config, ca_file)},
+    {"model", NULL, preset_read_text, offsetof(struct api_config, model)},
+    {"allow_http", NULL, read_bool, offsetof(struct api_config, allow_http)},
+    {"stream", NULL, read_bool, offsetof(struct api_config, stream)},
+    {"schema_mode", read_schema_mode, NULL, 0},
+    {"concurrency", read_concurrency, NULL, 0},
+    {"pool", read_pool, NULL, 0},
+    {"connect_ms", NULL, read_ms, offsetof(struct api_config, connect_ms)},
+    {"stall_ms", NULL, read_ms, offsetof(struct api_config, stall_ms)},
+    {"idle_ms", NULL, read_ms, offsetof(struct api_config, idle_ms)},
+    {"think", read_think, NULL, 0},
+    {"think_mode", read_think_mode, NULL, 0},
+    {"keep_alive", read_keep_alive, NULL, 0},
+    {"options", read_options, NULL, 0},
+    {"endpoint", read_endpoint, NULL, 0},
+    {"headers", read_headers, NULL, 0},
+    {"query", read_query, NULL, 0},
+    {"version", read_version, NULL, 0},
 };
 
 static bool preset_read_key(struct api_config *c, const char *name, const json_t *value,
@@ -399,17 +370,19 @@ static bool preset_read_key(struct api_config *c, const char *name, const json_t
     names[i] = keys[i].name;
     if (strcmp(name, keys[i].name) != 0)
       continue;
-    wrong = keys[i].read(c, value);
+    if (keys[i].read != NULL)
+      wrong = keys[i].read(c, value);
+    else
+      wrong = keys[i].into((char *)c + keys[i].offset, value);
     return wrong == NULL || err_set(err, ERR_FILE, "providers.%s.%s %s", c->name, name, wrong);
   }
-  const char *near = str_nearest(str_from(name), names);
-  if (near == NULL && c->preset->program != NULL && strcmp(c->name, c->preset->name) == 0)
+  const struct str_hint hint = str_hint(str_from(name), names);
+  if (hint.text[0] == '\0' && c->preset->program != NULL && strcmp(c->name, c->preset->name) == 0)
     return err_set(err, ERR_FILE,
                    "providers.%s: unknown key \"%.40s\": this is %s, because the program %s is not "
                    "in PATH",
                    c->name, name, c->preset->summary, c->preset->program);
-  return err_set(err, ERR_FILE, "providers.%s: unknown key \"%.40s\"%s%s%s", c->name, name,
-                 near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  return err_set(err, ERR_FILE, "providers.%s: unknown key \"%.40s\"%s", c->name, name, hint.text);
 }
 
 /* Settles what depends on whose server it is. */

@@ -13,35 +13,14 @@ static const char *const holders[] = {"options", "generationConfig", "output_con
 
 /* Without these a request would be a different question, or lose its form, which is up to the
  * ladder. */
-static const char *const essential[] = {"model",
-                                        "messages",
-                                        "input",
-                                        "contents",
-                                        "prompt",
-                                        "system",
-                                        "stream",
-                                        "tools",
-                                        "tool_choice",
-                                        "toolConfig",
-                                        "format",
-                                        "response_format",
-                                        "text",
-                                        "structured_outputs",
-                                        "grammar",
-                                        "json_schema",
-                                        "options",
-                                        "output_config",
-                                        "generationConfig",
-                                        "provider",
-                                        "responseMimeType",
-                                        "responseJsonSchema"};
-
-static bool is_essential(const char *name) {
-  for (size_t i = 0; i < ARRAY_LEN(essential); i++)
-    if (strcmp(essential[i], name) == 0)
-      return true;
-  return false;
-}
+static const char *const essential[] = {
+    /* what is asked */
+    "model", "messages", "input", "contents", "prompt", "system", "stream",
+    /* the form of the answer */
+    "tools", "tool_choice", "toolConfig", "format", "response_format", "text", "structured_outputs",
+    "grammar", "json_schema", "responseMimeType", "responseJsonSchema",
+    /* what holds them */
+    "options", "output_config", "generationConfig", "provider", NULL};
 
 static bool is_word_byte(char c) {
   return isalnum((unsigned char)c) || c == '_';
@@ -71,7 +50,7 @@ static const char *named_member(const char *text, const json_t *object) {
   const char *name, *found = NULL;
   json_t *value;
   json_object_foreach((json_t *)object, name, value) {
-    if (found == NULL && !is_essential(name) && has_word(text, name))
+    if (found == NULL && !str_is_one(str_from(name), essential) && has_word(text, name))
       found = name;
   }
   return found;
@@ -79,7 +58,7 @@ static const char *named_member(const char *text, const json_t *object) {
 
 /* Returns true if the field is one that no request may lack, such as "messages[0].content". */
 static bool names_essential(const char *param) {
-  for (size_t i = 0; i < ARRAY_LEN(essential); i++)
+  for (size_t i = 0; essential[i] != NULL; i++)
     if (has_word(param, essential[i]))
       return true;
   return false;

@@ -7,7 +7,9 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
+#include "provider/agent/classify.h"
 #include "json/scan.h"
 
 #include <assert.h>
@@ -97,27 +99,21 @@ static void on_part(void *ctx, bool thinking, struct str piece) {
              thinking ? NULL : &r->text, false);
 }
 
-static struct str string_of(const json_t *piece) {
-  if (!json_is_string(piece))
-    return STR("");
-  return (struct str){json_string_value(piece), json_string_length(piece)};
-}
-
 void reply_text(struct reply *r, const json_t *piece) {
-  struct str s = string_of(piece);
+  struct str s = json_view(piece);
   if (s.n > 0)
     think_push(&r->think, s, on_part, r);
 }
 
 void reply_thinking(struct reply *r, const json_t *piece) {
-  struct str s = string_of(piece);
+  struct str s = json_view(piece);
   if (s.n > 0)
     on_part(r, true, s);
 }
 
 void reply_tool(struct reply *r, const json_t *piece) {
   r->has_tool = true;
-  reply_pass(r, &r->of_tool, false, string_of(piece), &r->tool, false);
+  reply_pass(r, &r->of_tool, false, json_view(piece), &r->tool, false);
 }
 
 void reply_tool_value(struct reply *r, const json_t *value) {
@@ -129,7 +125,7 @@ void reply_tool_value(struct reply *r, const json_t *value) {
 }
 
 void reply_refusal(struct reply *r, const json_t *piece) {
-  buf_str(&r->refusal, string_of(piece));
+  buf_str(&r->refusal, json_view(piece));
 }
 
 static bool reply_is_count(const json_t *n) {
@@ -156,14 +152,12 @@ static void set_count(int64_t *out, const json_t *n) {
     *out = json_integer_value(n);
 }
 
-void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached) {
+void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached,
+                 const json_t *reasoning) {
   set_count(&r->input, input);
   set_count(&r->output, output);
   set_count(&r->cached, cached);
-}
-
-void reply_reasoning(struct reply *r, const json_t *tokens) {
-  set_count(&r->reasoning, tokens);
+  set_count(&r->reasoning, reasoning);
 }
 
 void reply_cost(struct reply *r, const json_t *usd) {
@@ -203,7 +197,7 @@ enum error_class reply_end_class(struct str word) {
 
 void reply_stop(struct reply *r, const json_t *word, enum error_class class) {
   assert(r->dialect != NULL);
-  struct str s = string_of(word);
+  struct str s = json_view(word);
   r->over = true;
   if (s.n > 0)
     reply_keep(r->stop, sizeof r->stop, s);
@@ -225,9 +219,9 @@ void reply_close(struct reply *r) {
 /* Returns the class of a word; `otherwise` if the table lacks it. */
 static enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
                                          enum error_class otherwise) {
-  struct str s = string_of(word);
+  struct str s = json_view(word);
   for (; table->word; table++)
-    if (s.n > 0 && str_eq_c(s, table->word))
+    if (str_among(s, table->word))
       return table->class;
   return otherwise;
 }
@@ -255,68 +249,43 @@ json_t *reply_usage_json(const struct reply *r) {
 
 /* These words decide, whatever the status is. */
 static const struct reply_word decisive[] = {
-    {"insufficient_quota", CLASS_QUOTA},
-    {"billing_error", CLASS_QUOTA},
-    {"billing_hard_limit_reached", CLASS_QUOTA},
-    {"billing_not_active", CLASS_QUOTA},
-    {"enforced_spend_limit_reached", CLASS_QUOTA},
-    {"credit_balance_exhausted", CLASS_QUOTA},
-    {"insufficient_credits", CLASS_QUOTA},
-    {"invalid_api_key", CLASS_AUTH},
-    {"authentication_error", CLASS_AUTH},
-    {"permission_error", CLASS_AUTH},
-    {"API_KEY_INVALID", CLASS_AUTH},
-    {"UNAUTHENTICATED", CLASS_AUTH},
-    {"PERMISSION_DENIED", CLASS_AUTH},
+    {"insufficient_quota billing_error billing_hard_limit_reached billing_not_active "
+     "enforced_spend_limit_reached credit_balance_exhausted insufficient_credits",
+     CLASS_QUOTA},
+    {"invalid_api_key authentication_error permission_error API_KEY_INVALID UNAUTHENTICATED "
+     "PERMISSION_DENIED",
+     CLASS_AUTH},
     {"model_not_found", CLASS_NOT_FOUND},
-    {"overloaded_error", CLASS_OVERLOADED},
-    {"server_is_overloaded", CLASS_OVERLOADED},
-    {"slow_down", CLASS_OVERLOADED},
-    {"content_filter", CLASS_REFUSED},
-    {"content_policy_violation", CLASS_REFUSED},
+    {"overloaded_error server_is_overloaded slow_down", CLASS_OVERLOADED},
+    {"content_filter content_policy_violation", CLASS_REFUSED},
     {"context_length_exceeded", CLASS_BAD_REQUEST},
     {NULL, CLASS_NONE},
 };
 
 /* These words tell of an error within a stream, which has no status of its own. */
 static const struct reply_word general[] = {
-    {"rate_limit_error", CLASS_RATE_LIMIT},
-    {"rate_limit_exceeded", CLASS_RATE_LIMIT},
-    {"RESOURCE_EXHAUSTED", CLASS_RATE_LIMIT},
-    {"not_found_error", CLASS_NOT_FOUND},
-    {"NOT_FOUND", CLASS_NOT_FOUND},
-    {"invalid_request_error", CLASS_BAD_REQUEST},
-    {"invalid_prompt", CLASS_BAD_REQUEST},
-    {"request_too_large", CLASS_BAD_REQUEST},
-    {"INVALID_ARGUMENT", CLASS_BAD_REQUEST},
-    {"FAILED_PRECONDITION", CLASS_BAD_REQUEST},
+    {"rate_limit_error rate_limit_exceeded RESOURCE_EXHAUSTED", CLASS_RATE_LIMIT},
+    {"not_found_error NOT_FOUND", CLASS_NOT_FOUND},
+    {"invalid_request_error invalid_prompt request_too_large INVALID_ARGUMENT FAILED_PRECONDITION",
+     CLASS_BAD_REQUEST},
     {NULL, CLASS_NONE},
 };
 
 static enum error_class of_status(int status) {
   switch (status) {
-  case 401:
-  case 403:
   case 407:
     return CLASS_AUTH;
-  case 402:
-    return CLASS_QUOTA;
-  case 404:
-  case 410:
-    return CLASS_NOT_FOUND;
-  case 408:
-    return CLASS_NETWORK;
   case 409:
   case 425:
     return CLASS_OVERLOADED;
-  case 429:
-    return CLASS_RATE_LIMIT;
+  case 410:
+    return CLASS_NOT_FOUND;
+  case 501:
+  case 505:
+    return CLASS_BAD_REQUEST;
   default:
-    break;
+    return classify_of_status(status); /* what every client of a model makes of it */
   }
-  if (status >= 500)
-    return status == 501 || status == 505 ? CLASS_BAD_REQUEST : CLASS_OVERLOADED;
-  return status >= 400 ? CLASS_BAD_REQUEST : CLASS_NONE;
 }
 
 /* Classifies by texts for people, which the word of the error does not tell apart. */
@@ -411,24 +380,6 @@ static void read_delay(struct reply *r, const json_t *error) {
     r->wait.retry_after_ms = ms;
 }
 
-/* Takes the error's own message, safe for a terminal and without the value of a secret. */
-static void message_of(const struct reply *r, const json_t *error, struct buf *out) {
-  const json_t *text = json_is_string(error) ? error : json_object_get(error, "message");
-  struct buf raw = {0};
-  if (!json_is_string(text))
-    text = json_object_get(error, "detail"); /* FastAPI: vLLM */
-  if (json_is_string(text))
-    buf_append(&raw, json_string_value(text), json_string_length(text));
-  /* OpenRouter's own words say only that a provider failed. */
-  text = json_object_get(json_object_get(error, "metadata"), "raw");
-  if (json_is_string(text))
-    buf_printf(&raw, ": %s", json_string_value(text));
-  (void)secrets_hide(r->of_text.secrets, &raw);
-  buf_safe(out, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < 300 ? raw.n : 300)},
-           false);
-  buf_deinit(&raw);
-}
-
 /* Reads which parameter is meant: OpenAI's `param`, Gemini's fieldViolations, or the last word of
  * FastAPI's `loc`. */
 static void read_param(struct reply *r, const json_t *error) {
@@ -446,20 +397,6 @@ static void read_param(struct reply *r, const json_t *error) {
     print_into(r->param, sizeof r->param, "%s", json_string_value(named));
 }
 
-static void fail_with(struct reply *r, int status, const json_t *error) {
-  struct buf said = {0};
-  enum error_class class = failure_decide(status, error);
-  message_of(r, error, &said);
-  read_delay(r, error);
-  read_param(r, error);
-  if (status >= 400)
-    reply_fail(r, class, "HTTP %d%s%s", status, said.n ? ": " : "", buf_c(&said));
-  else
-    reply_fail(r, class, "the backend failed while it answered%s%s", said.n ? ": " : "",
-               buf_c(&said));
-  buf_deinit(&said);
-}
-
 void reply_error(struct reply *r, const json_t *doc) {
   enum { DEPTH = 4 }; /* gateways wrap what they received */
   for (int i = 0; i < DEPTH; i++) {
@@ -472,7 +409,31 @@ void reply_error(struct reply *r, const json_t *doc) {
       break;
     doc = inner;
   }
-  fail_with(r, r->status, doc);
+  struct buf said = {0};
+  enum error_class class = failure_decide(r->status, doc);
+  /* Takes the error's own message, safe for a terminal and without the value of a secret. */
+  const json_t *text = json_is_string(doc) ? doc : json_object_get(doc, "message");
+  struct buf raw = {0};
+  if (!json_is_string(text))
+    text = json_object_get(doc, "detail"); /* FastAPI: vLLM */
+  if (json_is_string(text))
+    buf_str(&raw, json_view(text));
+  /* OpenRouter's own words say only that a provider failed. */
+  text = json_object_get(json_object_get(doc, "metadata"), "raw");
+  if (json_is_string(text))
+    buf_printf(&raw, ": %s", json_string_value(text));
+  (void)secrets_hide(r->of_text.secrets, &raw);
+  buf_safe(&said, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < 300 ? raw.n : 300)},
+           false);
+  buf_deinit(&raw);
+  read_delay(r, doc);
+  read_param(r, doc);
+  if (r->status >= 400)
+    reply_fail(r, class, "HTTP %d%s%s", r->status, said.n ? ": " : "", buf_c(&said));
+  else
+    reply_fail(r, class, "the backend failed while it answered%s%s", said.n ? ": " : "",
+               buf_c(&said));
+  buf_deinit(&said);
 }
 
 /* Classes a reply whose status is no success. owned_doc: its body, NULL if that is not JSON. */
@@ -564,23 +525,6 @@ static void failure_header(struct reply_wait *wait, int64_t wall_ms, struct str 
   }
 }
 
-/* Fills retry_after_ms of a failed reply from the headers and its message. */
-static void failure_wait(struct reply *r) {
-  int64_t ms = r->wait.retry_after_ms;
-  if (r->class == CLASS_NONE)
-    return;
-  for (unsigned i = 0; i < 2 && r->wait.retry_after_ms < 0; i++)
-    if ((r->wait.used_up & (1u << i)) && r->wait.resets_ms[i] > ms)
-      ms = r->wait.resets_ms[i];
-  bool transient = error_class_is_transient(r->class);
-  if (r->wait.should_retry == 0 && transient)
-    r->class = r->class == CLASS_RATE_LIMIT ? CLASS_QUOTA : CLASS_BAD_REQUEST;
-  else if (r->wait.should_retry == 1 && r->status >= 400 && r->class == CLASS_BAD_REQUEST)
-    r->class = CLASS_OVERLOADED;
-  if (ms > 0 && (r->class == CLASS_RATE_LIMIT || r->class == CLASS_OVERLOADED))
-    r->retry_after_ms = ms;
-}
-
 /* --- bytes to documents --- */
 
 /* Returns a new reference, NULL if the text is not JSON. */
@@ -589,22 +533,15 @@ static json_t *reply_parse(struct reply *r, struct str text) {
   text = str_trim(text);
   if (jscan_whole(text, &found) == JSCAN_UTF8) {
     struct buf mended = {0};
-    /* Copies a text with U+FFFD in place of what is not UTF-8. */
-    for (size_t i = 0; i < text.n;) {
-      size_t n = utf8_decode(text.p + i, text.n - i, NULL);
-      if (n > 0)
-        buf_append(&mended, text.p + i, n);
-      else
-        buf_puts(&mended, "\xEF\xBF\xBD");
-      i += n ? n : 1;
-    }
+    buf_mended(&mended, text);
     r->mended = jscan_whole(buf_view(&mended), &found) == JSCAN_OK;
     buf_deinit(&mended);
   }
   return found.value;
 }
 
-static bool on_document(struct reply *r, struct str type, struct str text) {
+static bool on_document(void *ctx, struct str text) {
+  struct reply *r = ctx;
   if (r->closed)
     return true;
   json_t *doc = reply_parse(r, text);
@@ -618,22 +555,19 @@ static bool on_document(struct reply *r, struct str type, struct str text) {
       json_is_string(json_object_get(doc, "error")))
     reply_error(r, doc);
   else if (json_is_object(doc))
-    r->dialect->event(r, type, doc);
+    r->dialect->event(r, doc);
   json_decref(doc);
   return true;
 }
 
 static bool reply_on_event(void *ctx, struct str type, struct str data) {
   struct reply *r = ctx;
+  (void)type;
   if (str_eq_c(str_trim(data), "[DONE]")) {
     reply_close(r);
     return true;
   }
-  return data.n == 0 || on_document(r, type, data);
-}
-
-static bool reply_on_line(void *ctx, struct str line) {
-  return on_document(ctx, STR(""), line);
+  return data.n == 0 || on_document(r, data);
 }
 
 static enum reply_form form_of(const struct reply *r, unsigned char first) {
@@ -673,7 +607,7 @@ bool reply_body(struct reply *r, struct str bytes) {
     if (r->form == REPLY_EVENTS)
       sse_init(&r->sse, LIMIT_HTTP_EVENT_BYTES, reply_on_event, r);
     else if (r->form == REPLY_LINES)
-      ndjson_init(&r->lines, LIMIT_HTTP_EVENT_BYTES, reply_on_line, r);
+      ndjson_init(&r->lines, LIMIT_HTTP_EVENT_BYTES, on_document, r);
   }
   switch (r->form) {
   case REPLY_UNKNOWN:
@@ -776,5 +710,18 @@ void reply_end(struct reply *r, bool whole) {
                (int)utf8_floor(shown.p, shown.n < 300 ? shown.n : 300), shown.p);
     buf_deinit(&shown);
   }
-  failure_wait(r);
+  /* Fills retry_after_ms of a failed reply from the headers and its message. */
+  int64_t ms = r->wait.retry_after_ms;
+  if (r->class != CLASS_NONE) {
+    for (unsigned i = 0; i < 2 && r->wait.retry_after_ms < 0; i++)
+      if ((r->wait.used_up & (1u << i)) && r->wait.resets_ms[i] > ms)
+        ms = r->wait.resets_ms[i];
+    bool transient = error_class_is_transient(r->class);
+    if (r->wait.should_retry == 0 && transient)
+      r->class = r->class == CLASS_RATE_LIMIT ? CLASS_QUOTA : CLASS_BAD_REQUEST;
+    else if (r->wait.should_retry == 1 && r->status >= 400 && r->class == CLASS_BAD_REQUEST)
+      r->class = CLASS_OVERLOADED;
+    if (ms > 0 && (r->class == CLASS_RATE_LIMIT || r->class == CLASS_OVERLOADED))
+      r->retry_after_ms = ms;
+  }
 }

@@ -16,7 +16,6 @@
 #define SEGUE_PROVIDER_API_REPLY_H
 
 #include "core/call.h"
-#include "format/ndjson.h"
 #include "format/sse.h"
 #include "provider/api/dialect.h"
 #include "provider/api/think.h"
@@ -92,8 +91,8 @@ void reply_refusal(struct reply *r, const json_t *piece);
  * there is none, or one cannot be a true count. */
 json_t *reply_sum(const json_t *const *counts, size_t n);
 /* Sets the counts that are not NULL. */
-void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);
-void reply_reasoning(struct reply *r, const json_t *tokens);
+void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached,
+                 const json_t *reasoning);
 void reply_cost(struct reply *r, const json_t *usd);
 /* Returns the class of a backend's word for why an answer ended, however it spells it: CLASS_NONE
  * for a whole answer and for no word at all, CLASS_PROTOCOL for a word that is not known. */
@@ -108,14 +107,14 @@ void reply_error(struct reply *r, const json_t *doc);
 /* Fails the reply. */
 void reply_fail(struct reply *r, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Is a word of a table that ends with a NULL word. */
+/* Words of one meaning, a space apart; a table of them ends with NULL. */
 struct reply_word {
   const char *word;
   enum error_class class;
 };
 
 /* Builds chat completions, which llama.cpp speaks too. */
-bool chat_build(const struct ask *ask, struct wire *wire);
+bool chat_build(const struct ask *ask, struct wire *wire, struct err *err);
 void chat_read(struct reply *r, const json_t *doc);
 
 #endif

@@ -194,28 +194,6 @@ static bool is_answer_key(void *ctx, const char *key, size_t n) {
   return extract_schema_key(asked->schema->canonical, key, n);
 }
 
-/* Reads a text that is more than a value. What it wraps is the answer; a value among words is left
- * to the caller, who knows what the words may mean. */
-static void find_among(struct api_schema *s, enum rung rung, struct str text,
-                       struct api_value *found) {
-  struct asked asked = {s, rung};
-  const struct extract_check check = {.ctx = &asked, .valid = is_fit, .is_key = is_answer_key};
-  struct whole_reply sole;
-  whole_reply_read(&sole, text, &check, (struct str){0});
-  if (sole.outcome == WHOLE_REPLY_VALID) {
-    json_t *value = read_answer(s, rung, sole.value, &found->fit);
-    if (sole.alone)
-      found->value = json_incref(value);
-    else if (!json_same(value, sole.value)) /* nobody else can turn it back */
-      found->fit = API_FIT_LOOSE;
-    json_decref(value);
-  } else if (sole.alone &&
-             (sole.outcome == WHOLE_REPLY_AMBIGUOUS || sole.outcome == WHOLE_REPLY_PLACEHOLDER)) {
-    found->fit = API_FIT_WRONG;
-  }
-  whole_reply_deinit(&sole);
-}
-
 void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
                      struct api_value *found) {
   bool bad;
@@ -223,7 +201,25 @@ void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
   *found = (struct api_value){.fit = bad ? API_FIT_WRONG : API_FIT_LOOSE};
   if (answer != NULL)
     found->value = read_answer(s, rung, answer, &found->fit);
-  else if (!bad)
-    find_among(s, rung, text, found);
+  else if (!bad) {
+    /* Reads a text that is more than a value. What it wraps is the answer; a value among words is
+     * left to the caller, who knows what the words may mean. */
+    struct asked asked = {s, rung};
+    const struct extract_check check = {.ctx = &asked, .valid = is_fit, .is_key = is_answer_key};
+    struct whole_reply sole;
+    whole_reply_read(&sole, text, &check, (struct str){0});
+    if (sole.outcome == WHOLE_REPLY_VALID) {
+      json_t *value = read_answer(s, rung, sole.value, &found->fit);
+      if (sole.alone)
+        found->value = json_incref(value);
+      else if (!json_same(value, sole.value)) /* nobody else can turn it back */
+        found->fit = API_FIT_LOOSE;
+      json_decref(value);
+    } else if (sole.alone &&
+               (sole.outcome == WHOLE_REPLY_AMBIGUOUS || sole.outcome == WHOLE_REPLY_PLACEHOLDER)) {
+      found->fit = API_FIT_WRONG;
+    }
+    whole_reply_deinit(&sole);
+  }
   json_decref(answer);
 }

@@ -30,15 +30,11 @@ struct filling {
 };
 
 static void push(struct words *w, const char *word) {
-  if (w->count == w->cap) {
-    w->cap = w->cap ? w->cap * 2 : 32;
-    w->items = xrealloc(w->items, w->cap * sizeof *w->items);
-  }
+  w->items = xgrow(w->items, &w->cap, w->count + 1, sizeof *w->items);
   w->items[w->count++] = word;
 }
 
-static bool profile_command_refuse(enum error_class *class, enum error_class what, struct err *err,
-                                   const char *fmt, ...) PRINTF_LIKE(4, 5);
+PRINTF_LIKE(4, 5)
 static bool profile_command_refuse(enum error_class *class, enum error_class what, struct err *err,
                                    const char *fmt, ...) {
   char text[400];
@@ -55,19 +51,17 @@ static bool is_judging(const struct agent_call *call) {
          (call->request->purpose == PURPOSE_JUDGE || call->request->purpose == PURPOSE_REASK);
 }
 
-/* Returns true for a report on the agent's own work: its instructions stay, its tools do not. */
-static bool is_reporting(const struct agent_call *call) {
-  return call->request != NULL && call->request->purpose == PURPOSE_REPORT;
-}
-
 static const char *profile_command_value_of(const struct filling *f, struct str name) {
+  /* A report is on the agent's own work: its instructions stay, its tools do not. */
+  const struct call_request *request = f->call->request;
+  bool reports = request != NULL && request->purpose == PURPOSE_REPORT;
   const struct {
     const char *name, *value;
   } values[] = {
       {"model", f->model},
       {"session", f->call->session},
       {"new_session", f->call->session[0] ? "" : f->call->new_session},
-      {"fork", f->call->request != NULL && f->call->request->forks ? "fork" : ""},
+      {"fork", request != NULL && request->forks ? "fork" : ""},
       {"schema", f->schema},
       {"schema_file", f->schema_file},
       {"prompt_file", f->prompt_file},
@@ -77,7 +71,7 @@ static const char *profile_command_value_of(const struct filling *f, struct str 
       {"cwd", f->call->cwd},
       {"tmpdir", f->call->tmpdir},
       {"judge", is_judging(f->call) ? "judge" : ""},
-      {"report", is_reporting(f->call) ? "report" : ""},
+      {"report", reports ? "report" : ""},
       {"run", f->run},
       {"runs", f->runs},
   };
@@ -125,16 +119,10 @@ static const char *profile_command_fill(const struct filling *f, struct str text
   return word;
 }
 
-static bool is_question(struct str text) {
-  struct str name;
-  bool asks = false;
-  return placeholder_at(text, &name, &asks) == text.n && asks;
-}
-
 static void push_all(const struct filling *f, const json_t *words, struct words *out);
 
 static void push_word(const struct filling *f, const json_t *item, struct words *out) {
-  struct str text = {json_string_value(item), json_string_length(item)};
+  struct str text = json_view(item);
   const json_t *args = json_object_get(f->call->settings, "args");
   bool missing = false;
   if (str_eq_c(text, "{permission}")) {
@@ -147,7 +135,9 @@ static void push_word(const struct filling *f, const json_t *item, struct words 
     return;
   }
   const char *word = profile_command_fill(f, text, &missing);
-  if (!is_question(text) && !(missing && word[0] == '\0'))
+  struct str name;
+  bool asks = false;
+  if ((placeholder_at(text, &name, &asks) != text.n || !asks) && !(missing && word[0] == '\0'))
     push(out, word);
 }
 
@@ -157,8 +147,6 @@ static bool mentions_run(const json_t *group) {
       return true;
   return false;
 }
-
-static void push_group(const struct filling *f, const json_t *group, struct words *out);
 
 static void push_group(const struct filling *f, const json_t *group, struct words *out) {
   bool missing = false;
@@ -173,8 +161,7 @@ static void push_group(const struct filling *f, const json_t *group, struct word
   }
   for (size_t i = 0; i < json_array_size(group); i++) {
     const json_t *item = json_array_get(group, i);
-    (void)profile_command_fill(f, (struct str){json_string_value(item), json_string_length(item)},
-                               &missing);
+    (void)profile_command_fill(f, json_view(item), &missing);
   }
   for (size_t i = 0; !missing && i < json_array_size(group); i++)
     push_word(f, json_array_get(group, i), out);
@@ -212,20 +199,6 @@ const char *profile_program(const struct profile *p, enum transport transport,
 const char *profile_install(const struct profile *p, enum transport transport) {
   bool other = transport == TRANSPORT_ACP && json_object_get(p->acp, "program") != NULL;
   return json_string_value(json_object_get(other ? p->acp : p->keys, "install"));
-}
-
-static const json_t *profile_command_argv_of(const struct profile *p, enum transport transport) {
-  switch (transport) {
-  case TRANSPORT_EXEC:
-    return p->argv;
-  case TRANSPORT_NATIVE:
-    return json_object_get(p->native, "argv");
-  case TRANSPORT_ACP:
-    return json_object_get(p->acp, "argv");
-  case TRANSPORT_COUNT:
-    break;
-  }
-  return NULL;
 }
 
 /* Checks the name of a model or session, which becomes a word of a command line and comes from a
@@ -267,12 +240,9 @@ static bool add_file(struct arena *a, struct agent_command *out, const char *tmp
                      const char *name, struct str content, const char **path) {
   if (out->file_count == ARRAY_LEN(out->files))
     return false;
-  size_t n = strlen(tmpdir) + strlen(name) + 2;
-  char *full = arena_alloc(a, n);
-  print_into(full, n, "%s/%s", tmpdir, name);
-  out->files[out->file_count].path = full;
+  *path = arena_printf(a, "%s/%s", tmpdir, name);
+  out->files[out->file_count].path = *path;
   out->files[out->file_count++].content = content;
-  *path = full;
   return true;
 }
 
@@ -306,31 +276,14 @@ enum permission profile_told(const struct profile *p, const struct agent_call *c
   return call->held && own ? PERMISSION_FULL : call->permission;
 }
 
-/* Returns the words of the call's mode for {permission}; judges may have their own. */
-static const json_t *mode_of(const struct profile *p, enum transport transport,
-                             const struct agent_call *call) {
-  const json_t *own = NULL;
-  if (transport != TRANSPORT_EXEC)
-    own = json_object_get(transport == TRANSPORT_NATIVE ? p->native : p->acp, "permission");
-  if (own == NULL)
-    own = json_object_get(p->keys, "permission");
-  const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
-  return judge ? judge : json_object_get(own, permission_name(profile_told(p, call)));
-}
-
 static void set_variables(const struct filling *f, const json_t *set, struct words *out) {
   const char *name;
   json_t *value;
   json_object_foreach((json_t *)set, name, value) {
     bool missing = false;
-    const char *text = profile_command_fill(
-        f, (struct str){json_string_value(value), json_string_length(value)}, &missing);
-    if (missing) /* the call lacks what this variable is for */
-      continue;
-    size_t n = strlen(name) + strlen(text) + 2;
-    char *assignment = arena_alloc(f->arena, n);
-    print_into(assignment, n, "%s=%s", name, text);
-    push(out, assignment);
+    const char *text = profile_command_fill(f, json_view(value), &missing);
+    if (!missing) /* else the call lacks what this variable is for */
+      push(out, arena_printf(f->arena, "%s=%s", name, text));
   }
 }
 
@@ -341,13 +294,6 @@ static const char *const *profile_command_finish(struct arena *a, struct words *
   free(w->items);
   *w = (struct words){0};
   return out;
-}
-
-static bool is_switched_on(const struct filling *f, const char *name) {
-  const json_t *set = json_object_get(json_object_get(f->call->settings, "set"), name);
-  const char *value = json_is_string(set) ? json_string_value(set) : getenv(name);
-  return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 &&
-         strcmp(value, "false") != 0;
 }
 
 static void pass_names(const json_t *names, struct words *pass) {
@@ -367,7 +313,10 @@ static void set_environment(const struct filling *f, const json_t *mode_set,
   pass_names(json_object_get(env, "pass"), &pass);
   pass_names(json_object_get(f->call->settings, "env"), &pass);
   json_array_foreach(json_object_get(env, "switches"), i, switched) {
-    if (is_switched_on(f, json_string_value(json_object_get(switched, "by"))))
+    const char *name = json_string_value(json_object_get(switched, "by"));
+    const json_t *set = json_object_get(json_object_get(f->call->settings, "set"), name);
+    const char *value = json_is_string(set) ? json_string_value(set) : getenv(name);
+    if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "false") != 0)
       pass_names(json_object_get(switched, "pass"), &pass);
   }
   set_variables(f, json_object_get(env, "set"), &assignments);
@@ -397,15 +346,11 @@ static bool add_files(struct filling *f, enum transport transport, struct agent_
          add_file(f->arena, out, call->tmpdir, "segue-prompt.md", call->prompt, &f->prompt_file);
   json_object_foreach((json_t *)files, name, content) {
     bool missing = false;
-    struct str text = {json_string_value(content), json_string_length(content)};
+    struct str text = json_view(content);
     ok = ok && add_file(f->arena, out, call->tmpdir, name,
                         str_from(profile_command_fill(f, text, &missing)), &path);
   }
   return ok;
-}
-
-bool profile_forks(const struct profile *p, enum transport transport) {
-  return profile_mentions(profile_command_argv_of(p, transport), "{?fork}");
 }
 
 bool profile_command(const struct profile *p, enum transport transport,
@@ -413,9 +358,14 @@ bool profile_command(const struct profile *p, enum transport transport,
                      enum error_class *class, struct err *err) {
   assert(transport < TRANSPORT_COUNT);
   assert(call->cwd != NULL);
-  const json_t *words = profile_command_argv_of(p, transport);
+  const json_t *words = json_object_get(profile_keys_of(p, transport), "argv");
   const char *program = profile_program(p, transport, call->settings);
-  const json_t *mode = mode_of(p, transport, call);
+  /* The words of the call's mode for {permission}: judges may have their own. */
+  const json_t *own = json_object_get(profile_keys_of(p, transport), "permission");
+  if (own == NULL)
+    own = json_object_get(p->keys, "permission");
+  const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
+  const json_t *mode = judge ? judge : json_object_get(own, permission_name(profile_told(p, call)));
   struct words argv = {0};
   *out = (struct agent_command){0};
   if (words == NULL)
@@ -565,9 +515,8 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
       const char *names[ARRAY_LEN(settings_known) + 1] = {0};
       for (i = 0; i < ARRAY_LEN(settings_known); i++)
         names[i] = settings_known[i].name;
-      const char *near = str_nearest(str_from(key), names);
-      return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s%s%s", name, key,
-                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+      return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s", name, key,
+                     str_hint(str_from(key), names).text);
     }
     if (settings_known[i].fits != NULL && !settings_known[i].fits(value))
       return err_set(err, ERR_FILE, "providers.%s.%s must be %s", name, key,

@@ -1,12 +1,20 @@
-/* Compiles a checked profile into what the drivers work with. */
+/* Compiles a checked profile into what the drivers work with, and loads the shipped profiles and
+ * those of the user's folder. */
 #include "provider/profile/profile.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/resource.h"
+#include "base/utf8.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "provider/profile/profile_keys.h"
+#include "json/scan.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -57,28 +65,16 @@ static struct held held_said(const json_t *said) {
   return held;
 }
 
-static const json_t *holder_of(const struct profile *p, enum transport transport) {
+const json_t *profile_keys_of(const struct profile *p, enum transport transport) {
   if (transport == TRANSPORT_EXEC)
     return p->keys;
   return transport == TRANSPORT_NATIVE ? p->native : p->acp;
 }
 
-void profile_read_told(struct profile *p, const json_t *about) {
-  p->about = held_said(json_object_get(about, "holds"));
-  p->capability.held = &p->about;
-}
-
-void profile_tell_held(const struct profile *p, json_t *about) {
-  json_t *said = json_object_get(holder_of(p, p->preferred), "holds");
-  if (said != NULL)
-    json_object_set(about, "holds", said);
-}
-
 /* --- from checked keys to a profile; nothing can be wrong here any more --- */
 
 static bool profile_is_word(const json_t *keys, const char *key, const char *word) {
-  const json_t *value = json_object_get(keys, key);
-  return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
+  return str_eq_c(json_view_at(keys, key), word);
 }
 
 /* Returns as text again what YAML read as a number or a truth value. */
@@ -102,19 +98,22 @@ static struct profile_value profile_value_of(struct arena *a, const json_t *valu
   return out;
 }
 
-static struct pattern *profile_compile(struct str text) {
+/* Compiles a pattern, which the profile owns. */
+static struct pattern *profile_compile(struct profile *p, struct str text) {
   struct pattern *pattern = NULL;
   if (pattern_compile(text.p, text.n, &pattern, NULL) != PATTERN_OK)
     BUG("a checked pattern does not compile");
+  p->compiled = xgrow(p->compiled, &p->compiled_room, p->compiled_count + 1, sizeof *p->compiled);
+  p->compiled[p->compiled_count++] = pattern;
   return pattern;
 }
 
-static struct profile_matches matches_of(struct arena *a, const json_t *map) {
+static struct profile_matches matches_of(struct profile *p, const json_t *map) {
   struct profile_matches out = {.count = json_object_size(map)};
   const char *pointer;
   json_t *value;
   size_t i = 0;
-  out.items = arena_array(a, out.count, sizeof *out.items);
+  out.items = arena_array(&p->arena, out.count, sizeof *out.items);
   json_object_foreach((json_t *)map, pointer, value) {
     struct profile_match *m = &out.items[i++];
     struct str text = json_view(value);
@@ -124,17 +123,12 @@ static struct profile_matches matches_of(struct arena *a, const json_t *map) {
       m->kind = MATCH_PRESENT;
     } else if (json_is_string(value) && text.n > 1 && text.p[0] == '~') {
       m->kind = MATCH_PATTERN;
-      m->pattern = profile_compile((struct str){text.p + 1, text.n - 1});
+      m->pattern = profile_compile(p, (struct str){text.p + 1, text.n - 1});
     } else {
       m->values = value;
     }
   }
   return out;
-}
-
-static void matches_free(const struct profile_matches *matches) {
-  for (size_t i = 0; i < matches->count; i++)
-    pattern_free(matches->items[i].pattern);
 }
 
 /* Reads the members of a set, in the order of the table of keys, which is that of the enums. */
@@ -179,7 +173,8 @@ static unsigned choice_of(const json_t *keys, const char *key, const struct choi
   return otherwise;
 }
 
-static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *r) {
+static void read_rule(struct profile *p, const json_t *keys, struct profile_rule *r) {
+  struct arena *a = &p->arena;
   static const char *const tool[] = {"name", "id", "state", "failed", "input", "output", "exit"};
   static const char *const usage[] = {"input", "output",    "cached",    "reasoning",
                                       "cost",  "all_input", "all_output"};
@@ -196,9 +191,9 @@ static void read_rule(struct arena *a, const json_t *keys, struct profile_rule *
       {"note", &r->note},         {"text", &r->text},       {"structured", &r->structured}};
   for (size_t i = 0; i < ARRAY_LEN(values); i++)
     *values[i].value = profile_value_of(a, json_object_get(keys, values[i].name));
-  r->when = matches_of(a, json_object_get(keys, "when"));
-  r->unless = matches_of(a, json_object_get(keys, "unless"));
-  r->where = matches_of(a, json_object_get(keys, "where"));
+  r->when = matches_of(p, json_object_get(keys, "when"));
+  r->unless = matches_of(p, json_object_get(keys, "unless"));
+  r->where = matches_of(p, json_object_get(keys, "where"));
   r->each = json_view(json_object_get(keys, "each"));
   r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
   r->has_background =
@@ -227,13 +222,13 @@ static void read_lists(struct profile *p) {
   p->rule_count = json_array_size(rules);
   p->rules = arena_array(&p->arena, p->rule_count, sizeof *p->rules);
   for (size_t i = 0; i < p->rule_count; i++)
-    read_rule(&p->arena, json_array_get(rules, i), &p->rules[i]);
+    read_rule(p, json_array_get(rules, i), &p->rules[i]);
   p->pattern_count = json_array_size(patterns);
   p->patterns = arena_array(&p->arena, p->pattern_count, sizeof *p->patterns);
   for (size_t i = 0; i < p->pattern_count; i++) {
     const json_t *item = json_array_get(patterns, i);
     p->patterns[i].pattern =
-        profile_compile(profile_words_of(&p->arena, json_object_get(item, "match")));
+        profile_compile(p, profile_words_of(&p->arena, json_object_get(item, "match")));
     p->patterns[i].class = profile_class_of(json_object_get(item, "class"));
   }
   p->stderr_rule_count = json_array_size(lines);
@@ -241,7 +236,7 @@ static void read_lists(struct profile *p) {
   for (size_t i = 0; i < p->stderr_rule_count; i++) {
     const json_t *item = json_array_get(lines, i);
     p->stderr_rules[i].pattern =
-        profile_compile(profile_words_of(&p->arena, json_object_get(item, "match")));
+        profile_compile(p, profile_words_of(&p->arena, json_object_get(item, "match")));
     p->stderr_rules[i].after = json_string_value(json_object_get(item, "after"));
     p->stderr_rules[i].kind = choice_of(item, "is", stderr_kinds, STDERR_NOTE);
   }
@@ -251,7 +246,7 @@ static void read_lists(struct profile *p) {
   for (size_t i = 0; i < p->notice_count; i++) {
     const json_t *item = json_array_get(notices, i);
     p->notices[i].pattern =
-        profile_compile(profile_words_of(&p->arena, json_object_get(item, "match")));
+        profile_compile(p, profile_words_of(&p->arena, json_object_get(item, "match")));
     p->notices[i].kind = choice_of(item, "is", notice_kinds, NOTICE_ERROR);
   }
 }
@@ -279,13 +274,13 @@ static void read_project_files(struct profile *p) {
     file->allowed = json_object_get(item, "allowed");
     file->transports = transports_of(json_object_get(item, "transports"));
     file->refused = json_object_get(item, "refused");
-    file->variables = names ? profile_compile(profile_words_of(&p->arena, names)) : NULL;
+    file->variables = names ? profile_compile(p, profile_words_of(&p->arena, names)) : NULL;
     file->does = json_string_value(json_object_get(item, "does"));
   }
 }
 
 /* Returns true if this template asks for the placeholder. */
-bool profile_mentions(const json_t *words, const char *placeholder) {
+static bool profile_mentions(const json_t *words, const char *placeholder) {
   const char *key;
   json_t *item;
   size_t i;
@@ -297,7 +292,12 @@ bool profile_mentions(const json_t *words, const char *placeholder) {
   return found;
 }
 
-unsigned profile_options_of(const json_t *names) {
+bool profile_forks(const struct profile *p, enum transport transport) {
+  return profile_mentions(json_object_get(profile_keys_of(p, transport), "argv"), "{?fork}");
+}
+
+/* Returns the bits of the options that a list names. */
+static unsigned profile_options_of(const json_t *names) {
   unsigned bits = 0;
   for (size_t i = 0; i < json_array_size(names); i++)
     for (unsigned bit = 0; option_names[bit] != NULL; bit++)
@@ -323,22 +323,6 @@ static void read_capability(struct profile *p) {
                               profile_mentions(json_object_get(p->keys, "env"), "{model}");
   p->capability.options = profile_options_of(json_object_get(p->keys, "options"));
   p->capability.judge_effort = json_string_value(json_object_get(p->keys, "judge_effort"));
-}
-
-/* Returns true if the agent reports tokens; the driver of another transport than exec reads them
- * itself. */
-static bool tells_tokens(const struct profile *p) {
-  bool tells = p->preferred != TRANSPORT_EXEC;
-  for (size_t i = 0; i < p->rule_count; i++)
-    tells |= p->rules[i].has_usage;
-  return tells;
-}
-
-static bool has_final_event(const struct profile *p) {
-  for (size_t i = 0; i < p->rule_count; i++)
-    if (p->rules[i].end == STREAM_END_OK)
-      return true;
-  return false;
 }
 
 static void profile_build(struct profile *p) {
@@ -377,13 +361,18 @@ static void profile_build(struct profile *p) {
     p->empty = CLASS_PROTOCOL;
   read_capability(p);
   for (int i = 0; i < TRANSPORT_COUNT; i++)
-    p->holds[i] = held_said(json_object_get(holder_of(p, (enum transport)i), "holds"));
+    p->holds[i] = held_said(json_object_get(profile_keys_of(p, (enum transport)i), "holds"));
   p->capability.held = &p->holds[p->preferred];
   p->capability.forks = profile_forks(p, p->preferred);
   read_lists(p);
-  p->capability.tells_no_tokens = !tells_tokens(p);
   read_project_files(p);
-  p->ends_by_exit = !has_final_event(p);
+  bool tells = p->preferred != TRANSPORT_EXEC; /* another's driver reads tokens itself */
+  p->ends_by_exit = true;
+  for (size_t i = 0; i < p->rule_count; i++) {
+    tells |= p->rules[i].has_usage;
+    p->ends_by_exit &= p->rules[i].end != STREAM_END_OK;
+  }
+  p->capability.tells_no_tokens = !tells;
   if (p->dialect == DIALECT_TEXT)
     p->ends_by_exit = true;
   else if (json_object_get(keys, "ends") != NULL)
@@ -517,6 +506,25 @@ struct profile *profile_load(const char *name, const char *file, struct str text
   return p;
 }
 
+/* Returns profiles/NAME.FORM as compiled in; form: json or yaml. */
+static struct str profile_shipped_text(const char *name, const char *form) {
+  char path[128];
+  print_into(path, sizeof path, "provider/profiles/%s.%s", name, form);
+  const struct resource *r = resource_find(path);
+  if (r == NULL)
+    BUG("%s is not there", path);
+  return (struct str){r->p, r->n};
+}
+
+/* Reads a shipped document with our own scanner: jansson's takes four times as long, at every
+ * start. */
+static json_t *profile_document(const char *name) {
+  struct jscan_result result;
+  if (jscan_whole(str_trim(profile_shipped_text(name, "json")), &result) != JSCAN_OK)
+    BUG("what is compiled in is no JSON");
+  return result.value;
+}
+
 const struct profile *profile_ready(const struct profile *profile) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   struct profile *p = (struct profile *)profile; /* made by profile_shipped, where it is pending */
@@ -535,7 +543,9 @@ const struct profile *profile_ready(const struct profile *profile) {
   return p;
 }
 
-struct profile *profile_broken(const char *name, const char *file, const struct err *why) {
+/* Stands for a file with a mistake: nothing but its name, its source and `why`, which is copied.
+ * Its calls fail with that; other backends are unaffected. */
+static struct profile *profile_broken(const char *name, const char *file, const struct err *why) {
   struct profile *p = xcalloc(1, sizeof *p);
   struct err *copy = arena_alloc(&p->arena, sizeof *copy);
   *copy = *why;
@@ -554,19 +564,9 @@ struct profile *profile_broken(const char *name, const char *file, const struct 
 void profile_free(struct profile *p) {
   if (p == NULL)
     return;
-  for (size_t i = 0; i < p->rule_count; i++) {
-    matches_free(&p->rules[i].when);
-    matches_free(&p->rules[i].unless);
-    matches_free(&p->rules[i].where);
-  }
-  for (size_t i = 0; i < p->pattern_count; i++)
-    pattern_free(p->patterns[i].pattern);
-  for (size_t i = 0; i < p->stderr_rule_count; i++)
-    pattern_free(p->stderr_rules[i].pattern);
-  for (size_t i = 0; i < p->notice_count; i++)
-    pattern_free(p->notices[i].pattern);
-  for (size_t i = 0; i < p->project_file_count; i++)
-    pattern_free(p->project_files[i].variables);
+  for (size_t i = 0; i < p->compiled_count; i++)
+    pattern_free(p->compiled[i]);
+  free(p->compiled);
   json_decref(p->keys);
   arena_deinit(&p->arena);
   free(p);
@@ -590,4 +590,236 @@ enum error_class profile_exit_class(const struct profile *p, int exit) {
   char text[16];
   print_into(text, sizeof text, "%d", exit);
   return lookup(p, "exits", str_from(text));
+}
+
+/* --- shipped profiles --- */
+
+static const struct {
+  const char *key;
+  size_t offset;
+} abilities[] = {
+    {"can_judge", offsetof(struct capability, can_judge)},
+    {"takes_model", offsetof(struct capability, takes_model)},
+    {"sessions", offsetof(struct capability, sessions)},
+    {"forks", offsetof(struct capability, forks)},
+};
+
+json_t *profile_about(const struct profile *p) {
+  const struct capability *c = &p->capability;
+  json_t *about = json_pack("{ss}", "summary", c->summary), *options = json_array();
+  if (p->program != NULL)
+    json_object_set_new(about, "program", json_string(p->program));
+  for (unsigned bit = 0; option_names[bit] != NULL; bit++)
+    if (c->options & (1u << bit))
+      json_array_append_new(options, json_string(option_names[bit]));
+  json_object_set_new(about, "options", options);
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    json_object_set_new(about, abilities[i].key,
+                        json_boolean(*(const bool *)((const char *)c + abilities[i].offset)));
+  json_object_set_new(about, "structured", json_string(c->structured));
+  json_object_set(about, "holds", json_object_get(profile_keys_of(p, p->preferred), "holds"));
+  if (c->judge_effort != NULL)
+    json_object_set_new(about, "judge_effort", json_string(c->judge_effort));
+  return about;
+}
+
+/* Makes a profile that is compiled in. Its capability and program come from `about` (the entry of
+ * profiles/index.json under `name`; both are borrowed for its life). The rest is made on demand:
+ * most runs use one profile, and making all would be half of a start. It is not checked here,
+ * because tests check the shipped ones. Shipped profiles extend no other. */
+static struct profile *profile_shipped(const char *name, const json_t *about) {
+  struct profile *p = xcalloc(1, sizeof *p);
+  p->file = "built in";
+  p->capability.name = name;
+  p->capability.summary = json_string_value(json_object_get(about, "summary"));
+  p->capability.structured = json_string_value(json_object_get(about, "structured"));
+  p->capability.options = profile_options_of(json_object_get(about, "options"));
+  p->capability.judge_effort = json_string_value(json_object_get(about, "judge_effort"));
+  p->capability.touches_files = true;
+  p->about = held_said(json_object_get(about, "holds"));
+  p->capability.held = &p->about;
+  for (size_t i = 0; i < ARRAY_LEN(abilities); i++)
+    *(bool *)((char *)&p->capability + abilities[i].offset) =
+        json_is_true(json_object_get(about, abilities[i].key));
+  p->program = json_string_value(json_object_get(about, "program"));
+  p->pending = true;
+  return p;
+}
+
+/* --- loading --- */
+
+struct profiles {
+  json_t *index; /* what is known of the shipped ones before they are made */
+  struct profile **items;
+  size_t count;
+  struct profile **replaced; /* shipped ones that a file replaces: it may extend them */
+  size_t replaced_count;
+};
+
+static void profiles_put(struct profile ***list, size_t *count, struct profile *p) {
+  *list = xrealloc(*list, (*count + 1) * sizeof **list);
+  (*list)[(*count)++] = p;
+}
+
+static const struct profile *find_in(struct profile *const *list, size_t count, struct str name) {
+  for (size_t i = 0; i < count; i++)
+    if (str_eq_c(name, list[i]->capability.name))
+      return list[i];
+  return NULL;
+}
+
+const struct profile *profiles_find(const struct profiles *p, struct str name) {
+  return profile_ready(find_in(p->items, p->count, name));
+}
+
+const struct profile *profiles_peek(const struct profiles *p, size_t i) {
+  return i < p->count ? p->items[i] : NULL;
+}
+
+/* Finds a shipped profile by its own name, even where a file replaces it: a file may extend what it
+ * replaces. */
+static const struct profile *find_base(void *ctx, struct str name) {
+  const struct profiles *p = ctx;
+  const struct profile *found = find_in(p->replaced, p->replaced_count, name);
+  return found ? profile_ready(found) : profiles_find(p, name);
+}
+
+static bool profiles_is_name(const char *name) {
+  struct str all = str_from(name);
+  return all.n > 0 && strchr("0123456789-_", name[0]) == NULL && str_span(all, "-_") == all.n;
+}
+
+static void profiles_add_error(struct err_list *errors, const char *path, const struct err *err) {
+  struct err placed = *err;
+  if (placed.file[0] == '\0')
+    err_set_at(&placed, ERR_FILE, path, 1, 1, "%s", err->text);
+  err_list_add(errors, &placed);
+}
+
+/* Reads a profile from its file. The profile is broken if the file has a mistake. */
+static struct profile *read_profile(struct profiles *p, const char *path, const char *name) {
+  struct buf text = {0};
+  struct err err = {0};
+  struct err_list mistakes = {0};
+  struct profile *read = NULL;
+  bool ok = file_read(path, LIMIT_PROFILE_BYTES, &text, &err);
+  if (ok && !utf8_valid(text.p, text.n))
+    ok = err_set(&err, ERR_FILE, "it is not UTF-8 text");
+  if (ok)
+    read = profile_load(name, path, buf_view(&text), find_base, p, &mistakes);
+  else
+    profiles_add_error(&mistakes, path, &err);
+  if (read == NULL)
+    read = profile_broken(name, path, &mistakes.items[0]);
+  err_list_deinit(&mistakes);
+  buf_deinit(&text);
+  return read;
+}
+
+/* Returns why a file's name cannot be a provider's, NULL if it can. */
+static const char *misnamed(const char *file, const char *name) {
+  if (str_ends(str_from(file), ".yml"))
+    return "write .yaml at its end";
+  if (strlen(name) > LIMIT_NAME_BYTES)
+    return "it is too long";
+  if (!profiles_is_name(name))
+    return "use letters, digits, - and _, a letter first";
+  if (strcmp(name, "script") == 0 || strcmp(name, "command") == 0)
+    return "it is built in";
+  return NULL;
+}
+
+static void load_file(struct profiles *p, const char *path, const char *file) {
+  char name[NAME_MAX + 1];
+  print_into(name, sizeof name, "%s", file);
+  *strrchr(name, '.') = '\0';
+  const char *why = misnamed(file, name);
+  if (why != NULL) {
+    /* It is a broken profile, under its file's name, which no provider can have for its dot. */
+    char shown[NAME_MAX + 1];
+    struct err err;
+    print_into(shown, sizeof shown, "%s", file);
+    for (char *c = shown; *c != '\0'; c++)
+      if (*c < ' ' || *c > '~')
+        *c = '?';
+    err_set_at(&err, ERR_FILE, path, 1, 1, "\"%.140s\" cannot be the name of a profile's file: %s",
+               shown, why);
+    profiles_put(&p->items, &p->count, profile_broken(shown, path, &err));
+    return;
+  }
+  struct profile *read = read_profile(p, path, name);
+  for (size_t i = 0; i < p->count; i++)
+    if (strcmp(p->items[i]->capability.name, name) == 0) {
+      profiles_put(&p->replaced, &p->replaced_count, p->items[i]);
+      p->items[i] = read;
+      return;
+    }
+  profiles_put(&p->items, &p->count, read);
+}
+
+/* Loads those again that failed: a file may extend one whose name comes after its own. */
+static void load_again(struct profiles *p) {
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t i = 0; i < p->count; i++) {
+      struct profile *old = p->items[i];
+      if (old->broken == NULL || !profiles_is_name(old->capability.name))
+        continue;
+      p->items[i] = read_profile(p, old->file, old->capability.name);
+      better |= p->items[i]->broken == NULL;
+      profile_free(old);
+    }
+  }
+}
+
+static void load_folder(struct profiles *p, const char *folder, struct err_list *errors) {
+  struct dirent **entries = NULL;
+  int count = scandir(folder, &entries, NULL, alphasort);
+  struct err err;
+  if (count < 0 && errno != ENOENT && errno != ENOTDIR) {
+    err_set_errno(&err, errno, "cannot read the folder");
+    profiles_add_error(errors, folder, &err);
+  }
+  for (int i = 0; i < count; i++) {
+    struct str file = str_from(entries[i]->d_name); /* it may be a backup, a README or the like */
+    bool is_profile = file.p[0] != '.' && (str_ends(file, ".yaml") || str_ends(file, ".yml"));
+    if (is_profile && i < (int)LIMIT_PROFILE_COUNT) {
+      struct buf path = {0};
+      buf_printf(&path, "%s/%s", folder, entries[i]->d_name);
+      load_file(p, buf_c(&path), entries[i]->d_name);
+      buf_deinit(&path);
+    }
+    free(entries[i]);
+  }
+  free(entries);
+  load_again(p);
+}
+
+struct profiles *profiles_load(const char *folder, struct err_list *errors) {
+  struct profiles *p = xcalloc(1, sizeof *p);
+  size_t before = errors->count + errors->dropped;
+  const char *name;
+  json_t *about;
+  p->index = profile_document("index");
+  json_object_foreach(p->index, name, about)
+      profiles_put(&p->items, &p->count, profile_shipped(name, about));
+  if (folder != NULL)
+    load_folder(p, folder, errors);
+  if (errors->count + errors->dropped == before)
+    return p;
+  profiles_free(p);
+  return NULL;
+}
+
+void profiles_free(struct profiles *p) {
+  if (p == NULL)
+    return;
+  for (size_t i = 0; i < p->count; i++)
+    profile_free(p->items[i]);
+  for (size_t i = 0; i < p->replaced_count; i++)
+    profile_free(p->replaced[i]);
+  free(p->items);
+  free(p->replaced);
+  json_decref(p->index);
+  free(p);
 }

@@ -193,6 +193,8 @@ struct profile {
   size_t notice_count;
   struct profile_project_file *project_files;
   size_t project_file_count;
+  struct pattern **compiled; /* all patterns of the above */
+  size_t compiled_count, compiled_room;
 };
 
 /* `base` is the profile that `extends` may name (found by the caller through `find`), or NULL.
@@ -203,17 +205,8 @@ struct profile *profile_load(const char *name, const char *file, struct str text
 /* Completes a pending profile at once; from any thread. Results of profiles_find and
  * provider_profile are ready. */
 const struct profile *profile_ready(const struct profile *profile);
-/* profiles/NAME.json, which is compiled in: a new reference. */
-json_t *profile_document(const char *name);
-/* The bits of the options that a list names. */
-unsigned profile_options_of(const json_t *names);
-/* Returns profiles/NAME.FORM as compiled in; form: json or yaml. */
-struct str profile_shipped_text(const char *name, const char *form);
 /* Tells what index.json says of a profile: a new reference. */
 json_t *profile_about(const struct profile *profile);
-/* Stands for a file with a mistake: nothing but its name, its source and `why`, which is copied.
- * Its calls fail with that; other backends are unaffected. */
-struct profile *profile_broken(const char *name, const char *file, const struct err *why);
 void profile_free(struct profile *profile); /* NULL is fine */
 
 /* The error class that the profile gives a word, an HTTP status or an exit status; CLASS_NONE. */
@@ -221,11 +214,26 @@ enum error_class profile_class(const struct profile *profile, struct str word);
 enum error_class profile_status_class(const struct profile *profile, int status);
 enum error_class profile_exit_class(const struct profile *profile, int exit);
 
-void profile_read_told(struct profile *p, const json_t *about);
-void profile_tell_held(const struct profile *p, json_t *about);
-
 /* schemas/provider-profile.json, generated: a new reference. */
 json_t *profile_schema(void);
+
+/* --- all profiles of this run: the shipped ones and those in the user's folder ---
+ *
+ * A file NAME.yaml in that folder is the provider NAME, and replaces a shipped one of that name.
+ * Names are a letter, then letters, digits, - and _. */
+
+struct profiles;
+
+/* `folder` may be NULL or not exist. A file with a mistake is in the list as a `broken` profile; so
+ * is a file whose name cannot be a provider's, under its file name. NULL: the folder cannot be
+ * read; errors were added, each with its place. */
+struct profiles *profiles_load(const char *folder, struct err_list *errors);
+void profiles_free(struct profiles *profiles); /* NULL is fine */
+
+/* In the order of the names, the shipped ones first; NULL after the last. It is perhaps not made
+ * yet (profile_ready), but its capability, program, file and broken are there. */
+const struct profile *profiles_peek(const struct profiles *profiles, size_t i);
+const struct profile *profiles_find(const struct profiles *profiles, struct str name);
 
 /* --- a call --- */
 
@@ -263,8 +271,9 @@ bool profile_command(const struct profile *profile, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) MUST_CHECK;
 
-/* Do these words contain the placeholder anywhere? */
-bool profile_mentions(const json_t *words, const char *placeholder);
+/* Returns where the profile has the keys of one transport (argv, permission, holds): in itself,
+ * below native or below acp; NULL if it lacks that transport. */
+const json_t *profile_keys_of(const struct profile *profile, enum transport transport);
 /* True if the client can continue a copy of a conversation over this transport. */
 bool profile_forks(const struct profile *profile, enum transport transport);
 /* Returns the permission that the client is started with. If its own sandbox cannot run within

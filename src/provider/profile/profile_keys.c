@@ -500,9 +500,7 @@ struct check {
   bool ok;
 };
 
-static void profile_check_wrong(struct check *c, const struct yaml_node *at, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
+PRINTF_LIKE(3, 4)
 static void profile_check_wrong(struct check *c, const struct yaml_node *at, const char *fmt, ...) {
   char text[512];
   struct err err;
@@ -532,9 +530,8 @@ static void check_line(struct check *c, const struct yaml_node *node, const char
 
 static void check_word(struct check *c, const struct yaml_node *node, const char *name,
                        const char *const *words) {
-  for (size_t i = 0; is_scalar(node) && words[i] != NULL; i++)
-    if (str_eq_c(node->text, words[i]))
-      return;
+  if (is_scalar(node) && str_is_one(node->text, words))
+    return;
   struct buf list = {0};
   for (size_t i = 0; words[i] != NULL; i++) {
     if (i > 0)
@@ -561,10 +558,7 @@ static void check_placeholders(struct check *c, const struct yaml_node *node) {
     if (to == from || to == text.n || text.p[to] != '}')
       continue; /* JSON, for one */
     struct str name = {text.p + from, to - from};
-    bool found = false;
-    for (size_t k = 0; known[k] != NULL; k++)
-      found = found || str_eq_c(name, known[k]);
-    if (!found) {
+    if (!str_is_one(name, known)) {
       const char *near = str_nearest(name, known);
       profile_check_wrong(c, node, "there is no placeholder {" STR_FMT "}%s%s%s", STR_ARG(name),
                           near ? ": did you mean {" : "", near ? near : "", near ? "}?" : "");
@@ -572,12 +566,17 @@ static void check_placeholders(struct check *c, const struct yaml_node *node) {
   }
 }
 
-static void check_argv(struct check *c, const struct yaml_node *node, const char *name, int depth) {
-  if (node->kind != YAML_LIST) {
-    profile_check_wrong(c, node, "%s must be a list of words, not %s", name,
+static bool is_list_of(struct check *c, const struct yaml_node *node, const char *name,
+                       const char *what) {
+  if (node->kind != YAML_LIST)
+    profile_check_wrong(c, node, "%s must be a list%s, not %s", name, what,
                         yaml_kind_name(node->kind));
+  return node->kind == YAML_LIST;
+}
+
+static void check_argv(struct check *c, const struct yaml_node *node, const char *name, int depth) {
+  if (!is_list_of(c, node, name, " of words"))
     return;
-  }
   if (node->count > LIMIT_ARGV_COUNT)
     profile_check_wrong(c, node, "%s has too many words: the limit is %u", name, LIMIT_ARGV_COUNT);
   for (size_t i = 0; i < node->count; i++) {
@@ -594,11 +593,8 @@ static void check_argv(struct check *c, const struct yaml_node *node, const char
 
 static void profile_check_names(struct check *c, const struct yaml_node *node,
                                 const struct profile_key *key) {
-  if (node->kind != YAML_LIST) {
-    profile_check_wrong(c, node, "%s must be a list, not %s", key->name,
-                        yaml_kind_name(node->kind));
+  if (!is_list_of(c, node, key->name, ""))
     return;
-  }
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
     if (key->words != NULL)
@@ -716,14 +712,6 @@ static void check_classes(struct check *c, const struct yaml_node *node,
   }
 }
 
-static bool is_list_of(struct check *c, const struct yaml_node *node, const char *name,
-                       const char *what) {
-  if (node->kind != YAML_LIST)
-    profile_check_wrong(c, node, "%s must be a list%s, not %s", name, what,
-                        yaml_kind_name(node->kind));
-  return node->kind == YAML_LIST;
-}
-
 static void check_pointers(struct check *c, const struct yaml_node *node,
                            const struct profile_key *key) {
   if (!is_list_of(c, node, key->name, " of JSON Pointers"))
@@ -825,32 +813,22 @@ static void profile_check_key(struct check *c, const struct yaml_node *node,
   }
 }
 
-static const struct profile_key *find_key(const struct profile_key_set *set, struct str name) {
-  for (const struct profile_key *k = set->keys; k->name != NULL; k++)
-    if (str_eq_c(name, k->name))
-      return k;
-  return NULL;
-}
-
 static void check_set(struct check *c, const struct yaml_node *node,
                       const struct profile_key_set *set, bool required) {
   if (!check_map(c, node, set->what))
     return;
   for (size_t i = 0; i < node->count; i++) {
-    const struct profile_key *key = find_key(set, node->pairs[i].key->text);
-    if (key != NULL) {
+    struct str name = node->pairs[i].key->text;
+    const struct profile_key *key = set->keys;
+    const char *names[64] = {NULL};
+    for (; key->name != NULL && !str_eq_c(name, key->name); key++)
+      names[key - set->keys] = key->name;
+    if (key->name != NULL) {
       profile_check_key(c, node->pairs[i].value, key);
       continue;
     }
-    const char *names[64];
-    size_t n = 0;
-    for (const struct profile_key *k = set->keys; k->name != NULL; k++)
-      names[n++] = k->name;
-    names[n] = NULL;
-    const char *near = str_nearest(node->pairs[i].key->text, names);
-    profile_check_wrong(c, node->pairs[i].key, "%s has no key \"" STR_FMT "\"%s%s%s", set->what,
-                        STR_ARG(node->pairs[i].key->text), near ? ": did you mean \"" : "",
-                        near ? near : "", near ? "\"?" : "");
+    profile_check_wrong(c, node->pairs[i].key, "%s has no key \"" STR_FMT "\"%s", set->what,
+                        STR_ARG(name), str_hint(name, names).text);
   }
   for (const struct profile_key *k = set->keys; required && k->name != NULL; k++)
     if (k->required && yaml_get(node, k->name) == NULL)
@@ -865,14 +843,9 @@ bool profile_check(const char *file, const struct yaml_node *root, struct err_li
 
 /* --- the JSON Schema --- */
 
-static json_t *profile_schema_must(json_t *v) {
-  if (v == NULL)
-    BUG("the schema cannot be made");
-  return v;
-}
-
+/* Puts a value that was packed: a mistake in its format makes it NULL, and all around it. */
 static void profile_schema_put(json_t *object, const char *name, json_t *value) {
-  if (json_object_set_new(object, name, profile_schema_must(value)) != 0)
+  if (json_object_set_new(object, name, value) != 0)
     BUG("the schema cannot be made");
 }
 
@@ -892,25 +865,21 @@ static json_t *class_names(void) {
 
 /* Returns the schema of a value that YAML may read as another type than text: 1, true. */
 static json_t *scalar(void) {
-  return profile_schema_must(
-      json_pack("{s:[s,s,s,s]}", "type", "string", "number", "boolean", "null"));
+  return json_pack("{s:[s,s,s,s]}", "type", "string", "number", "boolean", "null");
 }
 
 static json_t *argv_schema(void) {
-  return profile_schema_must(json_pack("{s:s, s:{s:[{s:[s,s,s]}, {s:s, s:{s:[s,s,s]}}]}}", "type",
-                                       "array", "items", "anyOf", "type", "string", "number",
-                                       "boolean", "type", "array", "items", "type", "string",
-                                       "number", "boolean"));
+  return json_pack("{s:s, s:{s:[{s:[s,s,s]}, {s:s, s:{s:[s,s,s]}}]}}", "type", "array", "items",
+                   "anyOf", "type", "string", "number", "boolean", "type", "array", "items", "type",
+                   "string", "number", "boolean");
 }
 
 static json_t *profile_schema_reference(const struct profile_key_set *set) {
-  return profile_schema_must(
-      json_pack("{s:o}", "$ref", profile_schema_must(json_sprintf("#/$defs/%s", set->id))));
+  return json_pack("{s:o}", "$ref", json_sprintf("#/$defs/%s", set->id));
 }
 
 static json_t *profile_schema_list_of(json_t *items) {
-  return profile_schema_must(
-      json_pack("{s:s, s:o}", "type", "array", "items", profile_schema_must(items)));
+  return json_pack("{s:s, s:o}", "type", "array", "items", items);
 }
 
 static json_t *pointer_schema(void) {
@@ -975,11 +944,10 @@ static json_t *profile_schema_type_of(const struct profile_key *k) {
 }
 
 static void profile_schema_describe(json_t *schema, const struct profile_key_set *set) {
-  json_t *properties = profile_schema_must(json_object()),
-         *required = profile_schema_must(json_array());
+  json_t *properties = json_object(), *required = json_array();
   profile_schema_put(schema, "type", json_string("object"));
   for (const struct profile_key *k = set->keys; k->name != NULL; k++) {
-    json_t *type = profile_schema_must(profile_schema_type_of(k));
+    json_t *type = profile_schema_type_of(k);
     profile_schema_put(type, "description", json_string(k->description));
     profile_schema_put(properties, k->name, type);
     if (k->required && set != &profile_keys)
@@ -993,7 +961,7 @@ static void profile_schema_describe(json_t *schema, const struct profile_key_set
 }
 
 json_t *profile_schema(void) {
-  json_t *schema = profile_schema_must(json_object()), *defs = profile_schema_must(json_object());
+  json_t *schema = json_object(), *defs = json_object();
   profile_schema_put(schema, "$schema",
                      json_string("https://json-schema.org/draft/2020-12/schema"));
   profile_schema_put(schema, "title", json_string("segue provider profile"));
@@ -1002,7 +970,7 @@ json_t *profile_schema(void) {
       json_string("How segue runs an agent's program, and what the program's output means."));
   profile_schema_describe(schema, &profile_keys);
   for (size_t i = 0; profile_key_sets[i] != NULL; i++) {
-    json_t *def = profile_schema_must(json_object());
+    json_t *def = json_object();
     profile_schema_describe(def, profile_key_sets[i]);
     profile_schema_put(defs, profile_key_sets[i]->id, def);
   }

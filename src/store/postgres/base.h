@@ -12,15 +12,38 @@
 #ifndef SEGUE_STORE_POSTGRES_BASE_H
 #define SEGUE_STORE_POSTGRES_BASE_H
 
+#include "base/err.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "store/backend.h"
 #include "store/postgres/conn.h"
-#include "store/postgres/heartbeat.h"
+#include "store/store.h"
 #include "store/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+struct pg_base;
+
+enum { HEARTBEAT_NAME_BYTES = 280 };
+
+struct heartbeat {
+  pthread_t thread;
+  bool runs;
+  bool named;                   /* the id was used: the next lease gets another one */
+  atomic_bool joined;           /* it takes sessions, so it hears what other workers do */
+  int wake[2];                  /* a pipe: something changed */
+  _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
+  atomic_bool answers;          /* the store answered the last request */
+  _Atomic unsigned term;        /* changes each time the lease is lost */
+  char worker[STORE_ID_BYTES];
+  /* previous id, to be told to the store: its worker gave up but lives */
+  char former[STORE_ID_BYTES];
+  char name[HEARTBEAT_NAME_BYTES]; /* HOST:PID */
+  char *needs; /* labels that sessions made here ask for, as an SQL array; for the program's life */
+  uint64_t ttl_ms;
+  atomic_bool ends;
+};
 
 enum { BASE_VERSION = 9, BASE_WHO_BYTES = 48 };
 
@@ -114,25 +137,16 @@ struct base_leave {
 
 struct pg_base *base_of(const char *url, struct err *err);
 
-struct conn *base_take_idle(struct pg_base *pg); /* an open and free one, or NULL */
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 void base_give(struct pg_base *pg, struct conn *conn);
 /* Closes a connection that may have sent half a request. The server's process for it, which may
  * hold locks on rows and wait for the rest, is ended when another connection is taken. */
 void base_drop(struct pg_base *pg, struct conn *conn);
-/* Closes connections that nobody has needed for a while; one stays. */
-void base_trim(struct pg_base *pg);
-/* Closes all idle connections: new ones have the worker's name, by which they can be ended. */
-void base_drop_idle(struct pg_base *pg);
-/* Opens a connection that the caller keeps. */
-struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 /* Asks, again if need be: only for requests that may be repeated. */
 PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *args, int n,
                    bool binary, enum conn_failure *failure, struct err *err);
 /* Pauses before another try, the tries-th. Returns false if `until` (clock_mono_ms) is over. */
 bool base_pause(unsigned tries, uint64_t until);
-/* Reports once that it is trying again, if that takes longer than a moment. */
-void base_tell_trying(unsigned tries, uint64_t until, bool *told, const struct err *err);
 uint64_t base_limit_ms(size_t bytes); /* time for a request of that size */
 
 bool base_enter(struct pg_base *pg, struct err *err) MUST_CHECK;
@@ -158,7 +172,7 @@ void provider_slots_settle(struct pg_base *pg, struct conn *conn);
 /* worker.c: says why this worker cannot continue a session now; owned, or NULL. */
 char *base_pause_why(struct pg_base *pg, const char *id);
 
-/* heartbeat.c: passes news to the loop that watches the store, if any. */
+/* base.c: passes news to the loop that watches the store, if any. */
 void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what);
 
 static inline struct conn_arg arg_text(const char *text) {

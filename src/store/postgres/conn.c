@@ -5,12 +5,62 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "store/shared.h"
 
+#include <assert.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- libpq ---
+ *
+ * libpq is loaded when a shared store is first used instead of at every start: linked, it
+ * would cost each start 4 to 6 ms. The types are those of <libpq-fe.h>; the functions are called
+ * through the table. */
+
+static bool pq_load_all(void *library, struct pq_api *api, struct err *err) {
+  void *symbol;
+/* POSIX lets dlsym return functions as data pointers; memcpy keeps ISO C content. */
+#define PQ_LOAD(name)                                                                              \
+  symbol = dlsym(library, "PQ" #name);                                                             \
+  if (symbol == NULL)                                                                              \
+    return err_set(err, ERR_NOT_FOUND, "libpq has no PQ" #name ": it is too old");                 \
+  memcpy(&api->name, &symbol, sizeof symbol);
+  PQ_FUNCTIONS(PQ_LOAD)
+#undef PQ_LOAD
+  return true;
+}
+
+const struct pq_api *pq_load(struct err *err) {
+  static struct pq_api api;
+  static bool loaded;
+  if (loaded)
+    return &api;
+  void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    err_set(err, ERR_NOT_FOUND,
+            "a shared store needs libpq (libpq.so.5), which cannot be loaded: install it "
+            "(Debian: libpq5)");
+    return NULL;
+  }
+  loaded = pq_load_all(library, &api, err);
+  return loaded ? &api : NULL;
+}
+
+const char *store_library(void) {
+  static char version[16];
+  struct err ignored;
+  const struct pq_api *api = pq_load(&ignored);
+  if (api == NULL)
+    return NULL;
+  print_into(version, sizeof version, "%d.%d", api->libVersion() / 10000,
+             api->libVersion() % 10000); /* since version 10: 150010 is 15.10 */
+  return version;
+}
+
+/* --- conn --- */
 
 enum {
   OID_BYTES = 17,
@@ -372,13 +422,9 @@ static bool conn_lost_now(struct conn *conn, uint64_t until_ms, enum conn_failur
 
 /* --- asking --- */
 
-static unsigned oid_of(enum conn_kind kind) {
-  static const unsigned oids[] = {0, OID_BYTES, OID_BYTES_LIST, OID_NUMBER_LIST};
-  return oids[kind];
-}
-
 static bool send_params(struct conn *conn, const char *sql, const struct conn_arg *args, int n,
                         bool binary) {
+  static const unsigned oids[] = {0, OID_BYTES, OID_BYTES_LIST, OID_NUMBER_LIST};
   const char *values[ARGS_MAX];
   int lengths[ARGS_MAX], formats[ARGS_MAX];
   Oid types[ARGS_MAX];
@@ -388,7 +434,7 @@ static bool send_params(struct conn *conn, const char *sql, const struct conn_ar
     values[i] = text ? args[i].text : bytes;
     lengths[i] = text ? 0 : (int)args[i].bytes.n;
     formats[i] = !text;
-    types[i] = oid_of(args[i].kind);
+    types[i] = oids[args[i].kind];
   }
   return conn->pq->sendQueryParams(conn->pg, sql, n, types, values, lengths, formats, binary) == 1;
 }
@@ -507,19 +553,24 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
 
 /* --- answers --- */
 
-int conn_rows(const PGresult *answer) {
+/* An answer came through the library. */
+static const struct pq_api *pq_loaded(void) {
   struct err ignored;
-  return pq_load(&ignored)->ntuples(answer);
+  const struct pq_api *pq = pq_load(&ignored);
+  assert(pq != NULL);
+  return pq;
+}
+
+int conn_rows(const PGresult *answer) {
+  return pq_loaded()->ntuples(answer);
 }
 
 const char *conn_text(const PGresult *answer, int row, int column) {
-  struct err ignored;
-  return pq_load(&ignored)->getvalue(answer, row, column);
+  return pq_loaded()->getvalue(answer, row, column);
 }
 
 struct str conn_bytes(const PGresult *answer, int row, int column) {
-  struct err ignored;
-  const struct pq_api *pq = pq_load(&ignored);
+  const struct pq_api *pq = pq_loaded();
   return (struct str){pq->getvalue(answer, row, column),
                       (size_t)pq->getlength(answer, row, column)};
 }
@@ -529,9 +580,8 @@ uint64_t conn_number(const PGresult *answer, int row, int column) {
 }
 
 void conn_free(PGresult *answer) {
-  struct err ignored;
   if (answer != NULL)
-    pq_load(&ignored)->clear(answer);
+    pq_loaded()->clear(answer);
 }
 
 /* --- notifications --- */

@@ -630,14 +630,6 @@ void shared_append(struct store_log *base, uv_loop_t *loop) {
   commit_begin(log->pg, loop);
 }
 
-/* Releases it with the next commit. Only on the loop's thread, while the store is watched. */
-static void shared_leave(struct pg_base *pg, struct base_leave *owned_leave) {
-  (void)pthread_mutex_lock(&pg->lock);
-  list_push_back(&pg->leaving, &owned_leave->in_base);
-  (void)pthread_mutex_unlock(&pg->lock);
-  commit_begin(pg, pg->loop);
-}
-
 /* --- making and taking --- */
 
 struct store_log *shared_create_later(struct store *store, const char *id) {
@@ -891,7 +883,11 @@ static void let_go_of(struct shared_log *log) {
   bool later = pg->loop != NULL && pthread_equal(pg->loop_thread, pthread_self());
   (void)pthread_mutex_unlock(&pg->lock);
   if (later) {
-    shared_leave(pg, leave);
+    /* It is released with the next commit. */
+    (void)pthread_mutex_lock(&pg->lock);
+    list_push_back(&pg->leaving, &leave->in_base);
+    (void)pthread_mutex_unlock(&pg->lock);
+    commit_begin(pg, pg->loop);
     return;
   }
   if (!shared_release(pg, leave))

@@ -1,7 +1,7 @@
 /* shared.h - what the parts of the back end `postgres` share: session_log.c makes, takes and
  * appends to logs, one or many at once, and moves them; session_lookup.c finds them, reads their
- * bytes and puts the back end together; sidecar.c has the ledger, labels and blobs; worker.c what a
- * worker does. */
+ * bytes, has the ledger, labels and blobs, and puts the back end together; worker.c what a worker
+ * does. */
 #ifndef SEGUE_STORE_POSTGRES_SHARED_H
 #define SEGUE_STORE_POSTGRES_SHARED_H
 
@@ -71,21 +71,6 @@ bool shared_set_aside_to(const struct store_ref *ref, struct store_ref *aside,
 enum store_stand shared_stand(const struct store_ref *ref);
 void shared_place(const struct store *store, char out[STORE_NAME_BYTES]);
 void shared_close(struct store_log *log);
-
-bool shared_blob_put(const struct store *store, struct str bytes, const char *sha256,
-                     struct err *err);
-bool shared_blob_drop(const struct store *store, const char *sha256, time_t since);
-bool shared_blob_get(const struct store *store, const char *sha256, struct buf *out,
-                     struct err *err);
-void shared_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
-bool shared_ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
-                          struct err *err);
-bool shared_ledger_read(const struct store *store,
-                        void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
-                        struct ledger_end *end, struct err *err);
-bool shared_labels_append(const struct store *store, const struct label *labels, size_t n,
-                          struct err *err);
-bool shared_labels_read(const struct store *store, label_fn each, void *ctx, struct err *err);
 
 /* Removes the lines of a session that is gone, in small transactions. */
 bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) MUST_CHECK;

@@ -22,12 +22,6 @@ struct provider_slots_known {
 
 /* --- what is known --- */
 
-static void known_free(struct provider_slots_known *known, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    free(known[i].provider);
-  free(known);
-}
-
 static bool known_read(struct str line, struct provider_slots_known *out) {
   char text[320], *end;
   if (line.n == 0 || line.n >= sizeof text)
@@ -67,7 +61,9 @@ bool provider_slots_learn(struct pg_base *pg, const char *lines) {
   pg->known = known;
   pg->known_count = count;
   (void)pthread_mutex_unlock(&pg->lock);
-  known_free(old, old_count);
+  for (size_t i = 0; i < old_count; i++)
+    free(old[i].provider);
+  free(old);
   return !same;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "store/postgres/libpq.h"
+#include "store/postgres/conn.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -59,17 +59,13 @@ static const char *url_get(const struct url_options *o, const char *keyword) {
   return NULL;
 }
 
-static bool is_here(const char *host, size_t n) {
-  return n == 0 || host[0] == '/' || host[0] == '@' ||
-         (n == 9 && !memcmp(host, LIT("localhost"))) || (n > 4 && memcmp(host, LIT("127.")) == 0) ||
-         (n == 3 && memcmp(host, LIT("::1")) == 0);
-}
-
 /* True if every host in the list is this machine. */
 static bool all_here(const char *hosts) {
   for (const char *p = hosts ? hosts : "";;) {
     size_t n = strcspn(p, ",");
-    if (!is_here(p, n))
+    bool here = n == 0 || p[0] == '/' || p[0] == '@' || (n == 9 && !memcmp(p, LIT("localhost"))) ||
+                (n > 4 && memcmp(p, LIT("127.")) == 0) || (n == 3 && memcmp(p, LIT("::1")) == 0);
+    if (!here)
       return false;
     if (p[n] == '\0')
       return true;

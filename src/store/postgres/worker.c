@@ -313,18 +313,6 @@ static void claim_keep(struct pg_base *pg, struct base_claim *claim, struct stor
   (void)pthread_mutex_unlock(&pg->lock);
 }
 
-/* Returns whether this program knows that it holds the session: open, claimed, or being given
- * back. */
-static bool claim_known(struct pg_base *pg, const char *id) {
-  bool known = shared_open_count(pg, id) > 0;
-  (void)pthread_mutex_lock(&pg->lock);
-  known = known || claim_find(pg, id) != NULL;
-  LIST_EACH(struct base_leave, leave, in_base, &pg->leaving)
-    known = known || strcmp(leave->id, id) == 0;
-  (void)pthread_mutex_unlock(&pg->lock);
-  return known;
-}
-
 /* Takes up sessions whose answer was lost, or gives them back if there is no room for them: while
  * this worker lives, nobody else can take them. */
 static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, size_t *count) {
@@ -344,7 +332,14 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
   for (int i = 0; i < n; i++) {
     const char *id = conn_text(answer, i, 0);
     uint64_t fence = conn_number(answer, i, 1);
-    if (claim_known(pg, id))
+    /* This program may know that it holds the session: open, claimed, or being given back. */
+    bool known = shared_open_count(pg, id) > 0;
+    (void)pthread_mutex_lock(&pg->lock);
+    known = known || claim_find(pg, id) != NULL;
+    LIST_EACH(struct base_leave, leave, in_base, &pg->leaving)
+      known = known || strcmp(leave->id, id) == 0;
+    (void)pthread_mutex_unlock(&pg->lock);
+    if (known)
       continue;
     if (*count < max)
       claim_keep(pg, claim_new(id, fence, term), &ids[(*count)++]);
@@ -506,17 +501,6 @@ bool worker_has(const json_t *labels) {
   return true;
 }
 
-/* Writes this program's labels as an SQL array. */
-static void own_labels(struct buf *out) {
-  char host[HOST_LABEL_BYTES];
-  own_host(host);
-  buf_putc(out, '{');
-  base_put_label(out, "", host);
-  for (const char *const *label = base_options()->labels; label && *label; label++)
-    base_put_label(out, "", *label);
-  buf_putc(out, '}');
-}
-
 bool worker_fits(const struct store_ref *ref, struct err *err) {
   static const char sql[] = "SELECT string_agg(n, ', ') FROM segue.session s, unnest(s.needs) n"
                             " WHERE s.id = $1::uuid AND NOT n = ANY ($2::text[])";
@@ -528,7 +512,13 @@ bool worker_fits(const struct store_ref *ref, struct err *err) {
   if (!url_is_shared(store.where))
     return true;
   struct pg_base *pg = shared_of(ref, id, err);
-  own_labels(&labels);
+  char host[HOST_LABEL_BYTES];
+  own_host(host);
+  buf_putc(&labels, '{');
+  base_put_label(&labels, "", host);
+  for (const char *const *label = base_options()->labels; label && *label; label++)
+    base_put_label(&labels, "", *label);
+  buf_putc(&labels, '}');
   const struct conn_arg args[] = {arg_text(id), arg_text(buf_c(&labels))};
   PGresult *answer = pg ? base_ask(pg, sql, args, ARRAY_LEN(args), false, &failure, err) : NULL;
   bool ok = answer != NULL;

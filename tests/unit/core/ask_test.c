@@ -1,7 +1,7 @@
 /* Tests questions to people: what may be asked, and which answer means which question. */
-#include "core/ask.h"
 
 #include "core/answer.h"
+#include "core/human.h"
 #include "support/play.h"
 
 #define BY   "{'uid':1000,'name':'ann'}"

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "core/monitor.h"
-#include "core/outputs.h"
+#include "core/step.h"
 #include "core/value_ref.h"
 #include "support/data.h"
 

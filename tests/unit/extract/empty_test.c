@@ -1,5 +1,5 @@
 /* Tests which answers say nothing. */
-#include "extract/empty.h"
+#include "extract/whole_reply.h"
 
 #include "base/err.h"
 

@@ -1,5 +1,5 @@
 /* The size of a JSON value is told before its text is read. */
-#include "format/json_size.h"
+#include "format/json_write.h"
 
 #include "support/data.h"
 

@@ -1,5 +1,5 @@
 /* Lines in pieces of every length, and their bound. */
-#include "format/ndjson.h"
+#include "format/sse.h"
 
 #include "support/data.h"
 

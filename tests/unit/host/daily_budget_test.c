@@ -1,12 +1,12 @@
 /* A day's budget for all of a user's sessions: what is read, and what is refused with its place. */
+#include "host/daily_usage.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#include "host/daily_budget.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Tests which reasons contradict the number beside them, and which only argue. */
-#include "judge/reason.h"
+#include "judge/chain.h"
 
 #include "base/err.h"
 

@@ -97,12 +97,10 @@ static bool agree_log(void *ctx, const struct store_ref *ref, struct err *err) {
 static void agree_print(const struct agreeing *a) {
   agree_sort(a->agree);
   for (size_t i = 0; i < a->agree->pair_count; i++) {
-    if (!a->json) {
+    if (a->json)
+      json_io_put(agree_pair_json(a->agree->pairs[i]));
+    else
       show_pair(a->agree->pairs[i]);
-      continue;
-    }
-    json_t *told = agree_pair_json(a->agree->pairs[i]);
-    json_io_put(told);
   }
   if (a->agree->pair_count == 0 && !a->json) {
     if (a->agree->raters != NULL)
@@ -150,7 +148,7 @@ static int agree_run(int argc, char **argv) {
   }
   const struct resolve_id_each each = {agree_store, agree_log, a.agree};
   bool ok = agree_raters(a.agree, cli_value(&args, "rater"), &err) &&
-            audit_filters(c, &args, &err) &&
+            audit_filters(c, &args, false, &err) &&
             resolve_id_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
   if (ok)
     agree_print(&a);

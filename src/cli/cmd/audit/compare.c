@@ -18,12 +18,6 @@ static const struct cli_option options[] = {
 
 enum { MOVEMENT_COLUMNS = 16, VERDICT_COLUMNS = 34 };
 
-static void compare_cell(struct buf *out, struct str text, int columns) {
-  int used = cli_fit(out, text, columns);
-  for (; used < columns; used++)
-    buf_putc(out, ' ');
-}
-
 static const char *compare_word(const json_t *text, const char *otherwise) {
   return text ? json_string_value(text) : otherwise;
 }
@@ -72,14 +66,15 @@ static void show_row(const struct compare_row *row, bool colours) {
   buf_printf(&line, "%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
              shared ? '=' : mark, compare_number(row->a, any, shared),
              compare_number(row->b, any, shared));
-  compare_cell(&line, str_from(compare_word(any->movement, "?")), MOVEMENT_COLUMNS);
+  (void)cli_cell(&line, str_from(compare_word(any->movement, "?")), MOVEMENT_COLUMNS,
+                 MOVEMENT_COLUMNS);
   buf_puts(&line, "  ");
   verdict_text(row->a, &cell);
-  compare_cell(&line, buf_view(&cell), VERDICT_COLUMNS);
+  (void)cli_cell(&line, buf_view(&cell), VERDICT_COLUMNS, VERDICT_COLUMNS);
   buf_clear(&cell);
   verdict_text(row->b, &cell);
   buf_puts(&line, "  ");
-  compare_cell(&line, buf_view(&cell), VERDICT_COLUMNS);
+  (void)cli_cell(&line, buf_view(&cell), VERDICT_COLUMNS, VERDICT_COLUMNS);
   for (size_t i = 2; i < ARRAY_LEN(names); i++)
     if (row->differs & (1u << i))
       buf_printf(&line, " %s", names[i]);
@@ -157,12 +152,10 @@ static int compare_run(int argc, char **argv) {
       compare_open(&a, args.words[0], logs, &err) && compare_open(&b, args.words[1], logs, &err);
   if (ok) {
     struct compare_row *rows = compare_align(&a, &b, &count);
-    if (cli_flag(&args, "json")) {
-      json_t *told = compare_json(&a, &b, rows, count);
-      json_io_put(told);
-    } else {
+    if (cli_flag(&args, "json"))
+      json_io_put(compare_json(&a, &b, rows, count));
+    else
       compare_show(&a, &b, rows, count);
-    }
     free(rows);
   }
   compare_side_deinit(&a);

@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
 #include "core/workflow.h"
-#include "host/paths.h"
 #include "host/resume_options.h"
 
 #include <stdio.h>
@@ -245,8 +244,7 @@ static bool label_answer(struct label_asked *a, long rule, struct err *err) {
 static bool label_ask(struct label_asked *a, long *key, struct err *err) {
   if (!label_read(a, err)) {
     fprintf(stderr, "segue label: turn %ld of %s is left out: ", a->turn->turn, a->turn->session);
-    cli_put_safe(stderr, err->text);
-    fputc('\n', stderr);
+    cli_put_line(stderr, "", err->text);
     *key = KEY_SKIP;
     return true;
   }
@@ -430,16 +428,14 @@ static bool sample_draw(struct sample *d, const struct store *store, const struc
 
 static bool label_sample(const struct cli_args *args, struct err *err) {
   const char *folder = args->word_count > 0 ? args->words[0] : cli_value(args, "logs");
-  char where[PATHS_BYTES];
   struct store store;
   if (args->word_count > 1 || cli_value(args, "turn") != NULL)
     return err_set(err, ERR_USAGE, "--sample takes at most one folder of logs, and no --turn");
-  if (!paths_logs(folder, where, err))
+  if (!resolve_id_store(folder, &store, err))
     return false;
-  store_at(&store, where);
   struct aggregate *c = aggregate_new();
   struct sample d = {.aggregate = c};
-  bool ok = audit_filters(c, args, err) && sample_draw(&d, &store, args, err);
+  bool ok = audit_filters(c, args, false, err) && sample_draw(&d, &store, args, err);
   sample_deinit(&d);
   aggregate_free(c);
   return ok;

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- the judgments --- */
@@ -61,10 +60,7 @@ static void choose_on_row(void *ctx, const struct row *row) {
     t->passed_over++;
     return;
   }
-  if (t->count == t->room) {
-    t->room = t->room ? t->room * 2 : 64;
-    t->list = xrealloc(t->list, t->room * sizeof *t->list);
-  }
+  t->list = xgrow(t->list, &t->room, t->count + 1, sizeof *t->list);
   struct rejudge_turn *one = &t->list[t->count++];
   *one = (struct rejudge_turn){.turn = row->turn,
                                .rule = (long)row->rule,
@@ -81,7 +77,8 @@ static void choose_on_row(void *ctx, const struct row *row) {
   memcpy(one->session, t->rows.session.id, sizeof one->session);
 }
 
-static void choose_read(struct rejudge_turns *t, const struct store_ref *ref) {
+static void choose_read(void *ctx, const struct store_ref *ref) {
+  struct rejudge_turns *t = ctx;
   enum rows_log state = rows_read(&t->rows, ref);
   t->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
@@ -96,18 +93,7 @@ static bool choose_store(struct rejudge_turns *t, const struct store *store, str
 }
 
 static bool choose_folder(void *ctx, const struct store *store, struct err *err) {
-  struct rejudge_turns *t = ctx;
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  if (!choose_store(t, store, err) || !store_list(store, &ids, &count, err))
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(store, ids[i].id, &ref);
-    choose_read(t, &ref);
-  }
-  free(ids);
-  return true;
+  return choose_store(ctx, store, err) && store_each(store, ctx, choose_read, err);
 }
 
 static bool choose_log(void *ctx, const struct store_ref *ref, struct err *err) {
@@ -169,38 +155,37 @@ enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = REJUDGED_UNDECIDED };
 
 struct rejudging_left { /* a session in `into` */
   char id[STORE_ID_BYTES];
-  size_t turn; /* in `turns` */
+  size_t turn; /* in `of` */
   long repeat;
   bool judged; /* it lacks only its end */
 };
 
-struct rejudging {
-  const struct setup *setup;
-  struct store source;
+enum { REJUDGE_TIMES_MAX = 20, REJUDGE_JOBS = 4, REJUDGE_JOBS_MAX = 64, REJUDGE_NAME_BYTES = 100 };
+
+struct again {
+  struct aggregate *aggregate; /* whose filters and names count */
+  struct rejudge_turns of;     /* sorted by session */
+  struct setup setup;
+  json_t *stages, *panel;
+  char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
+  bool json;
   char into[STORE_PATH_BYTES];
   struct rejudge_as as;
-  const char *name, *settings;
   long repeat;
   bool permute;
   size_t concurrency;
   int64_t max_calls, max_cost_nano; /* 0: no limit */
-  const struct rejudge_turn *turns; /* sorted by session */
-  size_t count;
-  long *verdicts; /* `repeat` for each turn */
-  const struct rejudging_left *left;
-  size_t left_count;
-  /* Is told of each finished judgment. method NULL: the turn could not be judged; why then says why
-   * not. */
-  void (*told)(void *ctx, size_t turn, long repeat, const char *method, const char *why);
-  void *ctx;
-  /* The rest is internal. */
+  long *verdicts;                   /* `repeat` for each turn */
+  size_t done;
+  struct rejudging_left *left; /* what an earlier run left unfinished */
+  size_t left_count, left_next;
+  /* The rest changes while they are judged. */
   struct session_pool several;
   struct watcher watcher;
   struct list jobs, cases;
-  size_t left_next;
   struct rejudge_reading *reading; /* the log that is being read, or NULL */
   long *numbers;                   /* its turns that are to be judged, owned */
-  size_t *places;                  /* and where each stands in `turns`, owned */
+  size_t *places;                  /* and where each stands in `of`, owned */
   size_t next;                     /* first turn whose log was not opened yet */
   int64_t calls, cost_nano;
   int64_t waits_until_ms; /* real time; end of the last wait reported */
@@ -219,7 +204,7 @@ struct pending { /* a case that has not been judged as often as wanted */
 
 struct rejudge_job {
   struct list_node in_jobs;
-  struct rejudging *owner;
+  struct again *owner;
   struct pending *pending; /* NULL: it was left unfinished */
   struct session *session;
   size_t turn;
@@ -230,8 +215,58 @@ struct rejudge_job {
   char method[32], why[256];
 };
 
-static long *rejudging_verdict(const struct rejudging *r, size_t turn, long repeat) {
-  return &r->verdicts[turn * (size_t)r->repeat + (size_t)(repeat - 1)];
+static long *rejudging_verdict(const struct again *a, size_t turn, long repeat) {
+  return &a->verdicts[turn * (size_t)a->repeat + (size_t)(repeat - 1)];
+}
+
+/* --- telling --- */
+
+static void again_put_rule(struct buf *out, long rule) {
+  if (rule > 0)
+    buf_printf(out, "rule %ld", rule);
+  else
+    buf_puts(out, rule == 0 ? "no rule" : "no verdict");
+}
+
+static json_t *again_rule_json(long rule) {
+  return rule > 0 ? json_integer(rule) : json_null();
+}
+
+/* method NULL: the turn could not be judged; why then says why not. */
+static void again_told(const struct again *a, size_t i, long repeat, const char *method,
+                       const char *why) {
+  const struct rejudge_turn *t = &a->of.list[i];
+  long rule = *rejudging_verdict(a, i, repeat);
+  struct str movement = dictionary_text(&a->aggregate->names, t->movement);
+  if (a->json) {
+    json_t *told =
+        json_pack("{ss sI so sI so so sb ss?}", "session", t->session, "turn", (json_int_t)t->turn,
+                  "movement", json_text(movement), "repeat", (json_int_t)repeat, "recorded",
+                  again_rule_json(t->rule), "rule", again_rule_json(rule), "readable", rule >= 0,
+                  "method", method && method[0] ? method : NULL);
+    if (why[0] != '\0')
+      json_object_set_new(told, "why", json_io_string(why));
+    json_io_put(told);
+    fflush(stdout); /* whoever reads along has it before the next question */
+    return;
+  }
+  if (rule == t->rule)
+    return;
+  struct buf line = {0};
+  buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
+  (void)cli_fit(&line, movement, 30);
+  buf_puts(&line, ": recorded ");
+  again_put_rule(&line, t->rule);
+  buf_puts(&line, "; now ");
+  again_put_rule(&line, rule);
+  if (method != NULL && method[0] != '\0')
+    buf_printf(&line, " by %s", method);
+  if (why[0] != '\0') {
+    buf_puts(&line, ": ");
+    (void)cli_fit(&line, str_from(why), 100);
+  }
+  puts(buf_c(&line));
+  buf_deinit(&line);
 }
 
 /* --- what its records tell --- */
@@ -244,13 +279,13 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
   struct rejudge_job *job = ctx;
   (void)line;
   if (record->type == RECORD_CALL_END) {
-    struct rejudging *r = job->owner;
+    struct again *a = job->owner;
     json_t *json = record_json(record);
     const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
     if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, already done */
-      job->asked = true, r->calls++;
+      job->asked = true, a->calls++;
     if (json_number_value(cost) > 0)
-      r->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
+      a->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
     json_decref(json);
     /* A person would take such a wait for a hang; many at once are reported as one. */
     int64_t ms = record_number(record, MEMBER_RETRY_IN_MS), now_ms = clock_real_ms();
@@ -290,9 +325,9 @@ static void rejudge_on_finished(void *ctx, struct session *s) {
 
 /* --- cases --- */
 
-static void pending_drop(struct rejudging *r, struct pending *p) {
+static void pending_drop(struct again *a, struct pending *p) {
   if (p->in_cases.list != NULL)
-    list_remove(&r->cases, &p->in_cases);
+    list_remove(&a->cases, &p->in_cases);
   if (p->users > 0)
     return;
   rejudge_case_free(p->made);
@@ -300,109 +335,109 @@ static void pending_drop(struct rejudging *r, struct pending *p) {
 }
 
 /* Returns the number of the next time that this turn is to be judged, 0 if it is done. */
-static long pending_next(const struct rejudging *r, struct pending *p) {
-  while (p->next <= r->repeat && *rejudging_verdict(r, p->turn, p->next) != REJUDGE_OPEN)
+static long pending_next(const struct again *a, struct pending *p) {
+  while (p->next <= a->repeat && *rejudging_verdict(a, p->turn, p->next) != REJUDGE_OPEN)
     p->next++;
-  return p->next <= r->repeat ? p->next++ : 0;
+  return p->next <= a->repeat ? p->next++ : 0;
 }
 
-static bool has_open(const struct rejudging *r, size_t turn) {
-  for (long repeat = 1; repeat <= r->repeat; repeat++)
-    if (*rejudging_verdict(r, turn, repeat) == REJUDGE_OPEN)
+static bool has_open(const struct again *a, size_t turn) {
+  for (long repeat = 1; repeat <= a->repeat; repeat++)
+    if (*rejudging_verdict(a, turn, repeat) == REJUDGE_OPEN)
       return true;
   return false;
 }
 
-static void close_reading(struct rejudging *r) {
-  rejudge_close(r->reading);
-  free(r->numbers);
-  free(r->places);
-  r->reading = NULL;
-  r->numbers = NULL;
-  r->places = NULL;
+static void close_reading(struct again *a) {
+  rejudge_close(a->reading);
+  free(a->numbers);
+  free(a->places);
+  a->reading = NULL;
+  a->numbers = NULL;
+  a->places = NULL;
 }
 
-static void say_unsound(struct rejudging *r, const char *session, struct err *err) {
-  r->unsound++;
+static void say_unsound(struct again *a, const char *session, struct err *err) {
+  a->unsound++;
   err_wrap(err, "%.40s", session);
   (void)cli_fail("rejudge", err);
 }
 
 /* Opens the next log with turns that are to be judged. Returns false if there is none. */
-static bool open_next_log(struct rejudging *r) {
-  while (r->next < r->count) {
+static bool open_next_log(struct again *a) {
+  while (a->next < a->of.count) {
     struct store_ref ref;
     struct err err = {0};
-    const char *session = r->turns[r->next].session;
-    size_t end = r->next, n = 0;
-    while (end < r->count && strcmp(r->turns[end].session, session) == 0)
+    const char *session = a->of.list[a->next].session;
+    size_t end = a->next, n = 0;
+    while (end < a->of.count && strcmp(a->of.list[end].session, session) == 0)
       end++;
-    r->numbers = xcalloc(end - r->next, sizeof *r->numbers);
-    r->places = xcalloc(end - r->next, sizeof *r->places);
-    for (; r->next < end; r->next++)
-      if (has_open(r, r->next)) {
-        r->numbers[n] = r->turns[r->next].turn;
-        r->places[n++] = r->next;
+    a->numbers = xcalloc(end - a->next, sizeof *a->numbers);
+    a->places = xcalloc(end - a->next, sizeof *a->places);
+    for (; a->next < end; a->next++)
+      if (has_open(a, a->next)) {
+        a->numbers[n] = a->of.list[a->next].turn;
+        a->places[n++] = a->next;
       }
-    store_ref(&r->source, session, &ref);
+    store_ref(&a->of.source, session, &ref);
     if (n > 0)
-      r->reading = rejudge_open(&ref, r->numbers, n, &r->as, &err);
-    if (r->reading != NULL)
+      a->reading = rejudge_open(&ref, a->numbers, n, &a->as, &err);
+    if (a->reading != NULL)
       return true;
     if (n > 0)
-      say_unsound(r, session, &err);
-    close_reading(r);
+      say_unsound(a, session, &err);
+    close_reading(a);
   }
   return false;
 }
 
 /* Reads the next turn that is to be judged, if its log has one more. Returns false if there is no
  * further log. */
-static bool read_next_case(struct rejudging *r) {
+static bool read_next_case(struct again *a) {
   struct rejudge_case *c;
   struct err err = {0};
-  if (r->reading == NULL && !open_next_log(r))
+  if (a->reading == NULL && !open_next_log(a))
     return false;
-  if (!rejudge_next(r->reading, &c, &err))
-    say_unsound(r, r->turns[r->places[0]].session, &err);
+  if (!rejudge_next(a->reading, &c, &err))
+    say_unsound(a, a->of.list[a->places[0]].session, &err);
   if (c == NULL) {
-    close_reading(r);
+    close_reading(a);
     return true;
   }
   struct pending *p = xcalloc(1, sizeof *p);
-  *p = (struct pending){.made = c, .next = 1, .turn = r->places[c->index]};
-  list_push_back(&r->cases, &p->in_cases);
+  *p = (struct pending){.made = c, .next = 1, .turn = a->places[c->index]};
+  list_push_back(&a->cases, &p->in_cases);
   return true;
 }
 
 /* --- jobs --- */
 
-static json_t *job_config(const struct rejudging *r, const struct pending *p, long repeat) {
-  const struct rejudge_turn *turn = &r->turns[p->turn];
-  json_t *config = json_clone(r->setup->config);
+static json_t *job_config(const struct again *a, const struct pending *p, long repeat) {
+  const struct rejudge_turn *turn = &a->of.list[p->turn];
+  json_t *config = json_clone(a->setup.config);
   json_t *again =
       json_pack("{ss sI ss sI ss}", "session", turn->session, "turn", (json_int_t)turn->turn,
-                "name", r->name, "repeat", (json_int_t)repeat, "settings", r->settings);
-  if (r->permute && repeat > 1)
+                "name", a->name, "repeat", (json_int_t)repeat, "settings", a->settings);
+  if (a->permute && repeat > 1)
     json_object_set_new(again, "rotation", json_integer(repeat - 1));
   json_object_set_new(config, "rejudges", again);
   return config;
 }
 
 /* Returns true if the judges are there and can do what is asked of them. */
-static bool can_judge(struct rejudging *r, struct workflow *workflow) {
-  struct preflight preflight = setup_preflight_of(r->setup);
+static bool can_judge(struct again *a, struct workflow *workflow) {
+  struct preflight preflight = setup_preflight_of(&a->setup);
   preflight.workflow = workflow;
   preflight.looks = preflight.answered = true;
-  return preflight_passes(&preflight, &r->failed);
+  return preflight_passes(&preflight, &a->failed);
 }
 
-static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
-  const struct setup *setup = r->setup;
-  if (!can_judge(r, p->made->core.workflow))
+static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
+  const struct setup *setup = &a->setup;
+  if (!can_judge(a, p->made->core.workflow))
     return false;
   struct rejudge_job *job = xcalloc(1, sizeof *job);
-  json_t *config = job_config(r, p, repeat);
+  json_t *config = job_config(a, p, repeat);
   struct call_result answer;
   const struct session_params params = {
       .setup = {.cwd = setup->cwd,
@@ -412,15 +447,15 @@ static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
       .task = STR(""),
       .config = config,
       .parent = rejudge_parent(p->made)};
-  *job = (struct rejudge_job){.owner = r, .pending = p, .turn = p->turn, .repeat = repeat};
-  job->session = host_start(&r->several.solo.host, &params, &r->watcher, job, &r->failed);
+  *job = (struct rejudge_job){.owner = a, .pending = p, .turn = p->turn, .repeat = repeat};
+  job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, &a->failed);
   json_decref(config);
   if (job->session == NULL) {
     free(job);
     return false;
   }
   p->users++;
-  list_push_back(&r->jobs, &job->in_jobs);
+  list_push_back(&a->jobs, &job->in_jobs);
   rejudge_answer(p->made, &answer);
   host_answer_with(job->session, &answer);
   call_result_deinit(&answer);
@@ -431,7 +466,7 @@ static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
 
 static bool left_choose(void *ctx, const json_t *config, struct session_setup *setup,
                         struct err *err) {
-  const struct setup *mine = ((const struct rejudging *)ctx)->setup;
+  const struct setup *mine = &((const struct again *)ctx)->setup;
   (void)config;
   (void)err;
   *setup = (struct session_setup){.cwd = mine->cwd,
@@ -450,166 +485,153 @@ static bool has_its_text(const struct core *core) {
   return false;
 }
 
-/* Lets a session that was left go on, or cancels it. Returns false if it cannot go on: r->failed
+/* Lets a session that was left go on, or cancels it. Returns false if it cannot go on: a->failed
  * says why. */
-static bool left_go(struct rejudging *r, struct rejudge_job *job,
-                    const struct rejudging_left *left) {
+static bool left_go(struct again *a, struct rejudge_job *job, const struct rejudging_left *left) {
   const struct core *core = session_core(job->session);
-  bool wanted = *rejudging_verdict(r, left->turn, left->repeat) == REJUDGE_OPEN;
+  bool wanted = *rejudging_verdict(a, left->turn, left->repeat) == REJUDGE_OPEN;
   job->untold = left->judged || !wanted || !has_its_text(core);
   if (job->untold && !left->judged) {
     host_cancel(job->session, "its turn is judged again in another session");
     return true;
   }
-  if (!can_judge(r, core->workflow))
+  if (!can_judge(a, core->workflow))
     return false;
-  if (!host_go(job->session, left_choose, r, "rejudge", NULL, &r->failed))
+  if (!host_go(job->session, left_choose, a, "rejudge", NULL, &a->failed))
     return false;
   if (wanted)
-    *rejudging_verdict(r, left->turn, left->repeat) = REJUDGE_UNREADABLE; /* until it is over */
+    *rejudging_verdict(a, left->turn, left->repeat) = REJUDGE_UNREADABLE; /* until it is over */
   return true;
 }
 
 /* Takes up the next session that was left. One that another process has just taken, or that is
  * damaged, stays. */
-static void left_start(struct rejudging *r, const struct rejudging_left *left) {
+static void left_start(struct again *a, const struct rejudging_left *left) {
   struct rejudge_job *job = xcalloc(1, sizeof *job);
   struct store into;
   struct store_ref ref;
   struct err err = {0};
-  *job = (struct rejudge_job){.owner = r, .turn = left->turn, .repeat = left->repeat};
-  store_at(&into, r->into);
+  *job = (struct rejudge_job){.owner = a, .turn = left->turn, .repeat = left->repeat};
+  store_at(&into, a->into);
   store_ref(&into, left->id, &ref);
-  job->session = host_open(&r->several.solo.host, &ref, &r->watcher, job, &err);
+  job->session = host_open(&a->several.solo.host, &ref, &a->watcher, job, &err);
   bool goes = job->session != NULL && session_core(job->session)->status != SESSION_ENDED;
   if (job->session == NULL && err.code != ERR_LOCKED) {
     err_wrap(&err, "%.40s", left->id);
     (void)cli_fail("rejudge", &err);
   }
-  if (goes && !left_go(r, job, left)) {
+  if (goes && !left_go(a, job, left)) {
     goes = false;
-    r->closing = true;
+    a->closing = true;
   }
   if (goes) {
-    list_push_back(&r->jobs, &job->in_jobs);
+    list_push_back(&a->jobs, &job->in_jobs);
     return;
   }
   session_free(job->session);
   free(job);
 }
 
-/* Returns how many calls what runs makes at the least, besides those that have ended. */
-static int64_t calls_to_come(const struct rejudging *r) {
-  int64_t n = 0;
-  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs)
-    n += !job->asked;
-  return n;
-}
-
 /* Returns false once a bound is met; what runs may still end. */
-static bool within_bounds(struct rejudging *r) {
-  int64_t calls = r->calls + calls_to_come(r);
-  bool met = (r->max_calls > 0 && calls >= r->max_calls) ||
-             (r->max_cost_nano > 0 && r->cost_nano >= r->max_cost_nano);
-  r->bounded |= met;
+static bool within_bounds(struct again *a) {
+  int64_t calls = a->calls;
+  /* Each that runs makes a call at the least, besides those that have ended. */
+  LIST_EACH(struct rejudge_job, job, in_jobs, &a->jobs)
+    calls += !job->asked;
+  bool met = (a->max_calls > 0 && calls >= a->max_calls) ||
+             (a->max_cost_nano > 0 && a->cost_nano >= a->max_cost_nano);
+  a->bounded |= met;
   return !met;
 }
 
-static void rejudge_start_more(struct rejudging *r) {
-  while (r->left_next < r->left_count && r->jobs.count < r->concurrency && !r->closing) {
-    if (within_bounds(r))
-      left_start(r, &r->left[r->left_next++]);
+static void rejudge_start_more(struct again *a) {
+  while (a->left_next < a->left_count && a->jobs.count < a->concurrency && !a->closing) {
+    if (within_bounds(a))
+      left_start(a, &a->left[a->left_next++]);
     else
-      r->closing = true;
+      a->closing = true;
   }
-  while (r->jobs.count < r->concurrency && !r->closing) {
-    struct pending *p = NULL;
-    if (r->cases.first != NULL)
-      LIST_EACH(struct pending, first, in_cases, &r->cases) {
-        p = first;
-        break;
-      }
+  while (a->jobs.count < a->concurrency && !a->closing) {
+    struct pending *p = LIST_FIRST(struct pending, in_cases, &a->cases);
     if (p == NULL) {
-      r->closing = !read_next_case(r);
+      a->closing = !read_next_case(a);
       continue;
     }
-    long repeat = pending_next(r, p);
+    long repeat = pending_next(a, p);
     if (repeat == 0) {
-      pending_drop(r, p);
+      pending_drop(a, p);
       continue;
     }
-    if (!within_bounds(r) || !rejudge_start(r, p, repeat))
-      r->closing = true;
+    if (!within_bounds(a) || !rejudge_start(a, p, repeat))
+      a->closing = true;
   }
 }
 
-static void rejudge_take(struct rejudging *r, struct rejudge_job *job) {
+static void rejudge_take(struct again *a, struct rejudge_job *job) {
   const struct err *broken = session_broken(job->session);
   struct pending *p = job->pending;
-  if (broken != NULL && r->failed.code == ERR_NONE) {
-    r->failed = *broken;
-    r->closing = true;
+  if (broken != NULL && a->failed.code == ERR_NONE) {
+    a->failed = *broken;
+    a->closing = true;
   }
-  list_remove(&r->jobs, &job->in_jobs);
+  list_remove(&a->jobs, &job->in_jobs);
   if (!job->untold) {
-    bool over = broken == NULL && !(r->stopped && !job->judged);
-    long *verdict = rejudging_verdict(r, job->turn, job->repeat);
+    bool over = broken == NULL && !(a->stopped && !job->judged);
+    long *verdict = rejudging_verdict(a, job->turn, job->repeat);
     *verdict = over ? REJUDGE_UNREADABLE : REJUDGE_OPEN;
     if (job->judged)
       *verdict = job->rule;
     if (over)
-      r->told(r->ctx, job->turn, job->repeat, job->judged ? job->method : NULL, job->why);
+      again_told(a, job->turn, job->repeat, job->judged ? job->method : NULL, job->why);
   }
   session_free(job->session);
   free(job);
   if (p != NULL && --p->users == 0 && p->in_cases.list == NULL)
-    pending_drop(r, p);
+    pending_drop(a, p);
 }
 
 static void rejudge_on_turn(void *ctx) {
-  struct rejudging *r = ctx;
-  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
+  struct again *a = ctx;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &a->jobs) {
     if (job->finished)
-      rejudge_take(r, job);
+      rejudge_take(a, job);
   }
-  rejudge_start_more(r);
-  if (r->jobs.count == 0 && r->closing)
-    session_pool_close(&r->several);
+  rejudge_start_more(a);
+  if (a->jobs.count == 0 && a->closing)
+    session_pool_close(&a->several);
 }
 
 static void rejudge_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
-  struct rejudging *r = ctx;
-  r->stopped = r->closing = true;
-  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
+  struct again *a = ctx;
+  a->stopped = a->closing = true;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &a->jobs) {
     if (!job->finished)
       session_pool_end(job->session, reason, message, cancel);
   }
 }
 
 /* Returns false if it could not continue; what was already judged stays. */
-static bool rejudging_run(struct rejudging *r, struct err *err) {
-  assert(r->repeat > 0);
-  assert(r->concurrency > 0);
-  r->watcher = (struct watcher){
+static bool rejudging_run(struct again *a, struct err *err) {
+  assert(a->repeat > 0);
+  assert(a->concurrency > 0);
+  a->watcher = (struct watcher){
       .record = rejudge_on_record, .trouble = rejudge_on_trouble, .finished = rejudge_on_finished};
-  if (!session_pool_init(&r->several, r->into, r->setup->registry, r->concurrency == 1, err))
+  if (!session_pool_init(&a->several, a->into, a->setup.registry, a->concurrency == 1, err))
     return false;
-  r->several.ctx = r;
-  r->several.turn = rejudge_on_turn;
-  r->several.stop = rejudge_on_stop;
-  (void)session_pool_run(&r->several);
-  LIST_EACH(struct pending, p, in_cases, &r->cases)
-    pending_drop(r, p);
-  close_reading(r);
-  session_pool_deinit(&r->several);
-  if (r->failed.code != ERR_NONE)
-    *err = r->failed;
-  return r->failed.code == ERR_NONE;
+  a->several.ctx = a;
+  a->several.turn = rejudge_on_turn;
+  a->several.stop = rejudge_on_stop;
+  (void)session_pool_run(&a->several);
+  LIST_EACH(struct pending, p, in_cases, &a->cases)
+    pending_drop(a, p);
+  close_reading(a);
+  session_pool_deinit(&a->several);
+  if (a->failed.code != ERR_NONE)
+    *err = a->failed;
+  return a->failed.code == ERR_NONE;
 }
 
 /* --- the command --- */
-
-enum { REJUDGE_TIMES_MAX = 20, REJUDGE_JOBS = 4, REJUDGE_JOBS_MAX = 64, REJUDGE_NAME_BYTES = 100 };
 
 static const struct cli_option options[] = {
     AUDIT_FILTER_AGAIN_OPTIONS,
@@ -638,64 +660,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-struct again {
-  struct aggregate *aggregate; /* whose filters and names count */
-  struct rejudge_turns of;
-  struct rejudging run;
-  struct setup setup;
-  json_t *stages, *panel;
-  char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
-  bool json;
-  size_t done;
-  struct rejudging_left *left; /* what an earlier run left unfinished */
-  size_t left_count;
-};
-
 /* --- how --- */
-
-static bool again_number(const struct cli_args *args, const char *option, long least, long most,
-                         long *out, struct err *err) {
-  const char *text = cli_value(args, option);
-  if (text == NULL)
-    return true;
-  return (str_to_long(str_from(text), out) && *out >= least && *out <= most) ||
-         err_set(err, ERR_USAGE, "--%s %.40s: write a number from %ld to %ld", option, text, least,
-                 most);
-}
-
-static json_t *again_words(const char *list) {
-  json_t *out = json_array();
-  struct str rest = str_from(list);
-  for (;;) {
-    const char *comma = memchr(rest.p, ',', rest.n);
-    struct str word = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
-    json_array_append_new(out, json_stringn(word.p, word.n));
-    if (comma == NULL)
-      return out;
-    rest = (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)};
-  }
-}
-
-static bool again_stages(struct again *a, const char *list, struct err *err) {
-  size_t i;
-  const json_t *word;
-  if (list == NULL)
-    return true;
-  a->stages = again_words(list);
-  json_array_foreach(a->stages, i, word) {
-    enum judge_stage stage;
-    struct str name = {json_string_value(word), json_string_length(word)};
-    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
-      return err_set(err, ERR_USAGE,
-                     "--stages: \"%.40s\" is not a stage: write structured_output, phase3_tag, "
-                     "phase1_tag, ai_judge",
-                     name.p);
-    for (size_t k = 0; k < i; k++)
-      if (json_same(json_array_get(a->stages, k), word))
-        return err_set(err, ERR_USAGE, "--stages: %s is listed twice", name.p);
-  }
-  return true;
-}
 
 static bool again_panel(struct again *a, const struct cli_args *args, struct err *err) {
   const char *list = cli_value(args, "panel");
@@ -704,9 +669,9 @@ static bool again_panel(struct again *a, const struct cli_args *args, struct err
   const json_t *word;
   if (list == NULL)
     return cli_value(args, "agree") == NULL || err_set(err, ERR_USAGE, "--agree needs --panel");
-  a->panel = again_words(list);
+  a->panel = cli_list(list);
   json_array_foreach(a->panel, i, word) {
-    struct str name = {json_string_value(word), json_string_length(word)};
+    struct str name = json_view(word);
     if (registry_find(a->setup.registry, name) == NULL) {
       (void)registry_unknown(a->setup.registry, name, err);
       return err_wrap(err, "--panel");
@@ -715,11 +680,11 @@ static bool again_panel(struct again *a, const struct cli_args *args, struct err
   if (i < 2 || i > LIMIT_PANEL_COUNT)
     return err_set(err, ERR_USAGE, "--panel: write two to %d judges, separated by commas",
                    (int)LIMIT_PANEL_COUNT);
-  if (a->run.as.provider != NULL)
+  if (a->as.provider != NULL)
     return err_set(err, ERR_USAGE, "--panel and --provider cannot be combined");
-  if (!again_number(args, "agree", 1, (long)i, &agree, err))
+  if (!cli_number(args, "agree", 1, (long)i, &agree, err))
     return false;
-  a->run.as.agree = (int)agree;
+  a->as.agree = (int)agree;
   return true;
 }
 
@@ -728,19 +693,19 @@ static bool again_bounds(struct again *a, const struct cli_args *args, struct er
   long calls = 0, jobs = REJUDGE_JOBS, repeat = 1;
   char *end = NULL;
   double usd = cost ? strtod(cost, &end) : 0;
-  if (!again_number(args, "max-calls", 1, 100000000, &calls, err) ||
-      !again_number(args, "concurrency", 1, REJUDGE_JOBS_MAX, &jobs, err) ||
-      !again_number(args, "repeat", 1, REJUDGE_TIMES_MAX, &repeat, err))
+  if (!cli_number(args, "max-calls", 1, 100000000, &calls, err) ||
+      !cli_number(args, "concurrency", 1, REJUDGE_JOBS_MAX, &jobs, err) ||
+      !cli_number(args, "repeat", 1, REJUDGE_TIMES_MAX, &repeat, err))
     return false;
   if (cost != NULL && (*end != '\0' || end == cost || !(usd > 0 && usd <= LIMIT_COST_USD)))
     return err_set(err, ERR_USAGE, "--max-cost %.40s: write US dollars, such as 2.50", cost);
   if (cli_flag(args, "permute") && repeat < 2)
     return err_set(err, ERR_USAGE, "--permute needs --repeat 2 or more");
-  a->run.max_calls = calls;
-  a->run.max_cost_nano = (int64_t)(usd * 1e9);
-  a->run.concurrency = (size_t)jobs;
-  a->run.repeat = repeat;
-  a->run.permute = cli_flag(args, "permute");
+  a->max_calls = calls;
+  a->max_cost_nano = (int64_t)(usd * 1e9);
+  a->concurrency = (size_t)jobs;
+  a->repeat = repeat;
+  a->permute = cli_flag(args, "permute");
   return true;
 }
 
@@ -749,42 +714,41 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
   const char *language = cli_value(args, "language"), *prompts = cli_value(args, "prompts");
   const char *provider = cli_value(args, "provider");
   long reasks = -1;
-  struct stat st;
   if (provider != NULL && (cli_values(args, "provider", 1) != NULL || strchr(provider, '=')))
     return err_set(err, ERR_USAGE, "--provider: name one judge; several vote with --panel");
   if (language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     return err_set(err, ERR_USAGE, "--language must be en or ja");
-  if (prompts != NULL && (stat(prompts, &st) != 0 || !S_ISDIR(st.st_mode)))
+  if (prompts != NULL && !cli_is_folder(prompts))
     return err_set(err, ERR_USAGE, "--prompts %.200s is not a folder", prompts);
   if (prompts != NULL && !config_templates(&a->setup.user, prompts, err))
     return false;
   if (prompts != NULL && a->setup.user.templates == NULL)
     return err_set(err, ERR_USAGE, "--prompts %.200s has no template such as en/judge_ai.md",
                    prompts);
-  if (!again_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &reasks, err))
+  if (!cli_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &reasks, err))
     return false;
   if (a->setup.user.templates != NULL)
     json_object_set(a->setup.config, "templates", a->setup.user.templates);
-  a->run.as = (struct rejudge_as){.provider = provider,
-                                  .model = cli_value(args, "model"),
-                                  .language = language,
-                                  .options = json_object_get(a->setup.config, "options"),
-                                  .max_reasks = (int)reasks};
-  if (provider != NULL && a->run.as.model == NULL && a->setup.user.provider != NULL &&
+  a->as = (struct rejudge_as){.provider = provider,
+                              .model = cli_value(args, "model"),
+                              .language = language,
+                              .options = json_object_get(a->setup.config, "options"),
+                              .max_reasks = (int)reasks};
+  if (provider != NULL && a->as.model == NULL && a->setup.user.provider != NULL &&
       strcmp(provider, a->setup.user.provider) == 0)
-    a->run.as.model = a->setup.user.model;
+    a->as.model = a->setup.user.model;
   json_object_del(a->setup.config, "provider");
   json_object_del(a->setup.config, "model");
-  if (!again_panel(a, args, err) || !again_stages(a, cli_value(args, "stages"), err))
+  if (!again_panel(a, args, err) || !setup_stages(cli_value(args, "stages"), &a->stages, err))
     return false;
-  a->run.as.panel = a->panel;
-  a->run.as.stages = a->stages;
+  a->as.panel = a->panel;
+  a->as.stages = a->stages;
   return true;
 }
 
 /* Names the run: "ollama/tiny, ai_judge", or "as recorded" if nothing differs. */
 static void again_default_name(const struct again *a, struct buf *out) {
-  const struct rejudge_as *as = &a->run.as;
+  const struct rejudge_as *as = &a->as;
   size_t i;
   const json_t *word;
   if (as->provider != NULL)
@@ -801,12 +765,12 @@ static void again_default_name(const struct again *a, struct buf *out) {
   }
   if (as->language != NULL)
     buf_printf(out, ", %s", as->language);
-  if (a->run.permute)
+  if (a->permute)
     buf_puts(out, ", permuted");
 }
 
 static bool again_name(struct again *a, const char *given, struct err *err) {
-  const struct rejudge_as *as = &a->run.as;
+  const struct rejudge_as *as = &a->as;
   struct buf name = {.max = REJUDGE_NAME_BYTES}, text = {0};
   if (given != NULL)
     buf_puts(&name, given);
@@ -824,13 +788,11 @@ static bool again_name(struct again *a, const char *given, struct err *err) {
                 as->model, "language", as->language, "stages", as->stages, "panel", as->panel,
                 "options", as->options, "templates", json_object_get(a->setup.config, "templates"),
                 "scenario", json_object_get(json_object_get(a->setup.config, "scenario"), "sha256"),
-                "agree", as->agree, "max_reasks", as->max_reasks, "permute", a->run.permute);
+                "agree", as->agree, "max_reasks", as->max_reasks, "permute", a->permute);
   json_write(all, &text);
   json_decref(all);
   sha256_hex(text.p, text.n, NULL, 0, a->settings);
   buf_deinit(&text);
-  a->run.name = a->name;
-  a->run.settings = a->settings;
   return true;
 }
 
@@ -843,7 +805,7 @@ static void again_take_left(struct again *a, const struct rejudged_left *left) {
   while (i < a->of.count &&
          (a->of.list[i].turn != left->turn || strcmp(a->of.list[i].session, left->session) != 0))
     i++;
-  if (i == a->of.count || left->repeat < 1 || left->repeat > a->run.repeat)
+  if (i == a->of.count || left->repeat < 1 || left->repeat > a->repeat)
     return;
   *to = (struct rejudging_left){.turn = i, .repeat = left->repeat, .judged = left->judged};
   memcpy(to->id, left->id, sizeof to->id);
@@ -857,7 +819,7 @@ static bool again_resume(struct again *a, struct err *err) {
   uint32_t settings = dictionary_add(&a->aggregate->names, str_from(a->settings));
   bool ok = rejudged_store(&a->of.source, &into, err) && rejudged_read(&known, &into, err);
   if (ok)
-    memcpy(a->run.into, into.where, sizeof a->run.into);
+    memcpy(a->into, into.where, sizeof a->into);
   for (size_t i = 0; ok && i < known.count; i++)
     if (known.list[i].name == name && known.list[i].settings != settings)
       ok = err_set(err, ERR_USAGE,
@@ -873,9 +835,8 @@ static bool again_resume(struct again *a, struct err *err) {
     for (size_t k = rejudged_find(&known, t->session, t->turn);
          rejudged_is_of(&known, k, t->session, t->turn); k++)
       if (known.list[k].name == name && known.list[k].repeat >= 1 &&
-          known.list[k].repeat <= a->run.repeat) {
-        a->run.verdicts[i * (size_t)a->run.repeat + (size_t)known.list[k].repeat - 1] =
-            known.list[k].rule;
+          known.list[k].repeat <= a->repeat) {
+        *rejudging_verdict(a, i, known.list[k].repeat) = known.list[k].rule;
         a->done++;
       }
   }
@@ -890,14 +851,14 @@ static bool again_resume(struct again *a, struct err *err) {
 /* --- asking --- */
 
 static size_t again_open(const struct again *a) {
-  return a->of.count * (size_t)a->run.repeat - a->done;
+  return a->of.count * (size_t)a->repeat - a->done;
 }
 
 static void again_plan(const struct again *a, FILE *out) {
   size_t judges = a->panel != NULL ? json_array_size(a->panel) : 1;
   fprintf(out, "%zu judgment%s", a->of.count, a->of.count == 1 ? "" : "s");
-  if (a->run.repeat > 1)
-    fprintf(out, ", each %ld times", a->run.repeat);
+  if (a->repeat > 1)
+    fprintf(out, ", each %ld times", a->repeat);
   if (a->done > 0)
     fprintf(out, ", %zu done before", a->done);
   if (a->left_count > 0)
@@ -917,7 +878,7 @@ static void again_plan(const struct again *a, FILE *out) {
 /* Asks before spending money. */
 static bool again_agreed(const struct again *a, const struct cli_args *args, struct err *err) {
   char word[16] = "";
-  bool bound = a->run.max_calls > 0 || a->run.max_cost_nano > 0;
+  bool bound = a->max_calls > 0 || a->max_cost_nano > 0;
   if (!a->json || !isatty(STDOUT_FILENO))
     again_plan(a, stderr);
   if (cli_flag(args, "yes") || bound)
@@ -933,54 +894,6 @@ static bool again_agreed(const struct again *a, const struct cli_args *args, str
 
 /* --- telling --- */
 
-static void again_put_rule(struct buf *out, long rule) {
-  if (rule > 0)
-    buf_printf(out, "rule %ld", rule);
-  else
-    buf_puts(out, rule == 0 ? "no rule" : "no verdict");
-}
-
-static json_t *again_rule_json(long rule) {
-  return rule > 0 ? json_integer(rule) : json_null();
-}
-
-static void again_told(void *ctx, size_t i, long repeat, const char *method, const char *why) {
-  const struct again *a = ctx;
-  const struct rejudge_turn *t = &a->of.list[i];
-  long rule = a->run.verdicts[i * (size_t)a->run.repeat + (size_t)(repeat - 1)];
-  struct str movement = dictionary_text(&a->aggregate->names, t->movement);
-  if (a->json) {
-    json_t *told =
-        json_pack("{ss sI so sI so so sb ss?}", "session", t->session, "turn", (json_int_t)t->turn,
-                  "movement", json_text(movement), "repeat", (json_int_t)repeat, "recorded",
-                  again_rule_json(t->rule), "rule", again_rule_json(rule), "readable", rule >= 0,
-                  "method", method && method[0] ? method : NULL);
-    if (why[0] != '\0')
-      json_object_set_new(told, "why", json_io_string(why));
-    json_io_print(told, JSON_IO_COMPACT);
-    fflush(stdout); /* whoever reads along has it before the next question */
-    json_decref(told);
-    return;
-  }
-  if (rule == t->rule)
-    return;
-  struct buf line = {0};
-  buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
-  (void)cli_fit(&line, movement, 30);
-  buf_puts(&line, ": recorded ");
-  again_put_rule(&line, t->rule);
-  buf_puts(&line, "; now ");
-  again_put_rule(&line, rule);
-  if (method != NULL && method[0] != '\0')
-    buf_printf(&line, " by %s", method);
-  if (why[0] != '\0') {
-    buf_puts(&line, ": ");
-    (void)cli_fit(&line, str_from(why), 100);
-  }
-  puts(buf_c(&line));
-  buf_deinit(&line);
-}
-
 struct again_sum {
   size_t same, other, unreadable, open, flipped, repeated;
   struct {
@@ -990,7 +903,7 @@ struct again_sum {
 
 /* Returns whether the judge is of the family that did the work. */
 static bool is_own_work(const struct again *a, const struct rejudge_turn *t) {
-  const struct rejudge_as *as = &a->run.as;
+  const struct rejudge_as *as = &a->as;
   const struct name_list *names = &a->aggregate->names;
   struct str judge = dictionary_text(names, t->judge),
              model = dictionary_text(names, t->judge_model);
@@ -1004,12 +917,12 @@ static bool is_own_work(const struct again *a, const struct rejudge_turn *t) {
 
 static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
   const struct rejudge_turn *t = &a->of.list[i];
-  const long *verdicts = &a->run.verdicts[i * (size_t)a->run.repeat];
+  const long *verdicts = &a->verdicts[i * (size_t)a->repeat];
   long first = REJUDGE_OPEN;
   size_t readable = 0;
   bool flips = false;
   bool own = is_own_work(a, t);
-  for (long k = 0; k < a->run.repeat; k++) {
+  for (long k = 0; k < a->repeat; k++) {
     sum->same += verdicts[k] == t->rule;
     sum->other += verdicts[k] >= 0 && verdicts[k] != t->rule;
     sum->unreadable += verdicts[k] == REJUDGE_UNREADABLE;
@@ -1018,7 +931,7 @@ static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
       continue;
     flips |= readable++ > 0 && verdicts[k] != first;
     first = verdicts[k];
-    if (a->run.as.panel != NULL) /* its judges may be of several families */
+    if (a->as.panel != NULL) /* its judges may be of several families */
       continue;
     sum->family[own].turns++;
     sum->family[own].first_rule += verdicts[k] == 1;
@@ -1056,17 +969,17 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
     printf(" (%.1f %%, %.1f to %.1f)", 100 * share, 100 * low, 100 * high);
   }
   printf(", %zu other, %zu could not be judged, %zu open; %lld calls, $%.4f\n", s->other,
-         s->unreadable, s->open, (long long)a->run.calls, (double)a->run.cost_nano / 1e9);
+         s->unreadable, s->open, (long long)a->calls, (double)a->cost_nano / 1e9);
   if (s->repeated > 0)
     printf("%zu of %zu turns flipped between %s\n", s->flipped, s->repeated,
-           a->run.permute ? "orders of the rules" : "repeats");
+           a->permute ? "orders of the rules" : "repeats");
   print_family(s);
-  if (a->run.stopped)
+  if (a->stopped)
     puts("interrupted: run the same command again to continue");
-  if (a->run.bounded)
+  if (a->bounded)
     puts("a limit was reached: run the same command with a higher one to continue");
   printf("segue agree compares them with verdicts and labels; segue verify %s checks them\n",
-         resolve_id_shown(a->run.into));
+         resolve_id_shown(a->into));
 }
 
 static int again_tell(const struct again *a) {
@@ -1080,12 +993,12 @@ static int again_tell(const struct again *a) {
                   (json_int_t)sum.unreadable, "open", (json_int_t)sum.open, "repeated",
                   (json_int_t)sum.repeated, "flipped", (json_int_t)sum.flipped, "family",
                   json_pack("{so so}", "own", family_json(&sum, 1), "other", family_json(&sum, 0)),
-                  "calls", (json_int_t)a->run.calls, "cost_usd", (double)a->run.cost_nano / 1e9,
-                  "bounded", a->run.bounded, "name", a->name, "store", a->run.into));
+                  "calls", (json_int_t)a->calls, "cost_usd", (double)a->cost_nano / 1e9, "bounded",
+                  a->bounded, "name", a->name, "store", a->into));
   } else {
     again_put_sum(a, &sum);
   }
-  if (a->run.stopped)
+  if (a->stopped)
     return STATUS_INTERRUPTED;
   return sum.unreadable + sum.open > 0 ? STATUS_FAILED : STATUS_COMPLETE;
 }
@@ -1101,15 +1014,7 @@ static int again_run(struct again *a, const struct cli_args *args, struct err *e
     return again_tell(a);
   if (again_open(a) > 0 && !again_agreed(a, args, err))
     return cli_fail("rejudge", err);
-  a->run.setup = &a->setup;
-  a->run.source = a->of.source;
-  a->run.turns = a->of.list;
-  a->run.count = a->of.count;
-  a->run.left = a->left;
-  a->run.left_count = a->left_count;
-  a->run.told = again_told;
-  a->run.ctx = a;
-  if (!rejudging_run(&a->run, err))
+  if (!rejudging_run(a, err))
     return cli_fail("rejudge", err);
   return again_tell(a);
 }
@@ -1128,14 +1033,14 @@ static int rejudge_run(int argc, char **argv) {
     return status;
   }
   a.of.aggregate = a.aggregate = aggregate_new();
-  bool ok = audit_filters_again(a.aggregate, &args, &err) && again_bounds(&a, &args, &err) &&
+  bool ok = audit_filters(a.aggregate, &args, true, &err) && again_bounds(&a, &args, &err) &&
             again_judge(&a, &args, &err) && again_name(&a, cli_value(&args, "as"), &err) &&
             rejudge_choose(&a.of, &args, &err);
-  size_t room = a.of.count * (size_t)(a.run.repeat > 0 ? a.run.repeat : 1);
+  size_t room = a.of.count * (size_t)(a.repeat > 0 ? a.repeat : 1);
   if (ok) {
-    a.run.verdicts = xmalloc((room + 1) * sizeof *a.run.verdicts);
+    a.verdicts = xmalloc((room + 1) * sizeof *a.verdicts);
     for (size_t i = 0; i < room; i++)
-      a.run.verdicts[i] = REJUDGE_OPEN;
+      a.verdicts[i] = REJUDGE_OPEN;
     ok = again_resume(&a, &err);
   }
   status = ok ? again_run(&a, &args, &err) : cli_fail("rejudge", &err);
@@ -1145,7 +1050,7 @@ static int rejudge_run(int argc, char **argv) {
   setup_deinit(&a.setup);
   json_decref(a.stages);
   json_decref(a.panel);
-  free(a.run.verdicts);
+  free(a.verdicts);
   free(a.left);
   return status;
 }

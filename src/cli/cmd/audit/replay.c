@@ -75,21 +75,21 @@ static void replay_on_turn(void *ctx, const struct replay_turn *t) {
   }
 }
 
-static bool replay_take_log(void *ctx, const struct store_ref *ref, struct err *ignored) {
+static void replay_on_log(void *ctx, const struct store_ref *ref) {
   struct replaying *r = ctx;
   struct err err = {0};
-  (void)ignored;
   r->sessions++;
   if (replay_log(r->replay, ref, replay_on_turn, r, &err))
-    return true;
+    return;
   r->unsound++;
   err_wrap(&err, "%.300s", ref->name);
   (void)cli_fail("replay", &err);
-  return true;
 }
 
-static void replay_on_log(void *ctx, const struct store_ref *ref) {
-  (void)replay_take_log(ctx, ref, NULL);
+static bool replay_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  (void)err;
+  replay_on_log(ctx, ref);
+  return true;
 }
 
 static bool replay_take_store(void *ctx, const struct store *store, struct err *err) {

@@ -9,7 +9,6 @@
 #include "view/verification.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,14 +100,9 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
   return ok;
 }
 
-static bool is_folder(const char *word) {
-  struct stat st;
-  return stat(word, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool report_word(struct reporting *r, const char *word, struct err *err) {
   struct store_ref ref;
-  if (is_folder(word))
+  if (cli_is_folder(word))
     return report_store(r, word, err);
   return resolve_id_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
 }
@@ -150,7 +144,7 @@ static bool report_title(const struct reporting *r, const struct cli_args *args,
                          struct err *err) {
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  if (args->word_count != 1 || is_folder(args->words[0])) {
+  if (args->word_count != 1 || cli_is_folder(args->words[0])) {
     buf_puts(out, "segue: sessions");
     return true;
   }

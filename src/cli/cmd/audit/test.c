@@ -9,7 +9,6 @@
 #include "format/json_object.h"
 #include "host/single_session.h"
 #include "judge/chain.h"
-#include "judge/stage.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -44,6 +43,39 @@ struct trial_got {
   char method[32];
   struct buf reply, why; /* a judge's last reply, as it came */
 };
+
+enum { PROVIDERS_MAX = 16, REPEAT_MAX = 100, ID_COLUMNS = 32, ID_MOST = 80, CELL_COLUMNS = 14 };
+
+/* Names the results that one case can have with one provider. */
+enum result { RESULT_PASS, RESULT_WRONG, RESULT_UNREADABLE, RESULT_FLAKY, RESULT_COUNT };
+static const char *const result_names[RESULT_COUNT] = {"pass", "wrong", "unreadable", "flaky"};
+
+struct cell {
+  enum result result;
+  long got[REPEAT_MAX];  /* rules; -1: unreadable */
+  struct buf reply, why; /* those of the first miss */
+  char method[32];
+};
+
+struct testing {
+  struct setup *setup;
+  const char *providers[PROVIDERS_MAX]; /* one may be NULL: the configured one */
+  size_t provider_count;
+  const char *model;
+  json_t *stages; /* or NULL */
+  long repeat;
+  bool json, stopped;
+  FILE *kept; /* the cases, checked */
+  unsigned long long kept_lines;
+  FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
+  int id_columns; /* the widest name so far: exported cases have long names whose ends count */
+  size_t cases, skipped; /* skipped: exported answers that are not judgments */
+  size_t results[PROVIDERS_MAX][RESULT_COUNT];
+};
+
+static const char *provider_name(const struct testing *t, size_t i) {
+  return t->providers[i] ? t->providers[i] : "(configured)";
+}
 
 /* --- cases --- */
 
@@ -116,33 +148,22 @@ static void trial_on_record(void *ctx, const struct record *record, struct str l
   }
 }
 
-static void trial_on_trouble(void *ctx, const char *message) {
-  (void)ctx;
-  (void)message; /* the stop reports it */
-}
-
 static void trial_on_finished(void *ctx, struct session *s) {
   (void)s;
   single_session_finished(&((struct trial *)ctx)->solo);
 }
 
-static struct workflow *trial_workflow(const struct trial_case *c, const struct setup *setup,
-                                       const char *provider, const char *model,
-                                       const json_t *stages, struct err *err) {
+static struct workflow *trial_workflow(const struct trial_case *c, const struct testing *t,
+                                       size_t provider, struct err *err) {
   const char *name = c->movement && c->movement[0] ? c->movement : "step";
-  json_t *rules = json_array(), *judge = json_object(), *condition;
+  json_t *rules = json_array(), *condition;
+  json_t *judge =
+      json_pack("{ss* ss* sO* sO*}", "provider", t->providers[provider], "model", t->model,
+                "stages", t->stages, "options", json_object_get(t->setup->config, "options"));
   size_t i;
   json_array_foreach(c->rules, i, condition) {
     json_array_append_new(rules, json_pack("{sO ss}", "condition", condition, "next", "COMPLETE"));
   }
-  if (provider != NULL)
-    json_object_set_new(judge, "provider", json_string(provider));
-  if (model != NULL)
-    json_object_set_new(judge, "model", json_string(model));
-  if (stages != NULL)
-    json_object_set(judge, "stages", (json_t *)stages);
-  if (json_object_get(setup->config, "options"))
-    json_object_set(judge, "options", json_object_get(setup->config, "options"));
   json_t *doc =
       json_pack("{ss ss s[{ss s[s] so so}]}", "name", "test", "initial_movement", name, "movements",
                 "name", name, "command", "given", "judge", judge, "rules", rules);
@@ -153,8 +174,8 @@ static struct workflow *trial_workflow(const struct trial_case *c, const struct 
 
 static bool trial_session(const struct trial_case *c, struct setup *setup, struct trial_got *got,
                           struct err *err) {
-  static const struct watcher watcher = {
-      .record = trial_on_record, .trouble = trial_on_trouble, .finished = trial_on_finished};
+  /* The stop reports a trouble. */
+  static const struct watcher watcher = {.record = trial_on_record, .finished = trial_on_finished};
   struct trial t = {.got = got};
   if (!single_session_init(&t.solo, NULL, setup->registry, err))
     return false;
@@ -177,18 +198,18 @@ static bool trial_session(const struct trial_case *c, struct setup *setup, struc
 }
 
 /* Makes the case the workflow of the setup, until trial_over. */
-static bool trial_begin(const struct trial_case *c, struct setup *setup, const char *provider,
-                        const char *model, const json_t *stages, struct err *err) {
+static bool trial_begin(const struct trial_case *c, const struct testing *t, size_t provider,
+                        struct err *err) {
   assert(c->rules != NULL);
+  struct setup *setup = t->setup;
   json_object_del(setup->config, "provider");
   json_object_del(setup->config, "model");
-  setup->workflow = trial_workflow(c, setup, provider, model, stages, err);
+  setup->workflow = trial_workflow(c, t, provider, err);
   return setup->workflow != NULL && setup_preflight(setup, err);
 }
 
 static void trial_over(struct setup *setup) {
-  if (setup->workflow != NULL)
-    workflow_unref(setup->workflow);
+  workflow_unref(setup->workflow);
   setup->workflow = NULL;
 }
 
@@ -199,23 +220,20 @@ static bool trial_ready(const struct setup *setup, struct err *err) {
   return preflight_passes(&p, err);
 }
 
-/* Says what would keep a case from being run: its rules, the provider. Arguments as below. */
-static bool trial_check(const struct trial_case *c, struct setup *setup, const char *provider,
-                        const char *model, const json_t *stages, struct err *err) {
-  bool ok = trial_begin(c, setup, provider, model, stages, err) && trial_ready(setup, err);
-  trial_over(setup);
+/* Says what would keep a case from being run: its rules, the provider. */
+static bool trial_check(const struct trial_case *c, const struct testing *t, size_t provider,
+                        struct err *err) {
+  bool ok = trial_begin(c, t, provider, err) && trial_ready(t->setup, err);
+  trial_over(t->setup);
   return ok;
 }
 
-/* Makes the judgment. provider, model and stages (an array) may be NULL. Takes provider and model
- * out of the config of the setup. */
-static bool trial_run(const struct trial_case *c, struct setup *setup, const char *provider,
-                      const char *model, const json_t *stages, struct trial_got *got,
-                      struct err *err) {
+/* Makes the judgment. Takes provider and model out of the config of the setup. */
+static bool trial_run(const struct trial_case *c, const struct testing *t, size_t provider,
+                      struct trial_got *got, struct err *err) {
   *got = (struct trial_got){.reply = {.max = LIMIT_JUDGE_TEXT_BYTES}};
-  bool ok =
-      trial_begin(c, setup, provider, model, stages, err) && trial_session(c, setup, got, err);
-  trial_over(setup);
+  bool ok = trial_begin(c, t, provider, err) && trial_session(c, t->setup, got, err);
+  trial_over(t->setup);
   return ok;
 }
 
@@ -234,39 +252,6 @@ static const struct cli_option options[] = {
     {"json", 'j', NULL, "print a JSON object for each case and provider, and one for all", false},
     {0},
 };
-
-enum { PROVIDERS_MAX = 16, REPEAT_MAX = 100, ID_COLUMNS = 32, ID_MOST = 80, CELL_COLUMNS = 14 };
-
-/* Names the results that one case can have with one provider. */
-enum result { RESULT_PASS, RESULT_WRONG, RESULT_UNREADABLE, RESULT_FLAKY, RESULT_COUNT };
-static const char *const result_names[RESULT_COUNT] = {"pass", "wrong", "unreadable", "flaky"};
-
-struct cell {
-  enum result result;
-  long got[REPEAT_MAX];  /* rules; -1: unreadable */
-  struct buf reply, why; /* those of the first miss */
-  char method[32];
-};
-
-struct testing {
-  struct setup *setup;
-  const char *providers[PROVIDERS_MAX]; /* one may be NULL: the configured one */
-  size_t provider_count;
-  const char *model;
-  json_t *stages; /* or NULL */
-  long repeat;
-  bool json, stopped;
-  FILE *kept; /* the cases, checked */
-  unsigned long long kept_lines;
-  FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
-  int id_columns; /* the widest name so far: exported cases have long names whose ends count */
-  size_t cases, skipped; /* skipped: exported answers that are not judgments */
-  size_t results[PROVIDERS_MAX][RESULT_COUNT];
-};
-
-static const char *provider_name(const struct testing *t, size_t i) {
-  return t->providers[i] ? t->providers[i] : "(configured)";
-}
 
 /* --- one cell --- */
 
@@ -294,7 +279,7 @@ static bool test_cell(struct testing *t, const struct trial_case *c, size_t prov
   bool missed = false;
   for (long i = 0; i < t->repeat; i++) {
     struct trial_got got;
-    if (!trial_run(c, t->setup, t->providers[provider], t->model, t->stages, &got, err)) {
+    if (!trial_run(c, t, provider, &got, err)) {
       trial_got_deinit(&got);
       return false;
     }
@@ -329,18 +314,12 @@ static void got_text(const struct testing *t, const struct cell *cell, struct bu
   }
 }
 
-static void test_cell_text(struct buf *out, struct str text, int columns) {
-  int used = cli_fit(out, text, columns);
-  for (; used < columns; used++)
-    buf_putc(out, ' ');
-}
-
 static void show_head(const struct testing *t) {
   struct buf line = {0};
-  test_cell_text(&line, STR("case"), t->id_columns);
+  (void)cli_cell(&line, STR("case"), t->id_columns, t->id_columns);
   for (size_t i = 0; i < t->provider_count; i++) {
     buf_putc(&line, ' ');
-    test_cell_text(&line, str_from(provider_name(t, i)), CELL_COLUMNS);
+    (void)cli_cell(&line, str_from(provider_name(t, i)), CELL_COLUMNS, CELL_COLUMNS);
   }
   puts(buf_c(&line));
   buf_deinit(&line);
@@ -358,7 +337,7 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
     t->id_columns = ID_COLUMNS;
   if (first)
     show_head(t);
-  test_cell_text(&line, str_from(id), t->id_columns);
+  (void)cli_cell(&line, str_from(id), t->id_columns, t->id_columns);
   buf_deinit(&name);
   for (size_t i = 0; i < t->provider_count; i++) {
     struct buf text = {0};
@@ -369,7 +348,7 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
       got_text(t, &cells[i], &text);
     }
     buf_printf(&line, " %s", cli_paint(colours, pass ? COLOUR_GREEN : COLOUR_RED));
-    test_cell_text(&line, buf_view(&text), CELL_COLUMNS);
+    (void)cli_cell(&line, buf_view(&text), CELL_COLUMNS, CELL_COLUMNS);
     buf_puts(&line, cli_paint(colours, COLOUR_NONE));
     buf_deinit(&text);
   }
@@ -431,13 +410,18 @@ static void put_xml(FILE *out, const char *text) {
   }
 }
 
+/* Begins a case, without the end of its tag. */
+static void junit_begin(const struct testing *t, const char *id, size_t provider) {
+  fputs("  <testcase classname=\"", t->junit_cases);
+  put_xml(t->junit_cases, provider_name(t, provider));
+  fputs("\" name=\"", t->junit_cases);
+  put_xml(t->junit_cases, id);
+}
+
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
                        const struct cell *cell) {
   struct buf got = {0};
-  fputs("  <testcase classname=\"", t->junit_cases);
-  put_xml(t->junit_cases, provider_name(t, i));
-  fputs("\" name=\"", t->junit_cases);
-  put_xml(t->junit_cases, id);
+  junit_begin(t, id, i);
   if (cell->result == RESULT_PASS) {
     fputs("\"/>\n", t->junit_cases);
     return;
@@ -464,10 +448,7 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
   const char *name = ok && c.id != NULL ? c.id : id;
   bool judged = ok && !c.no_judgment;
   for (size_t i = 0; ok && !judged && t->junit != NULL && i < t->provider_count; i++) {
-    fputs("  <testcase classname=\"", t->junit_cases);
-    put_xml(t->junit_cases, provider_name(t, i));
-    fputs("\" name=\"", t->junit_cases);
-    put_xml(t->junit_cases, name);
+    junit_begin(t, name, i);
     fputs("\">\n    <skipped message=\"no judgment: a movement's value\"/>\n  </testcase>\n",
           t->junit_cases);
   }
@@ -499,7 +480,7 @@ static bool check_case(struct testing *t, struct str line, unsigned long long nu
   struct trial_case c;
   bool ok = trial_case_read(&c, line, err);
   for (size_t i = 0; ok && !c.no_judgment && i < t->provider_count; i++)
-    ok = trial_check(&c, t->setup, t->providers[i], t->model, t->stages, err);
+    ok = trial_check(&c, t, i, err);
   trial_case_deinit(&c);
   return ok || err_wrap(err, "line %llu", number);
 }
@@ -582,29 +563,9 @@ static size_t test_sum(const struct testing *t) {
 
 /* --- the command --- */
 
-static bool test_stages(const char *list, json_t **stages, struct err *err) {
-  struct str rest = str_from(list);
-  *stages = json_array();
-  for (;;) {
-    const char *comma = memchr(rest.p, ',', rest.n);
-    struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
-    enum judge_stage stage;
-    if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
-      return err_set(err, ERR_USAGE,
-                     "--stages: \"" STR_FMT
-                     "\" is not a stage: write structured_output, phase3_tag, phase1_tag, ai_judge",
-                     STR_ARG(name));
-    json_array_append_new(*stages, json_stringn(name.p, name.n));
-    if (comma == NULL)
-      break;
-    rest = (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)};
-  }
-  return true;
-}
-
 static bool test_options(struct testing *t, const struct cli_args *args, struct err *err) {
-  const char *repeat = cli_value(args, "repeat"), *junit = cli_value(args, "junit");
-  const char *stages = cli_value(args, "stages"), *provider;
+  const char *junit = cli_value(args, "junit");
+  const char *provider;
   t->json = cli_flag(args, "json");
   t->model = cli_value(args, "model") ? cli_value(args, "model") : t->setup->user.model;
   for (; (provider = cli_values(args, "provider", t->provider_count)) != NULL;
@@ -616,10 +577,9 @@ static bool test_options(struct testing *t, const struct cli_args *args, struct 
   if (t->provider_count == 0)
     t->providers[t->provider_count++] = t->setup->user.provider;
   t->repeat = 1;
-  if (repeat != NULL &&
-      (!str_to_long(str_from(repeat), &t->repeat) || t->repeat < 1 || t->repeat > REPEAT_MAX))
-    return err_set(err, ERR_USAGE, "--repeat must be 1 to %d", REPEAT_MAX);
-  if (stages != NULL && !test_stages(stages, &t->stages, err))
+  if (!cli_number(args, "repeat", 1, REPEAT_MAX, &t->repeat, err))
+    return false;
+  if (!setup_stages(cli_value(args, "stages"), &t->stages, err))
     return false;
   if (junit == NULL)
     return true;

@@ -1,19 +1,23 @@
 /* segue ask: asks a model for a value that fits a schema: generate, extract, validate, correct. */
+#include "audit/ask_trace.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "cli/asking.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
+#include "cli/session_ui.h"
 #include "cli/setup.h"
 #include "extract/items.h"
 #include "extract/schema_check.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "host/paths.h"
+#include "host/session_pool.h"
 #include "schema/schema.h"
 #include "structured/reask.h"
 #include "workflow/schemas.h"
@@ -110,22 +114,192 @@ static bool ask_stream_end(struct ask_stream *s, const json_t *value) {
   return true;
 }
 
+/* --- questions --- */
+
+/* Runs questions whose answers must fit a schema, several at once on one loop. Each is a session of
+ * a workflow with one movement, with the same records and recovery as any other.
+ *
+ *   asking_init(&a, &setup, logs, jobs, &err)   then set ctx and the callbacks
+ *   signals = session_pool_run(&a.several)      calls room(), to start questions, until `closing`
+ *   session_pool_deinit(&a.several)
+ *
+ * The first signal stops what runs (answered() comes for each, without a value) and starts nothing
+ * more. */
+
+enum { ASKING_JOBS_DEFAULT = 4, ASKING_JOBS_MAX = 64 };
+
+struct asking;
+
+struct ask_job { /* a question, with what its records told */
+  struct list_node in_jobs;
+  struct asking *asking;
+  size_t index; /* the caller's */
+  struct session *session;
+  bool finished;
+  struct ask_trace told;
+};
+
+struct asking {
+  const struct setup *setup;
+  struct session_pool several;
+  struct watcher watcher;
+  struct list jobs;
+  size_t max;
+  bool closing, stopped;
+  void *ctx;
+  /* More questions can be started: any number up to asking_room(), none now, or `closing`. */
+  void (*room)(void *ctx);
+  void (*answered)(void *ctx, const struct ask_job *job);
+  /* Is told that a generation begins (text.p NULL), or that a piece of it came. May be NULL. */
+  void (*delta)(void *ctx, const struct ask_job *job, struct str text);
+};
+
+static void asking_on_record(void *ctx, const struct record *record, struct str line) {
+  struct ask_job *job = ctx;
+  long call = (long)record_number(record, MEMBER_CALL);
+  json_t *json = record_json(record);
+  (void)line;
+  ask_trace_feed(&job->told, json);
+  json_decref(json);
+  if (job->asking->delta && record->type == RECORD_CALL_START &&
+      ask_trace_generates(&job->told, call))
+    job->asking->delta(job->asking->ctx, job, (struct str){NULL, 0});
+}
+
+static void asking_on_trouble(void *ctx, const char *message) {
+  (void)ctx;
+  cli_put_line(stderr, "segue ask: ", message);
+}
+
+static void asking_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
+  struct ask_job *job = ctx;
+  (void)turn;
+  if (!thinking && job->asking->delta && ask_trace_generates(&job->told, call))
+    job->asking->delta(job->asking->ctx, job, text);
+}
+
+/* --- the loop --- */
+
+static void asking_job_free(struct ask_job *job) {
+  session_free(job->session);
+  ask_trace_deinit(&job->told);
+  free(job);
+}
+
+/* Collects finished jobs, asks for more, or ends. */
+static void on_turn(void *ctx) {
+  struct asking *a = ctx;
+  LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {
+    if (!job->finished)
+      continue;
+    list_remove(&a->jobs, &job->in_jobs);
+    a->answered(a->ctx, job);
+    asking_job_free(job);
+  }
+  if (!a->closing && !a->stopped)
+    a->room(a->ctx);
+  if (a->jobs.count == 0 && (a->closing || a->stopped))
+    session_pool_close(&a->several);
+}
+
+static void asking_on_finished(void *ctx, struct session *s) {
+  struct ask_job *job = ctx;
+  (void)s;
+  job->finished = true;
+  session_pool_wake(&job->asking->several);
+}
+
+static void asking_on_stop(void *ctx, const char *reason, const char *message, bool cancel) {
+  struct asking *a = ctx;
+  a->stopped = true;
+  LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {
+    if (!job->finished)
+      session_pool_end(job->session, reason, message, cancel);
+  }
+}
+
+/* logs NULL: nothing is kept. */
+static bool asking_init(struct asking *a, const struct setup *setup, const char *logs, size_t jobs,
+                        struct err *err) {
+  assert(setup != NULL);
+  assert(jobs > 0 && jobs <= ASKING_JOBS_MAX);
+  char dir[PATHS_BYTES];
+  *a = (struct asking){.setup = setup,
+                       .max = jobs,
+                       .watcher = {.record = asking_on_record,
+                                   .trouble = asking_on_trouble,
+                                   .delta = asking_on_delta,
+                                   .finished = asking_on_finished}};
+  if ((logs && !paths_logs(logs, dir, err)) ||
+      !session_pool_init(&a->several, logs ? dir : NULL, setup->registry, jobs == 1, err))
+    return false;
+  a->several.ctx = a;
+  a->several.turn = on_turn;
+  a->several.stop = asking_on_stop;
+  return true;
+}
+
+static size_t asking_room(const struct asking *a) {
+  assert(a->jobs.count <= a->max);
+  return a->closing || a->stopped ? 0 : a->max - a->jobs.count;
+}
+
+/* Returns false if it could not be started. */
+static bool asking_start(struct asking *a, struct workflow *workflow, struct str prompt,
+                         size_t index, struct err *err) {
+  assert(workflow != NULL);
+  assert(asking_room(a) > 0);
+  const struct setup *setup = a->setup;
+  struct ask_job *job = xcalloc(1, sizeof *job);
+  const struct session_params params = {
+      .setup = {.cwd = setup->cwd,
+                .pass_env = setup->user.env,
+                .scenario = setup->has_scenario ? &setup->scenario : NULL},
+      .workflow = workflow,
+      .task = prompt,
+      .config = setup->config};
+  job->asking = a;
+  job->index = index;
+  job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, err);
+  if (job->session == NULL) {
+    asking_job_free(job);
+    return false;
+  }
+  list_push_front(&a->jobs, &job->in_jobs);
+  return true;
+}
+
+/* --- the workflow --- */
+
+struct ask_question { /* everything except the schema */
+  json_t *structured; /* structured_output without its schema */
+  const char *language;
+  const char *schema_as; /* or NULL */
+};
+
+static struct workflow *ask_workflow_of(const struct ask_question *q, json_t *schema,
+                                        struct err *err) {
+  json_t *structured = json_clone_top(q->structured);
+  json_object_set(structured, "schema", schema);
+  json_t *doc =
+      json_pack("{ss ss ss* s[{ss ss sb so s{s[s]} s[{ss ss}]}]}", "name", "ask", "language",
+                q->language, "schema_as", q->schema_as, "movements", "name", "ask", "instruction",
+                "{task}", "bare_prompt", 1, "structured_output", structured, "judge", "stages",
+                "phase1_tag", "rules", "condition", "answered", "next", "COMPLETE");
+  struct workflow *workflow = workflow_build(doc, err);
+  json_decref(doc);
+  const char *place = "movements[0].structured_output.";
+  size_t n = strlen(place);
+  if (workflow == NULL && strncmp(err->text, place, n) == 0) /* the user wrote no such file */
+    memmove(err->text, err->text + n, strlen(err->text) - n + 1);
+  return workflow;
+}
+
 /* --- many questions --- */
 
 /* Answers many questions from NDJSON: lines {"id","prompt","schema"?} in, lines
  * {"id","value","raw","attempts",...} out, in the same order, a few at once; also reports how
  * often the first answer was right. `schema` is a schema or the name of a preset. */
-
-struct ask_batch_spec { /* all borrowed */
-  const char *path;     /* "-": standard input */
-  const char *logs;     /* or NULL */
-  size_t jobs;
-  bool json;                 /* print the rates as a last line on stdout */
-  struct workflow *workflow; /* for lines without a schema; NULL: every line must have one */
-  /* Makes the workflow for a line's own schema; NULL with err set. */
-  struct workflow *(*workflow_of)(void *ctx, json_t *schema, struct err *err);
-  void *ctx;
-};
 
 enum { WINDOW_PER_JOB = 4, RATE_STEPS = 3 }; /* answers held back until an earlier one is there */
 
@@ -143,7 +317,8 @@ struct ask_tally {
 };
 
 struct ask_batch {
-  const struct ask_batch_spec *spec;
+  const struct ask_question *question;
+  struct workflow *workflow; /* for lines without a schema; NULL: every line must have one */
   struct asking asking;
   struct ndjson_in in;
   struct slot *slots;         /* ring of `window` */
@@ -159,21 +334,16 @@ static void count_class(json_t *counts, const char *class) {
   json_object_set_new(counts, class, json_integer(n + 1));
 }
 
-/* Returns true if the answer was judged: a backend's error or an interruption says nothing about
- * prompt, schema and model. */
-static bool is_judged(const char *outcome) {
-  return strcmp(outcome, "value") == 0 || strcmp(outcome, "failed") == 0 ||
-         strcmp(outcome, "sentinel") == 0;
-}
-
 static void ask_batch_count(struct ask_tally *t, const json_t *result) {
   const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
-  const char *outcome = json_string_value(json_object_get(result, "outcome"));
+  const char *outcome = cli_word(result, "outcome");
   const char *class = json_string_value(json_object_get(first, "outcome"));
   size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
   bool repaired = json_is_true(json_object_get(first, "repaired"));
   t->asked++;
-  if (outcome == NULL || !is_judged(outcome)) {
+  /* The answer was not judged: a backend's error or an interruption says nothing about prompt,
+   * schema and model. */
+  if (!str_among(str_from(outcome), "value failed sentinel")) {
     const char *trouble =
         json_string_value(json_object_get(json_object_get(result, "error"), "class"));
     count_class(t->troubles, trouble ? trouble : "error");
@@ -322,7 +492,7 @@ static void ask_batch_on_answered(void *ctx, const struct ask_job *job) {
   struct slot *slot = ask_batch_slot_of(b, job->index);
   assert(job->index >= b->first && job->index < b->next);
   assert(slot->result == NULL);
-  slot->result = ask_result(job);
+  slot->result = ask_trace_result(&job->told, session_broken(job->session));
   ask_batch_count(&b->tally, slot->result);
   print_ready(b);
 }
@@ -343,13 +513,13 @@ static void ask_batch_refuse(struct ask_batch *b, struct slot *slot, const char 
 static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t *schema,
                                               struct err *err) {
   if (schema == NULL || json_is_null(schema)) {
-    if (b->spec->workflow != NULL)
-      return workflow_ref(b->spec->workflow);
+    if (b->workflow != NULL)
+      return workflow_ref(b->workflow);
     err_set(err, ERR_USAGE, "\"schema\" is missing, and no --schema was given");
     return NULL;
   }
   json_t *own = schema_in_line(schema, err);
-  struct workflow *workflow = own ? b->spec->workflow_of(b->spec->ctx, own, err) : NULL;
+  struct workflow *workflow = own ? ask_workflow_of(b->question, own, err) : NULL;
   json_decref(own);
   return workflow;
 }
@@ -361,7 +531,7 @@ static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slo
   json_decref(slot->id);
   slot->id =
       json_object_get(object, "id") ? json_incref(json_object_get(object, "id")) : json_null();
-  if (!json_is_string(prompt) || json_string_length(prompt) == 0) {
+  if (json_view(prompt).n == 0) {
     ask_batch_refuse(b, slot, "bad_line", "\"prompt\" must be a string that is not empty");
     return;
   }
@@ -370,10 +540,7 @@ static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slo
     return;
   }
   struct workflow *workflow = ask_batch_workflow_of(b, schema, &err);
-  if (workflow == NULL ||
-      !asking_start(&b->asking, workflow,
-                    (struct str){json_string_value(prompt), json_string_length(prompt)},
-                    b->next - 1, &err))
+  if (workflow == NULL || !asking_start(&b->asking, workflow, json_view(prompt), b->next - 1, &err))
     ask_batch_refuse(b, slot, "schema", err.text);
   workflow_unref(workflow);
 }
@@ -382,22 +549,14 @@ static void ask_batch_take_line(struct ask_batch *b, struct str line) {
   assert(b->next - b->first < b->window);
   struct slot *slot = ask_batch_slot_of(b, b->next++);
   struct err err = {0};
+  const char *code;
   b->tally.lines++;
   slot->id = json_null();
-  if (b->in.too_long) {
-    ask_batch_refuse(b, slot, "line_limit", "the line is longer than 64 MiB");
-    return;
-  }
-  json_t *object = json_io_parse("line", line, &err);
-  if (object == NULL) {
-    char message[sizeof err.text + 32];
-    print_into(message, sizeof message, "column %d: %s", err.column, err.text);
-    ask_batch_refuse(b, slot, "bad_line", message);
-  } else if (!json_is_object(object)) {
-    ask_batch_refuse(b, slot, "bad_line", "the line is not an object {\"id\",\"prompt\"}");
-  } else {
+  json_t *object = ndjson_in_object(&b->in, line, "{\"id\",\"prompt\"}", &code, &err);
+  if (object != NULL)
     ask_line(b, object, slot);
-  }
+  else
+    ask_batch_refuse(b, slot, code, err.text);
   json_decref(object);
 }
 
@@ -406,7 +565,7 @@ static void ask_batch_on_room(void *ctx) {
   struct str line;
   while (!b->ended && asking_room(&b->asking) > 0 && b->next - b->first < b->window &&
          !ferror(stdout)) {
-    if (ndjson_in_idle(&b->in) && !asking_input(&b->asking, b->in.fd))
+    if (ndjson_in_idle(&b->in) && !session_pool_input(&b->asking.several, b->in.fd))
       break;
     if (ndjson_in_next(&b->in, &line))
       ask_batch_take_line(b, line);
@@ -415,51 +574,7 @@ static void ask_batch_on_room(void *ctx) {
     print_ready(b);
   }
   if (b->ended || ferror(stdout))
-    asking_close(&b->asking);
-}
-
-/* Returns the exit status. */
-static int ask_batch(const struct setup *setup, const struct ask_batch_spec *spec) {
-  assert(spec->path != NULL);
-  assert(spec->jobs > 0);
-  assert(spec->workflow_of != NULL);
-  struct ask_batch b = {.spec = spec, .window = spec->jobs * WINDOW_PER_JOB};
-  struct err err = {0};
-  int status = STATUS_COMPLETE;
-  if (!ndjson_in_open(&b.in, spec->path, &err)) {
-    (void)cli_fail("ask", &err);
-    return STATUS_USAGE;
-  }
-  if (!asking_init(&b.asking, "ask", setup, spec->logs, spec->jobs, &err)) {
-    ndjson_in_close(&b.in);
-    (void)cli_fail("ask", &err);
-    return STATUS_FAILED;
-  }
-  b.slots = xcalloc(b.window, sizeof *b.slots);
-  b.tally.classes = json_object();
-  b.tally.troubles = json_object();
-  b.asking.ctx = &b;
-  b.asking.room = ask_batch_on_room;
-  b.asking.answered = ask_batch_on_answered;
-  if (asking_run(&b.asking) > 0)
-    status = STATUS_INTERRUPTED;
-  print_ready(&b);
-  print_rates(&b.tally, spec->json);
-  if (b.in.error != 0) {
-    err_set_errno(&err, b.in.error, "cannot read %s", spec->path);
-    (void)cli_fail("ask", &err);
-    status = STATUS_FAILED;
-  }
-  asking_deinit(&b.asking);
-  ndjson_in_close(&b.in);
-  for (size_t i = 0; i < b.window; i++) {
-    json_decref(b.slots[i].id);
-    json_decref(b.slots[i].result);
-  }
-  free(b.slots);
-  json_decref(b.tally.classes);
-  json_decref(b.tally.troubles);
-  return status;
+    b->asking.closing = true;
 }
 
 static const struct cli_option options[] = {
@@ -492,13 +607,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* --- the workflow --- */
-
-struct ask_question { /* everything except the schema */
-  json_t *structured; /* structured_output without its schema */
-  const char *language;
-  const char *schema_as; /* or NULL */
-};
+/* --- flags --- */
 
 static json_t *schema_named(const char *word, struct err *err) {
   struct str text = str_from(word);
@@ -514,35 +623,13 @@ static json_t *schema_named(const char *word, struct err *err) {
   return schema;
 }
 
-static struct workflow *ask_workflow_of(void *ctx, json_t *schema, struct err *err) {
-  const struct ask_question *q = ctx;
-  json_t *structured = json_clone_top(q->structured);
-  json_object_set(structured, "schema", schema);
-  json_t *doc =
-      json_pack("{ss ss ss* s[{ss ss sb so s{s[s]} s[{ss ss}]}]}", "name", "ask", "language",
-                q->language, "schema_as", q->schema_as, "movements", "name", "ask", "instruction",
-                "{task}", "bare_prompt", 1, "structured_output", structured, "judge", "stages",
-                "phase1_tag", "rules", "condition", "answered", "next", "COMPLETE");
-  struct workflow *workflow = workflow_build(doc, err);
-  json_decref(doc);
-  const char *place = "movements[0].structured_output.";
-  size_t n = strlen(place);
-  if (workflow == NULL && strncmp(err->text, place, n) == 0) /* the user wrote no such file */
-    memmove(err->text, err->text + n, strlen(err->text) - n + 1);
-  return workflow;
-}
-
-/* --- flags --- */
-
 static bool number_flag(const struct cli_args *args, const char *flag, long min, long max,
                         const char *key, json_t *into, struct err *err) {
-  const char *text = cli_value(args, flag);
   long value;
-  if (text == NULL)
-    return true;
-  if (!str_to_long(str_from(text), &value) || value < min || value > max)
-    return err_set(err, ERR_USAGE, "--%s must be a whole number from %ld to %ld", flag, min, max);
-  json_object_set_new(into, key, json_integer(value));
+  if (!cli_number(args, flag, min, max, &value, err))
+    return false;
+  if (cli_value(args, flag) != NULL)
+    json_object_set_new(into, key, json_integer(value));
   return true;
 }
 
@@ -632,12 +719,12 @@ static void ask_on_room(void *ctx) {
   struct single *s = ctx;
   if (!asking_start(&s->asking, s->workflow, s->prompt, 0, &s->err))
     s->err.code = s->err.code ? s->err.code : ERR_IO;
-  asking_close(&s->asking);
+  s->asking.closing = true;
 }
 
 static void ask_on_answered(void *ctx, const struct ask_job *job) {
   struct single *s = ctx;
-  s->result = ask_result(job);
+  s->result = ask_trace_result(&job->told, session_broken(job->session));
   print_into(s->path, sizeof s->path, "%s", session_log_name(job->session));
 }
 
@@ -646,14 +733,11 @@ static void ask_on_delta(void *ctx, const struct ask_job *job, struct str text) 
   (void)job;
   if (s->stream == NULL)
     return;
-  if (text.p == NULL) {
-    /* another answer begins */
-    assert(s->stream->schema != NULL);
+  assert(s->stream->schema != NULL);
+  if (text.p == NULL) { /* another answer begins */
     item_stream_deinit(&s->stream->items);
     item_stream_init(&s->stream->items, LIMIT_STRUCTURED_BYTES);
   } else {
-    assert(s->stream->schema != NULL);
-    assert(text.p != NULL || text.n == 0);
     item_stream_feed(&s->stream->items, text.p, text.n, on_item, s->stream);
   }
 }
@@ -663,8 +747,7 @@ static int print_result(struct single *s, bool json) {
   enum json_io_form form = terminal ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
   int status = ask_trace_has_value(s->result) ? STATUS_COMPLETE : STATUS_FAILED;
   const json_t *value = json_object_get(s->result, "value");
-  bool is_value =
-      str_eq_c(str_from(json_string_value(json_object_get(s->result, "outcome"))), "value");
+  bool is_value = strcmp(cli_word(s->result, "outcome"), "value") == 0;
   if (s->stream != NULL && !ask_stream_end(s->stream, is_value ? value : NULL)) {
     fprintf(stderr, "segue ask: %zu item%s printed that the final answer does not start with\n",
             json_array_size(s->stream->printed),
@@ -676,7 +759,7 @@ static int print_result(struct single *s, bool json) {
   else if (ask_trace_has_value(s->result) && !(s->stream != NULL && is_value))
     json_io_print(value, form);
   if (!ask_trace_has_value(s->result))
-    asking_complain("ask", s->result);
+    ui_complain("ask", s->result);
   return status;
 }
 
@@ -685,7 +768,7 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
   struct single s = {.workflow = setup->workflow, .prompt = prompt, .stream = stream};
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
-  if (!asking_init(&s.asking, "ask", setup, logs, 1, &s.err)) {
+  if (!asking_init(&s.asking, setup, logs, 1, &s.err)) {
     (void)cli_fail("ask", &s.err);
     return STATUS_FAILED;
   }
@@ -693,7 +776,7 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
   s.asking.room = ask_on_room;
   s.asking.answered = ask_on_answered;
   s.asking.delta = ask_on_delta;
-  int signals = asking_run(&s.asking);
+  int signals = session_pool_run(&s.asking.several);
   if (s.result != NULL) {
     status = print_result(&s, cli_flag(args, "json"));
     if (logs != NULL)
@@ -701,7 +784,7 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
   } else if (s.err.code != ERR_NONE) {
     (void)cli_fail("ask", &s.err);
   }
-  asking_deinit(&s.asking);
+  session_pool_deinit(&s.asking.several);
   json_decref(s.result);
   return signals > 0 && status != STATUS_COMPLETE ? STATUS_INTERRUPTED : status;
 }
@@ -720,24 +803,52 @@ static bool read_prompt(const struct cli_args *args, struct buf *prompt, struct 
   return utf8_valid(prompt->p, prompt->n) || err_set(err, ERR_USAGE, "the prompt is not UTF-8");
 }
 
-static int batch(const struct cli_args *args, struct setup *setup, struct ask_question *q,
-                 bool has_schema) {
+static int ask_batch(const struct cli_args *args, const struct setup *setup,
+                     const struct ask_question *q, bool has_schema) {
+  const char *path = cli_value(args, "batch");
   struct err err = {0};
-  json_t *jobs = json_object();
-  bool ok = number_flag(args, "jobs", 1, ASKING_JOBS_MAX, "jobs", jobs, &err);
-  const json_t *given = json_object_get(jobs, "jobs");
-  size_t count = given ? (size_t)json_integer_value(given) : ASKING_JOBS_DEFAULT;
-  json_decref(jobs);
-  if (!ok)
+  long jobs = ASKING_JOBS_DEFAULT;
+  if (!cli_number(args, "jobs", 1, ASKING_JOBS_MAX, &jobs, &err))
     return cli_fail("ask", &err);
-  const struct ask_batch_spec spec = {.path = cli_value(args, "batch"),
-                                      .logs = cli_value(args, "logs"),
-                                      .jobs = count,
-                                      .json = cli_flag(args, "json"),
-                                      .workflow = has_schema ? setup->workflow : NULL,
-                                      .workflow_of = ask_workflow_of,
-                                      .ctx = q};
-  return ask_batch(setup, &spec);
+  size_t count = (size_t)jobs;
+  struct ask_batch b = {.question = q,
+                        .workflow = has_schema ? setup->workflow : NULL,
+                        .window = count * WINDOW_PER_JOB};
+  int status = STATUS_COMPLETE;
+  if (!ndjson_in_open(&b.in, path, &err)) {
+    (void)cli_fail("ask", &err);
+    return STATUS_USAGE;
+  }
+  if (!asking_init(&b.asking, setup, cli_value(args, "logs"), count, &err)) {
+    ndjson_in_close(&b.in);
+    (void)cli_fail("ask", &err);
+    return STATUS_FAILED;
+  }
+  b.slots = xcalloc(b.window, sizeof *b.slots);
+  b.tally.classes = json_object();
+  b.tally.troubles = json_object();
+  b.asking.ctx = &b;
+  b.asking.room = ask_batch_on_room;
+  b.asking.answered = ask_batch_on_answered;
+  if (session_pool_run(&b.asking.several) > 0)
+    status = STATUS_INTERRUPTED;
+  print_ready(&b);
+  print_rates(&b.tally, cli_flag(args, "json"));
+  if (b.in.error != 0) {
+    err_set_errno(&err, b.in.error, "cannot read %s", path);
+    (void)cli_fail("ask", &err);
+    status = STATUS_FAILED;
+  }
+  session_pool_deinit(&b.asking.several);
+  ndjson_in_close(&b.in);
+  for (size_t i = 0; i < b.window; i++) {
+    json_decref(b.slots[i].id);
+    json_decref(b.slots[i].result);
+  }
+  free(b.slots);
+  json_decref(b.tally.classes);
+  json_decref(b.tally.troubles);
+  return status;
 }
 
 static int single(const struct cli_args *args, struct setup *setup, const json_t *schema) {
@@ -808,7 +919,7 @@ static int ask_run(int argc, char **argv) {
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))
     status = cli_fail("ask", &err);
   else if (cli_value(&args, "batch") != NULL)
-    status = batch(&args, &setup, &q, name != NULL);
+    status = ask_batch(&args, &setup, &q, name != NULL);
   else
     status = single(&args, &setup, schema);
 out:

@@ -3,6 +3,7 @@
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
+#include "format/json_object.h"
 #include "host/run_program.h"
 #include "schema/schema_lint.h"
 #include "structured/invariant.h"
@@ -19,10 +20,6 @@
  *
  * Commands are run, because the caller named them or the file that holds them; what comes with the
  * data (a line of a batch) may contain only expressions. */
-
-struct invariants_in {
-  struct invariants *compiled; /* owned; NULL: none */
-};
 
 /* Turns the first error into one of the command line: "FILE: $[1].expr: ...". */
 static bool invariants_in_report(const char *from, struct schema_errors *errs, struct err *err) {
@@ -60,9 +57,9 @@ static bool append_file(json_t *all, const char *path, struct err *err) {
 /* Loads all of --invariants FILE (JSON or YAML, a list), then all of --invariant EXPR. Questions to
  * a model are refused: `why` says what to do instead. Prints the faults of an expression and
  * returns false with err set. */
-static bool invariants_in_load(struct invariants_in *in, const struct cli_args *args,
+static bool invariants_in_load(struct invariants **compiled, const struct cli_args *args,
                                struct err *err) {
-  assert(in->compiled == NULL);
+  assert(*compiled == NULL);
   struct schema_errors errs = {0};
   json_t *all = json_array();
   const char *given;
@@ -84,8 +81,8 @@ static bool invariants_in_load(struct invariants_in *in, const struct cli_args *
     json_decref(one);
   }
   if (ok && json_array_size(all) > 0) {
-    in->compiled = invariants_compile(all, &errs, NULL);
-    ok = in->compiled != NULL || invariants_in_report(NULL, &errs, err);
+    *compiled = invariants_compile(all, &errs, NULL);
+    ok = *compiled != NULL || invariants_in_report(NULL, &errs, err);
   }
   json_decref(all);
   return ok;
@@ -146,10 +143,7 @@ static const struct cli_option options[] = {
     {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
      false},
     {"formats", 0, NULL, "the same as --assert-format", false},
-    {"registry", 'r', "PREFIX=DIR", "resolve URIs that begin with this to documents below DIR",
-     true},
-    {"draft", 'd', "DRAFT",
-     "the draft of schemas without $schema: 2020-12 (default), 2019-09 or 07", false},
+    REGISTRY_IN_OPTIONS,
     {"invariant", 'i', "EXPR", "what must hold too, such as 'sum(items[].price) == total'", true},
     {"invariants", 'I', "FILE",
      "a file that lists invariants: expressions and commands, in JSON or YAML", true},
@@ -161,7 +155,7 @@ static const struct cli_option options[] = {
 struct checking {
   struct schema_opts opts;
   struct registry_in registry;
-  struct invariants_in invariants;
+  struct invariants *invariants; /* owned; NULL: none */
   bool json;
 };
 
@@ -173,42 +167,42 @@ static const char *last_message(const struct schema_errors *errs, const char *ot
 
 static json_t *schema_trouble_json(const struct checking *c, const struct schema_errors *errs,
                                    enum schema_status status) {
-  json_t *error = json_object();
   struct buf text = {0};
   if (errs->count > 0)
     buf_printf(&text, "%s: %s", errs->items[0].path, errs->items[0].message);
-  json_object_set_new(error, "code", json_string(schema_status_name(status)));
-  json_object_set_new(error, "message", json_io_string(buf_c(&text)));
-  json_object_set_new(error, "errors", schema_errors_json(errs));
-  if (c->registry.err.code != ERR_NONE)
-    json_object_set_new(error, "registry", json_io_string(c->registry.err.text));
+  json_t *registry = c->registry.err.code != ERR_NONE ? json_io_string(c->registry.err.text) : NULL;
+  json_t *error = json_pack("{ss so so so*}", "code", schema_status_name(status), "message",
+                            json_io_string(buf_c(&text)), "errors", schema_errors_json(errs),
+                            "registry", registry);
   buf_deinit(&text);
   return error;
 }
 
 static void print_schema_trouble(const struct checking *c, const char *path,
                                  const struct schema_errors *errs, enum schema_status status) {
-  if (c->json) {
-    json_t *object = json_object();
-    json_object_set_new(object, "schema", json_io_string(path));
-    json_object_set_new(object, "valid", json_null());
-    json_object_set_new(object, "errors", json_array());
-    json_object_set_new(object, "error", schema_trouble_json(c, errs, status));
-    json_io_put(object);
-  }
-  bool complex = status == SCHEMA_TOO_COMPLEX;
-  fprintf(stderr, "segue check: %s\n",
-          complex ? "the schema is too complex" : "this is not a valid schema");
-  schema_errors_print(stderr, path, errs);
-  if (c->registry.err.code != ERR_NONE)
-    (void)cli_fail("check", &c->registry.err);
+  if (c->json)
+    json_io_put(json_pack("{so sn s[] so}", "schema", json_io_string(path), "valid", "errors",
+                          "error", schema_trouble_json(c, errs, status)));
+  schema_trouble_print("check", path, errs, status, &c->registry);
+}
+
+static void put_unknown(json_t *out, json_t *owned_error) {
+  json_t *members = json_pack("{sn s[] so}", "valid", "errors", "error", owned_error);
+  json_object_update(out, members);
+  json_decref(members);
 }
 
 static void check_refuse(json_t *out, const char *code, const char *message) {
-  json_object_set_new(out, "valid", json_null());
-  json_object_set_new(out, "errors", json_array());
-  json_object_set_new(out, "error",
-                      json_pack("{s:s s:o}", "code", code, "message", json_io_string(message)));
+  put_unknown(out, json_pack("{ss so}", "code", code, "message", json_io_string(message)));
+}
+
+/* Puts what a schema and the invariants say of a value. */
+static void check_put_verdict(json_t *out, enum schema_status status,
+                              const struct schema_errors *errs) {
+  json_object_set_new(out, "valid", json_boolean(status == SCHEMA_OK));
+  json_object_set_new(out, "errors", schema_errors_json(errs));
+  if (errs->dropped > 0)
+    json_object_set_new(out, "errors_dropped", json_integer((json_int_t)errs->dropped));
 }
 
 /* ---- instances ---- */
@@ -216,17 +210,14 @@ static void check_refuse(json_t *out, const char *code, const char *message) {
 static void print_verdict(const struct checking *c, const char *file, enum schema_status status,
                           const struct schema_errors *errs) {
   if (c->json) {
-    json_t *object = json_object();
-    json_object_set_new(object, "file", json_io_string(file));
-    bool known = status != SCHEMA_TOO_COMPLEX;
-    json_object_set_new(object, "valid", known ? json_boolean(status == SCHEMA_OK) : json_null());
-    json_object_set_new(object, "errors", schema_errors_json(errs));
-    if (errs->dropped > 0)
-      json_object_set_new(object, "errors_dropped", json_integer((json_int_t)errs->dropped));
-    if (status == SCHEMA_TOO_COMPLEX)
+    json_t *object = json_pack("{so}", "file", json_io_string(file));
+    check_put_verdict(object, status, errs);
+    if (status == SCHEMA_TOO_COMPLEX) {
+      json_object_set_new(object, "valid", json_null());
       json_object_set_new(object, "error",
-                          json_pack("{s:s s:o}", "code", schema_status_name(status), "message",
+                          json_pack("{ss so}", "code", schema_status_name(status), "message",
                                     json_io_string(last_message(errs, ""))));
+    }
     json_io_put(object);
     return;
   }
@@ -247,14 +238,10 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
 /* Reports that the schema, the only thing given, is sound, and what may go wrong with a model. */
 static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
   struct schema_errors warnings = {0};
-  schema_lint(doc, c->invariants.compiled != NULL, &warnings);
+  schema_lint(doc, c->invariants != NULL, &warnings);
   if (c->json) {
-    json_t *object = json_object();
-    json_object_set_new(object, "file", json_io_string(file));
-    json_object_set_new(object, "valid", json_true());
-    json_object_set_new(object, "errors", json_array());
-    json_object_set_new(object, "warnings", schema_errors_json(&warnings));
-    json_io_put(object);
+    json_io_put(json_pack("{so sb s[] so}", "file", json_io_string(file), "valid", 1, "errors",
+                          "warnings", schema_errors_json(&warnings)));
   } else {
     const struct schema_errors none = {0};
     print_verdict(c, file, SCHEMA_OK, &none);
@@ -275,16 +262,9 @@ static int unreadable(const struct checking *c, const char *file, const struct e
     return STATUS_USAGE;
   }
   if (c->json) {
-    json_t *object = json_object(), *error = json_object();
-    json_object_set_new(error, "code", json_string("not_json"));
-    json_object_set_new(error, "line", json_integer(err->line));
-    json_object_set_new(error, "column", json_integer(err->column));
-    json_object_set_new(error, "message", json_io_string(err->text));
-    json_object_set_new(object, "file", json_io_string(file));
-    json_object_set_new(object, "valid", json_false());
-    json_object_set_new(object, "errors", json_array());
-    json_object_set_new(object, "error", error);
-    json_io_put(object);
+    json_io_put(json_pack("{so sb s[] s{ss si si so}}", "file", json_io_string(file), "valid", 0,
+                          "errors", "error", "code", "not_json", "line", err->line, "column",
+                          err->column, "message", json_io_string(err->text)));
   } else {
     char place[64];
     print_into(place, sizeof place, ":%d:%d", err->line, err->column);
@@ -311,14 +291,13 @@ static int check_instance(const struct checking *c, const struct schema *schema,
   if (value == NULL)
     return unreadable(c, file, &err);
   enum schema_status status = schema_check(schema, value, &errs);
-  check_invariants(c->invariants.compiled, value, &status, &errs, &err);
+  check_invariants(c->invariants, value, &status, &errs, &err);
   json_decref(value);
   if (err.code == ERR_NONE) {
     print_verdict(c, file, status, &errs);
   } else {
     if (c->json) {
-      json_t *object = json_object();
-      json_object_set_new(object, "file", json_io_string(file));
+      json_t *object = json_pack("{so}", "file", json_io_string(file));
       check_refuse(object, "command", err.text);
       json_io_put(object);
     }
@@ -414,9 +393,7 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
   if (doc != NULL)
     schema = schema_cache_get(&b->cache, doc, &b->checking->opts, &errs, &status);
   if (doc != NULL && schema == NULL) {
-    json_object_set_new(out, "valid", json_null());
-    json_object_set_new(out, "errors", json_array());
-    json_object_set_new(out, "error", schema_trouble_json(b->checking, &errs, status));
+    put_unknown(out, schema_trouble_json(b->checking, &errs, status));
     schema_errors_deinit(&errs);
     return;
   }
@@ -428,7 +405,7 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
   }
   status = schema ? schema_check(schema, data, &errs) : SCHEMA_OK;
   check_invariants(own, data, &status, &errs, &err);
-  check_invariants(b->checking->invariants.compiled, data, &status, &errs, &err);
+  check_invariants(b->checking->invariants, data, &status, &errs, &err);
   invariants_free(own);
   if (err.code != ERR_NONE) {
     check_refuse(out, "command", err.text);
@@ -436,10 +413,7 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
     check_refuse(out, schema_status_name(status),
                  last_message(&errs, "the check needs too much work"));
   } else {
-    json_object_set_new(out, "valid", json_boolean(status == SCHEMA_OK));
-    json_object_set_new(out, "errors", schema_errors_json(&errs));
-    if (errs.dropped > 0)
-      json_object_set_new(out, "errors_dropped", json_integer((json_int_t)errs.dropped));
+    check_put_verdict(out, status, &errs);
   }
   schema_errors_deinit(&errs);
 }
@@ -454,8 +428,7 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
     check_data(b, in, data, out);
     return;
   }
-  json_t *read =
-      json_io_parse("text", (struct str){json_string_value(text), json_string_length(text)}, &err);
+  json_t *read = json_io_parse("text", json_view(text), &err);
   if (read != NULL) {
     check_data(b, in, read, out);
   } else {
@@ -492,10 +465,6 @@ static void check_one_line(void *ctx, const struct ndjson_in *in, struct str lin
   json_decref(object);
 }
 
-static int batch_file(struct check_batch *b, const char *path) {
-  return ndjson_in_answer("check", path, b, check_one_line);
-}
-
 /* Checks lines. The words are SCHEMA for lines without one, or - for none; then files of lines. */
 static int check_batch(struct checking *c, const struct cli_args *args) {
   struct check_batch b = {.checking = c};
@@ -521,9 +490,9 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
   }
   b.given = given;
   if (worst == STATUS_COMPLETE && args->word_count < 2)
-    worst = batch_file(&b, "-");
+    worst = ndjson_in_answer("check", "-", &b, check_one_line);
   for (size_t i = 1; i < args->word_count && worst != STATUS_FAILED; i++) {
-    int one = batch_file(&b, args->words[i]);
+    int one = ndjson_in_answer("check", args->words[i], &b, check_one_line);
     worst = one > worst ? one : worst;
   }
   schema_cache_deinit(&b.cache);
@@ -534,16 +503,10 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
 /* ---- the command ---- */
 
 static bool check_prepare(struct checking *c, const struct cli_args *args, struct err *err) {
-  const char *draft = cli_value(args, "draft"), *folder;
   c->json = cli_flag(args, "json");
   c->opts.assert_formats = cli_flag(args, "assert-format") || cli_flag(args, "formats");
-  if (draft != NULL && !schema_draft_uri(draft, &c->opts.default_draft))
-    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
-  for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
-    if (!registry_in_add(&c->registry, folder, err))
-      return false;
-  c->opts.registry = registry_in_schemas(&c->registry);
-  if (!invariants_in_load(&c->invariants, args, err))
+  if (!registry_in_options(&c->registry, args, &c->opts, err) ||
+      !invariants_in_load(&c->invariants, args, err))
     return false;
   size_t inputs = 0;
   for (size_t i = 0; i < args->word_count; i++)
@@ -572,8 +535,7 @@ static int check_run(int argc, char **argv) {
     status = batch ? check_batch(&c, &args) : check_files(&c, &args);
   }
   registry_in_deinit(&c.registry);
-  invariants_free(c.invariants.compiled);
-  c.invariants.compiled = NULL;
+  invariants_free(c.invariants);
   return status;
 }
 

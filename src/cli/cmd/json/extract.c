@@ -1,10 +1,10 @@
 /* segue extract: reads what a model said and prints the value in it. */
-#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/schema_in.h"
 #include "extract/schema_check.h"
+#include "format/json_object.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +47,9 @@ static void run_extract(const struct extraction *how, struct extract_schema *ask
 
 /* ---- results as JSON ---- */
 
-static json_t *offset_json(size_t offset) {
-  return json_integer((json_int_t)offset);
+static void extract_put_count(json_t *object, const char *key, size_t n) {
+  if (n > 0)
+    json_object_set_new(object, key, json_integer((json_int_t)n));
 }
 
 static void add_schema_errors(json_t *list, const char *code, const struct schema_errors *errs) {
@@ -66,14 +67,11 @@ static json_t *candidates_json(const struct extract_result *r) {
   json_t *list = json_array();
   for (size_t i = 0; i < r->note_count; i++) {
     const struct extract_note *note = &r->notes[i];
-    json_t *item = json_object();
-    json_object_set_new(item, "offset", offset_json(note->offset));
-    json_object_set_new(item, "length", note->length ? offset_json(note->length) : json_null());
-    json_object_set_new(item, "stage", json_string(extract_stage_name(note->stage)));
-    json_object_set_new(item, "repaired", json_boolean(note->repaired));
-    json_object_set_new(item, "outcome", json_string(note->outcome));
-    if (note->error_offset > 0)
-      json_object_set_new(item, "error_offset", offset_json(note->error_offset));
+    json_t *length = note->length ? json_integer((json_int_t)note->length) : json_null();
+    json_t *item = json_pack("{sI so ss sb ss}", "offset", (json_int_t)note->offset, "length",
+                             length, "stage", extract_stage_name(note->stage), "repaired",
+                             note->repaired, "outcome", note->outcome);
+    extract_put_count(item, "error_offset", note->error_offset);
     json_array_append_new(list, item);
   }
   return list;
@@ -83,27 +81,30 @@ static bool found(const struct extract_result *r) {
   return r->value != NULL && r->valid;
 }
 
+/* Puts the members that every line of a batch has; value NULL: none was found. */
+static void put_value(json_t *object, json_t *value, enum extract_stage stage,
+                      json_t *owned_repairs, bool truncated) {
+  json_t *members = json_pack("{sO? ss so sb}", "value", value, "stage",
+                              extract_stage_name(value ? stage : EXTRACT_NONE), "repairs",
+                              owned_repairs, "truncated", truncated);
+  json_object_update(object, members);
+  json_decref(members);
+}
+
 /* Fills a line of a batch, but for its id. */
 static void add_result(json_t *object, const struct extraction *how,
                        const struct extract_schema *asked, const struct extract_result *r) {
   json_t *repairs = json_array(), *errors = json_array();
-  json_object_set_new(object, "value", found(r) ? json_incref(r->value) : json_null());
-  json_object_set_new(object, "stage",
-                      json_string(extract_stage_name(found(r) ? r->stage : EXTRACT_NONE)));
   for (size_t i = 0; i < r->repairs_listed; i++)
     json_array_append_new(repairs, json_pack("{s:s s:I}", "name", r->repairs[i].name, "offset",
                                              (json_int_t)r->repairs[i].offset));
-  json_object_set_new(object, "repairs", repairs);
-  json_object_set_new(object, "truncated", json_boolean(r->truncated));
+  put_value(object, found(r) ? r->value : NULL, r->stage, repairs, r->truncated);
   if (found(r) && r->duplicate_key)
     json_object_set_new(object, "duplicate_key", json_true());
-  if (!found(r)) {
-    json_t *item = json_object();
-    json_object_set_new(item, "code", json_string(extract_code_name(r->error.code)));
-    json_object_set_new(item, "offset", offset_json(r->error.offset));
-    json_object_set_new(item, "message", json_io_string(r->error.message));
-    json_array_append_new(errors, item);
-  }
+  if (!found(r))
+    json_array_append_new(errors, json_pack("{ss sI so}", "code", extract_code_name(r->error.code),
+                                            "offset", (json_int_t)r->error.offset, "message",
+                                            json_io_string(r->error.message)));
   if (r->value != NULL && !r->valid) {
     struct schema_errors errs = {0};
     (void)schema_check(asked->schema, r->value, &errs);
@@ -114,15 +115,14 @@ static void add_result(json_t *object, const struct extraction *how,
   if (!how->explain)
     return;
   if (r->value != NULL) {
-    json_object_set_new(object, "offset", offset_json(r->offset));
-    json_object_set_new(object, "length", offset_json(r->length));
+    json_object_set_new(object, "offset", json_integer((json_int_t)r->offset));
+    json_object_set_new(object, "length", json_integer((json_int_t)r->length));
     json_object_set_new(object, "unwrapped", json_boolean(r->unwrapped));
   }
   if (r->value != NULL && !r->valid)
     json_object_set(object, "nearest", r->value);
   json_object_set_new(object, "candidates", candidates_json(r));
-  if (r->notes_dropped > 0)
-    json_object_set_new(object, "candidates_dropped", offset_json(r->notes_dropped));
+  extract_put_count(object, "candidates_dropped", r->notes_dropped);
 }
 
 /* ---- one text ---- */
@@ -218,8 +218,7 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
   if (!found(&r)) {
     fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r.error.code),
             r.error.offset);
-    cli_put_safe(stderr, r.error.message);
-    fputc('\n', stderr);
+    cli_put_line(stderr, "", r.error.message);
     if (r.value != NULL && !r.valid) {
       struct schema_errors errs = {0};
       (void)schema_check(asked->schema, r.value, &errs);
@@ -247,10 +246,7 @@ struct extract_batch {
 static void extract_refuse(json_t *out, unsigned long long line, const char *code,
                            const char *message) {
   json_t *errors = json_array();
-  json_object_set_new(out, "value", json_null());
-  json_object_set_new(out, "stage", json_string(extract_stage_name(EXTRACT_NONE)));
-  json_object_set_new(out, "repairs", json_array());
-  json_object_set_new(out, "truncated", json_false());
+  put_value(out, NULL, EXTRACT_NONE, json_array(), false);
   if (message != NULL)
     json_array_append_new(errors, json_pack("{s:s s:I s:o}", "code", code, "line", (json_int_t)line,
                                             "message", json_io_string(message)));
@@ -308,7 +304,7 @@ static void extract_answer(struct extract_batch *b, json_t *in, unsigned long lo
   }
   if (!line_schema(b, in, line, &asked, out))
     return;
-  run_extract(&how, &asked, (struct str){json_string_value(text), json_string_length(text)}, &r);
+  run_extract(&how, &asked, json_view(text), &r);
   add_result(out, &how, &asked, &r);
   extract_result_deinit(&r);
 }
@@ -316,23 +312,13 @@ static void extract_answer(struct extract_batch *b, json_t *in, unsigned long lo
 static void extract_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
   struct extract_batch *b = ctx;
   struct err err = {0};
+  const char *code;
   json_object_set_new(out, "id", json_null());
-  if (in->too_long) {
-    char message[64];
-    print_into(message, sizeof message, "the line is longer than %u MiB", NDJSON_LINE_BYTES >> 20);
-    extract_refuse(out, in->number, "line_limit", message);
-    return;
-  }
-  json_t *object = json_io_parse("line", line, &err);
-  if (object == NULL) {
-    char message[sizeof err.text + 32];
-    print_into(message, sizeof message, "column %d: %s", err.column, err.text);
-    extract_refuse(out, in->number, "bad_line", message);
-  } else if (!json_is_object(object)) {
-    extract_refuse(out, in->number, "bad_line", "the line is not an object {\"id\",\"text\"}");
-  } else {
+  json_t *object = ndjson_in_object(in, line, "{\"id\",\"text\"}", &code, &err);
+  if (object != NULL)
     extract_answer(b, object, in->number, out);
-  }
+  else
+    extract_refuse(out, in->number, code, err.text);
   json_decref(object);
 }
 
@@ -370,12 +356,6 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
   return *schema != NULL;
 }
 
-static bool read_text(const char *path, struct buf *text, struct err *err) {
-  if (path == NULL || strcmp(path, "-") == 0)
-    return file_read_fd(STDIN_FILENO, "standard input", JSON_IO_BYTES, text, err);
-  return file_read(path, JSON_IO_BYTES, text, err);
-}
-
 static int extract_run(int argc, char **argv) {
   struct cli_args args;
   struct extract_batch b = {0};
@@ -402,7 +382,7 @@ static int extract_run(int argc, char **argv) {
     status = STATUS_USAGE;
   } else if (cli_flag(&args, "batch")) {
     status = extract_batch(&b, path);
-  } else if (!read_text(path, &text, &err)) {
+  } else if (!cli_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
     (void)cli_fail("extract", &err);
     status = STATUS_USAGE;
   } else {

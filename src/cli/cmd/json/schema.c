@@ -1,6 +1,5 @@
 /* segue schema: shows one schema in many renderings, as a model would see it. */
 #include "adapt/adapt.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/schema_in.h"
@@ -25,10 +24,7 @@ static const struct cli_option options[] = {
     {"formats", 'f', NULL, "example: use values that format accepts, not only placeholders", false},
     {"json", 0, NULL,
      "print one JSON object: each rendering with what it cannot express, and warnings", false},
-    {"registry", 'r', "PREFIX=DIR", "resolve URIs that begin with this to documents below DIR",
-     true},
-    {"draft", 'd', "DRAFT",
-     "the draft of schemas without $schema: 2020-12 (default), 2019-09 or 07", false},
+    REGISTRY_IN_OPTIONS,
     {0},
 };
 
@@ -49,49 +45,26 @@ struct rendering_job {
  * may be NULL. */
 static void note(json_t *list, const char *pointer, const char *keyword, const char *effect,
                  const char *why) {
-  json_t *item = json_object();
-  json_object_set_new(item, "pointer", json_io_string(pointer));
-  json_object_set_new(item, "keyword", json_io_string(keyword));
-  if (effect != NULL)
-    json_object_set_new(item, "effect", json_io_string(effect));
-  json_object_set_new(item, "why", json_io_string(why));
-  if (json_array_append_new(list, item) != 0)
-    die("out of memory");
+  json_array_append_new(list, json_pack("{so so ss* so}", "pointer", json_io_string(pointer),
+                                        "keyword", json_io_string(keyword), "effect", effect, "why",
+                                        json_io_string(why)));
 }
 
-/* Appends a text, which it takes and which may be NULL. */
-static bool put_text(enum schema_status status, char *text, struct buf *out, struct err *err) {
+static bool as_described(const struct rendering_job *job, const char *name, struct buf *out,
+                         json_t *notes, struct err *err) {
+  char *text;
+  enum schema_status status;
+  (void)notes; /* it says every keyword */
+  if (strcmp(name, "prompt") == 0)
+    status = describe_prompt(job->schema, job->language, &text);
+  else if (strcmp(name, "types") == 0)
+    status = describe_types(job->schema, &text);
+  else
+    status = describe_json(job->schema, job->annotations, &text);
   if (text != NULL)
     buf_puts(out, text);
   describe_free(text);
   return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to show");
-}
-
-static bool as_prompt(const struct rendering_job *job, const char *name, struct buf *out,
-                      json_t *notes, struct err *err) {
-  (void)name;
-  char *text;
-  (void)notes; /* it says every keyword */
-  enum schema_status status = describe_prompt(job->schema, job->language, &text);
-  return put_text(status, text, out, err);
-}
-
-static bool as_types(const struct rendering_job *job, const char *name, struct buf *out,
-                     json_t *notes, struct err *err) {
-  (void)name;
-  char *text;
-  (void)notes; /* it says every keyword */
-  enum schema_status status = describe_types(job->schema, &text);
-  return put_text(status, text, out, err);
-}
-
-static bool as_json(const struct rendering_job *job, const char *name, struct buf *out,
-                    json_t *notes, struct err *err) {
-  (void)name;
-  char *text;
-  (void)notes; /* it is the schema */
-  enum schema_status status = describe_json(job->schema, job->annotations, &text);
-  return put_text(status, text, out, err);
 }
 
 /* Lists where words stand in an example: it fails the check there. */
@@ -183,8 +156,8 @@ static const struct rendering {
                struct err *err);
   bool overview; /* shown without --as */
 } renderings[] = {
-    {"prompt", as_prompt, true},        {"types", as_types, false},
-    {"json", as_json, false},           {"example", as_example, true},
+    {"prompt", as_described, true},     {"types", as_described, false},
+    {"json", as_described, false},      {"example", as_example, true},
     {"gbnf", as_gbnf, false},           {"openai", as_adapted, false},
     {"openai-chat", as_adapted, false}, {"codex", as_adapted, false},
     {"openrouter", as_adapted, false},  {"anthropic", as_adapted, false},
@@ -229,21 +202,13 @@ static void print_text(const struct buf *text) {
   buf_deinit(&safe);
 }
 
-static json_t *new_list(void) {
-  json_t *list = json_array();
-  if (list == NULL)
-    die("out of memory");
-  return list;
-}
-
 /* Counts the rules that are not enforced; one in another shape is. */
 static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
   const json_t *item;
   size_t i, n = 0;
   json_array_foreach(notes, i, item) {
-    const char *effect = json_string_value(json_object_get(item, "effect"));
-    n += effect == NULL || strcmp(effect, rewritten) != 0;
+    n += strcmp(cli_word(item, "effect"), rewritten) != 0;
   }
   return n;
 }
@@ -251,7 +216,7 @@ static size_t not_held(const json_t *notes) {
 static int show_one(const struct rendering_job *job, const struct rendering *rendering) {
   struct buf text = {0};
   struct err err = {0};
-  json_t *notes = new_list();
+  json_t *notes = json_array();
   int status = STATUS_COMPLETE;
   if (rendering->make(job, rendering->name, &text, notes, &err)) {
     size_t n = not_held(notes);
@@ -271,21 +236,18 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
 /* Prints a line for each keyword that a rendering, or any of them, does not enforce. */
 static int cmd_schema_report(const struct rendering_job *job, const struct rendering *only) {
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
+    if (only != NULL && only != &renderings[i])
+      continue;
     struct buf text = {0};
     struct err err = {0};
-    json_t *notes = new_list(), *item;
+    json_t *notes = json_array(), *item;
     size_t k;
-    if (only != NULL && only != &renderings[i]) {
-      json_decref(notes);
-      continue;
-    }
     if (!renderings[i].make(job, renderings[i].name, &text, notes, &err) &&
         json_array_size(notes) == 0)
       note(notes, "", "", NULL, err.text);
     json_array_foreach(notes, k, item) {
       json_t *line = json_pack("{s:s}", "as", renderings[i].name);
-      if (line == NULL || json_object_update(line, item) != 0)
-        die("out of memory");
+      json_object_update(line, item);
       json_io_put(line);
     }
     json_decref(notes);
@@ -313,7 +275,7 @@ static void schema_warnings(const struct rendering_job *job, struct buf *out) {
 
 /* Prints for a program: the chosen rendering or those of the overview, and the warnings. */
 static int as_object(const struct rendering_job *job, const struct rendering *only) {
-  json_t *list = new_list(), *warnings = new_list();
+  json_t *list = json_array(), *warnings = json_array();
   int status = STATUS_COMPLETE;
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     const struct rendering *r = &renderings[i];
@@ -321,7 +283,7 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
       continue;
     struct buf text = {0};
     struct err err = {0};
-    json_t *notes = new_list();
+    json_t *notes = json_array();
     bool made = r->make(job, r->name, &text, notes, &err);
     json_t *item = json_pack("{ss so so}", "as", r->name, "text",
                              made ? json_io_string(buf_c(&text)) : json_null(), "not_held", notes);
@@ -349,13 +311,11 @@ static int overview(const struct rendering_job *job) {
   struct buf warnings = {0};
   schema_warnings(job, &warnings);
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
+    if (!renderings[i].overview)
+      continue;
     struct buf text = {0};
     struct err err = {0};
-    json_t *notes = new_list();
-    if (!renderings[i].overview) {
-      json_decref(notes);
-      continue;
-    }
+    json_t *notes = json_array();
     heading(renderings[i].name, i == 0);
     if (renderings[i].make(job, renderings[i].name, &text, notes, &err)) {
       print_text(&text);
@@ -381,7 +341,6 @@ static int overview(const struct rendering_job *job) {
 
 static bool schema_prepare(struct rendering_job *job, const struct cli_args *args,
                            struct err *err) {
-  const char *draft = cli_value(args, "draft"), *folder;
   const char *language = cli_value(args, "language");
   const char *annotations = cli_value(args, "annotations");
   job->file = args->words[0];
@@ -395,12 +354,8 @@ static bool schema_prepare(struct rendering_job *job, const struct cli_args *arg
     return err_set(err, ERR_USAGE, "--think belongs to --as gbnf");
   if (language != NULL && !describe_language_find(language, &job->language))
     return err_set(err, ERR_USAGE, "--language must be en or ja");
-  if (draft != NULL && !schema_draft_uri(draft, &job->opts.default_draft))
-    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
-  for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
-    if (!registry_in_add(&job->registry, folder, err))
-      return false;
-  job->opts.registry = registry_in_schemas(&job->registry);
+  if (!registry_in_options(&job->registry, args, &job->opts, err))
+    return false;
   job->doc = schema_in_read(job->file, err);
   return job->doc != NULL;
 }
@@ -409,14 +364,8 @@ static bool compile(struct rendering_job *job) {
   struct schema_errors errs = {0};
   enum schema_status status;
   job->schema = schema_compile(job->doc, &job->opts, &errs, &status);
-  if (job->schema == NULL) {
-    bool complex = status == SCHEMA_TOO_COMPLEX;
-    fprintf(stderr, "segue schema: %s\n",
-            complex ? "the schema is too complex" : "this is not a valid schema");
-    schema_errors_print(stderr, job->file, &errs);
-    if (job->registry.err.code != ERR_NONE)
-      (void)cli_fail("schema", &job->registry.err);
-  }
+  if (job->schema == NULL)
+    schema_trouble_print("schema", job->file, &errs, status, &job->registry);
   schema_errors_deinit(&errs);
   return job->schema != NULL;
 }

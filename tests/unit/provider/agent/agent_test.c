@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "provider/agent/agent.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 #include "support/call_bed.h"
 #include "support/data.h"
 

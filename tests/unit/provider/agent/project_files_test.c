@@ -3,7 +3,7 @@
 #include "support/data.h"
 
 #include "provider/agent/project_files.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 #include "support/folder.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/replay_recording.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 
 #include <stdlib.h>
 #include <string.h>

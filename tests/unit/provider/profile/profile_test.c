@@ -5,7 +5,7 @@
 
 #include "provider/agent/agent.h"
 #include "provider/agent/schema_delivery.h"
-#include "provider/profile/profiles.h"
+#include "provider/profile/profile.h"
 #include "schema/schema.h"
 #include "support/folder.h"
 
