@@ -68,6 +68,7 @@ struct store_ops {
   /* Makes log->batch durable after log->bytes; ends with store_append_over, from the loop. */
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
+  /* NULL: whoever takes the session next sees by the hash whether a failed append was written. */
   bool (*settle)(struct store_log *log, struct err *err);
   /* Copies in steps: the target takes the log in transit, where nobody can continue it; for a move,
    * the source is set aside, so that nobody can continue it there either; then the log arrives. The

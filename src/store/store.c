@@ -279,7 +279,7 @@ uint64_t store_log_bytes(const struct store_log *log) {
 
 bool store_log_settle(struct store_log *log, struct err *err) {
   assert(!log->in_flight);
-  return log->ops->settle(log, err);
+  return log->ops->settle == NULL || log->ops->settle(log, err);
 }
 
 void store_close(struct store_log *log) {

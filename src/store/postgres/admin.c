@@ -5,55 +5,43 @@
 #include "base/resource.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "store/postgres/base.h"
-#include "store/postgres/shared.h"
+#include "store/postgres/session_log.h"
 #include "store/reader.h"
 #include "store/record_line.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Lets only one init run at a time in the whole database. */
+/* Lets only one init run at a time in the whole database: two that both find no tables would both
+ * make them, and one would fail. The server gives the lock back at the end of the transaction, also
+ * when this program is killed. */
 #define INIT_LOCK "SELECT pg_advisory_xact_lock(7303014)"
 
-/* The first file makes version 1 of the tables, each later one brings them to the next version. */
-static const char *const table_files[BASE_VERSION] = {
-    "store/postgres/schema.sql",    "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
-    "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql", "store/postgres/upgrade_6.sql",
-    "store/postgres/upgrade_7.sql", "store/postgres/upgrade_8.sql", "store/postgres/upgrade_9.sql"};
-static const char *const rights_files[] = {"store/postgres/functions.sql",
-                                           "store/postgres/roles.sql"};
-
-struct initing {
-  struct conn *conn; /* NULL: the SQL is only printed */
-  struct buf *out;
-  enum conn_failure failure;
-};
-
+/* Finds a file of this folder, which is compiled in. */
 static const char *sql_file(const char *name) {
-  const struct resource *r = resource_find(name);
+  char path[64];
+  print_into(path, sizeof path, "store/postgres/%s", name);
+  const struct resource *r = resource_find(path);
   if (r == NULL)
-    BUG("%s is not compiled in", name);
+    BUG("%s is not compiled in", path);
   return r->p;
 }
 
 /* Connects without checking the tables, which need not exist yet. */
 static struct conn *admin_open(const char *url, char shown[URL_SHOWN_BYTES], struct err *err) {
   struct url_options options;
-  enum conn_failure failure;
   struct conn *conn = NULL;
   if (url_read(url, &options, shown, err))
-    conn = conn_open(&options, shown, "segue store", &failure, err);
+    conn = conn_open(&options, shown, "segue store", NULL, err);
   url_deinit(&options);
   return conn;
 }
 
 /* Returns -1 with err set, or 0 if there are no tables yet. */
 static int tables_version(struct conn *conn, struct err *err) {
-  enum conn_failure failure;
   int version = -1;
   PGresult *answer = conn_ask(conn, "SELECT to_regclass('segue.meta') IS NOT NULL",
-                              LIMIT_STORE_ASK_MS, NULL, 0, false, &failure, err);
+                              LIMIT_STORE_ASK_MS, NULL, 0, false, NULL, err);
   if (answer == NULL)
     return -1;
   bool there = conn_text(answer, 0, 0)[0] == 't';
@@ -61,7 +49,7 @@ static int tables_version(struct conn *conn, struct err *err) {
   if (!there)
     return 0;
   answer = conn_ask(conn, "SELECT version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL, 0, false,
-                    &failure, err);
+                    NULL, err);
   if (answer != NULL)
     version = conn_rows(answer) > 0 ? (int)conn_number(answer, 0, 0) : 0;
   conn_free(answer);
@@ -91,29 +79,36 @@ static void tell_init(int version, const char *shown, struct buf *out) {
         shown, version);
 }
 
-static bool init_do(struct initing *init, const char *sql, struct err *err) {
-  if (init->conn != NULL)
-    return conn_script(init->conn, sql, &init->failure, err);
-  buf_puts(init->out, sql);
+/* conn: NULL: the SQL is only printed. */
+static bool init_do(struct conn *conn, const char *sql, struct buf *out, struct err *err) {
+  if (conn != NULL)
+    return conn_script(conn, sql, err);
+  buf_puts(out, sql);
   return true;
 }
 
-static bool init_from(struct initing *init, int version, struct err *err) {
+/* schema.sql makes version 1 of the tables, each upgrade_N.sql brings them to version N. The
+ * functions are made anew each time. */
+static bool init_from(struct conn *conn, int version, struct buf *out, struct err *err) {
+  char name[32] = "schema.sql";
   bool ok = true;
-  for (size_t i = (size_t)version; ok && i < ARRAY_LEN(table_files); i++)
-    ok = init_do(init, sql_file(table_files[i]), err);
-  for (size_t i = 0; ok && i < ARRAY_LEN(rights_files); i++)
-    ok = init_do(init, sql_file(rights_files[i]), err);
-  return ok;
+  while (ok && version < BASE_VERSION) {
+    if (version > 0)
+      print_into(name, sizeof name, "upgrade_%d.sql", version + 1);
+    ok = init_do(conn, sql_file(name), out, err);
+    version++;
+  }
+  return ok && init_do(conn, sql_file("functions.sql"), out, err) &&
+         init_do(conn, sql_file("roles.sql"), out, err);
 }
 
+/* The version is read under the lock: of two inits, the second finds the tables of the first. */
 static bool init_tables(struct conn *conn, const char *shown, struct buf *out, struct err *err) {
-  struct initing init = {.conn = conn, .out = out};
-  if (!init_do(&init, "BEGIN; " INIT_LOCK, err))
+  if (!conn_script(conn, "BEGIN; " INIT_LOCK, err))
     return false;
   int version = tables_version(conn, err);
-  bool ok = check_version(version, shown, err) && init_from(&init, version, err) &&
-            init_do(&init, "COMMIT", err);
+  bool ok = check_version(version, shown, err) && init_from(conn, version, out, err) &&
+            conn_script(conn, "COMMIT", err);
   if (ok)
     tell_init(version, shown, out);
   else if (strstr(err->text, "create role") != NULL)
@@ -130,14 +125,13 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
     return false;
   bool ok;
   if (dry_run) {
-    struct initing init = {.out = out};
     int version = tables_version(conn, err);
     ok = check_version(version, shown, err);
-    if (ok)
+    if (ok) {
       buf_puts(out, "BEGIN;\n" INIT_LOCK ";\n");
-    ok = ok && init_from(&init, version, err);
-    if (ok)
+      (void)!init_from(NULL, version, out, err);
       buf_puts(out, "COMMIT;\n");
+    }
   } else {
     ok = init_tables(conn, shown, out, err);
   }
@@ -148,32 +142,21 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
 /* --- leftovers --- */
 
 bool shared_tidy(const char *url, struct err *err) {
-  enum conn_failure failure;
   struct pg_base *pg = base_of(url, err);
-  bool more = true;
-  while (more && pg != NULL) {
-    PGresult *answer =
-        base_ask(pg, "SELECT segue.left_over()::text", NULL, 0, false, &failure, err);
-    bool ok = answer != NULL;
-    more = ok && conn_text(answer, 0, 0)[0] != '\0';
-    if (more)
-      ok = shared_remove_lines(pg, conn_text(answer, 0, 0), err);
-    conn_free(answer);
-    if (!ok)
+  char id[BASE_WORD_BYTES];
+  do
+    if (!base_ask_word(pg, "SELECT segue.left_over()", NULL, 0, id, err) ||
+        (id[0] != '\0' && !shared_remove_lines(pg, id, err)))
       return false;
-  }
-  return pg != NULL;
+  while (id[0] != '\0');
+  return true;
 }
 
 json_t *shared_unused_blobs(const char *url, struct err *err) {
-  enum conn_failure failure;
-  struct pg_base *pg = base_of(url, err);
-  PGresult *answer = NULL;
-  if (pg != NULL)
-    answer = base_ask(pg,
-                      "SELECT encode(sha256, 'hex') FROM segue.blob "
-                      "WHERE put_at < clock_timestamp() - interval '1 day'",
-                      NULL, 0, false, &failure, err);
+  PGresult *answer = base_ask(base_of(url, err),
+                              "SELECT encode(sha256, 'hex') FROM segue.blob "
+                              "WHERE put_at < clock_timestamp() - interval '1 day'",
+                              NULL, 0, err);
   json_t *named = answer != NULL ? json_object() : NULL;
   for (int i = 0; named != NULL && i < conn_rows(answer); i++)
     json_object_set_new(named, conn_text(answer, i, 0), json_true());
@@ -183,40 +166,22 @@ json_t *shared_unused_blobs(const char *url, struct err *err) {
 
 /* --- state --- */
 
-static const char status_sql[] =
-    "SELECT json_build_object("
-    "'version', (SELECT version FROM segue.meta),"
-    "'server', current_setting('server_version'),"
-    "'sessions', (SELECT coalesce(json_object_agg(state, n), '{}'::json) FROM"
-    "  (SELECT state, count(*) AS n FROM segue.session WHERE seq > 0 GROUP BY state) c),"
-    "'workers', (SELECT coalesce(json_agg(json_build_object("
-    "   'id', w.id, 'name', w.name, 'labels', w.labels, 'program', w.program,"
-    "   'lease_s', round(extract(epoch FROM w.lease_until - clock_timestamp())::numeric, 1),"
-    "   'holds', (SELECT count(*) FROM segue.session s WHERE s.state = 'held' AND s.owner = w.id))"
-    "   ORDER BY w.begun), '[]'::json) FROM segue.worker w),"
-    "'providers', (SELECT coalesce(json_agg(json_build_object("
-    "   'name', p.name, 'limit', p.seats, 'taken', (SELECT count(*) FROM segue.seat t"
-    "     WHERE t.provider = p.name AND segue.has_lease(t.worker)),"
-    "   'cools_s', greatest(0, round(extract(epoch FROM p.cool_until - clock_timestamp())::numeric,"
-    "     1))) ORDER BY p.name), '[]'::json) FROM segue.provider p"
-    "   WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp()),"
-    "'records', (SELECT coalesce(sum(seq), 0) FROM segue.session),"
-    "'bytes', json_build_object("
-    "   'logs', pg_total_relation_size('segue.line'),"
-    "   'sessions', pg_total_relation_size('segue.session'),"
-    "   'blobs', pg_total_relation_size('segue.blob_part')))";
-
-json_t *shared_status(const char *url, struct err *err) {
-  enum conn_failure failure;
-  struct pg_base *pg = base_of(url, err);
-  PGresult *answer = pg ? base_ask(pg, status_sql, NULL, 0, false, &failure, err) : NULL;
+/* Asks for one JSON value. */
+static json_t *ask_json(struct pg_base *pg, const char *file, const char *what, struct err *err) {
+  PGresult *answer = base_ask(pg, sql_file(file), NULL, 0, err);
   if (answer == NULL)
     return NULL;
-  json_t *status = json_loads(conn_text(answer, 0, 0), 0, NULL);
+  json_t *json = json_loads(conn_text(answer, 0, 0), 0, NULL);
   conn_free(answer);
-  if (status == NULL)
-    err_set(err, ERR_CORRUPT, "the store %s reports its status in an unknown form", pg->shown);
-  else
+  if (json == NULL)
+    err_set(err, ERR_CORRUPT, "the store %s reports its %s in an unknown form", pg->shown, what);
+  return json;
+}
+
+json_t *shared_status(const char *url, struct err *err) {
+  struct pg_base *pg = base_of(url, err);
+  json_t *status = ask_json(pg, "status.sql", "status", err);
+  if (status != NULL)
     json_object_set_new(status, "store", json_string(pg->shown));
   return status;
 }
@@ -224,60 +189,21 @@ json_t *shared_status(const char *url, struct err *err) {
 /* --- places at providers --- */
 
 bool shared_limit(const char *url, const char *provider, unsigned slots, struct err *err) {
-  char number[16];
-  enum conn_failure failure;
-  struct pg_base *pg = base_of(url, err);
-  print_into(number, sizeof number, "%u", slots);
-  const struct conn_arg args[] = {arg_text(provider), arg_text(slots > 0 ? number : NULL)};
-  PGresult *answer = NULL;
-  if (pg != NULL)
-    answer = base_ask(pg, "SELECT segue.seat_limit($1, $2)", args, 2, false, &failure, err);
-  conn_free(answer);
-  return answer != NULL;
+  char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
+  struct conn_arg args[] = {arg_text(provider), arg_number(number, slots)};
+  if (slots == 0)
+    args[1] = arg_text(NULL);
+  return base_ask_word(base_of(url, err), "SELECT segue.seat_limit($1, $2)", args, ARRAY_LEN(args),
+                       word, err);
 }
 
 /* --- who holds what --- */
 
-static const char places_sql[] =
-    "WITH live AS (SELECT * FROM segue.worker WHERE lease_until > clock_timestamp())"
-    "SELECT coalesce(json_object_agg(s.id, CASE WHEN s.state = 'held' AND w.id IS NOT NULL THEN"
-    "  json_build_object('worker', w.name, 'lease_age_s',"
-    "   round(extract(epoch FROM clock_timestamp() - w.renewed)::numeric, 1))"
-    " WHEN s.moved AND s.state = 'ended' THEN"
-    "  json_build_object('waits', 'it was moved to ' || coalesce(s.moved_to, 'another store'),"
-    "   'moved_to', coalesce(s.moved_to, 'another store'))"
-    " ELSE json_build_object('waits', CASE"
-    "  WHEN s.moved THEN 'it was being copied here: repeat that segue store import with the same "
-    "options'"
-    "  WHEN NOT EXISTS (SELECT FROM live) THEN 'there is no worker'"
-    "  WHEN NOT EXISTS (SELECT FROM live l WHERE s.needs <@ l.labels) THEN coalesce("
-    "   (SELECT 'no worker has label ' || string_agg(n, ', ') FROM unnest(s.needs) n"
-    "     WHERE NOT EXISTS (SELECT FROM live l WHERE n = ANY (l.labels))),"
-    "   'no worker has all of the labels ' || array_to_string(s.needs, ', '))"
-    "  WHEN s.why IS NOT NULL THEN s.why"
-    "  WHEN s.ready_at > clock_timestamp() THEN 'a worker gave it back; it is taken again in '"
-    "   || ceil(extract(epoch FROM s.ready_at - clock_timestamp())) || ' s'"
-    "  ELSE 'until a worker has a place' END) END), '{}'::json)"
-    " FROM segue.session s LEFT JOIN live w ON w.id = s.owner"
-    " WHERE s.seq > 0 AND (s.state = 'ready' OR (s.state = 'held' AND w.id IS NOT NULL)"
-    " OR s.moved)";
-
 json_t *shared_places(const char *url, struct err *err) {
-  enum conn_failure failure;
-  struct pg_base *pg = base_of(url, err);
-  PGresult *answer = pg ? base_ask(pg, places_sql, NULL, 0, false, &failure, err) : NULL;
-  if (answer == NULL)
-    return NULL;
-  json_t *places = json_loads(conn_text(answer, 0, 0), 0, NULL);
-  conn_free(answer);
-  if (places == NULL)
-    err_set(err, ERR_CORRUPT, "the store %s reports its sessions in an unknown form", pg->shown);
-  return places;
+  return ask_json(base_of(url, err), "places.sql", "sessions", err);
 }
 
 /* --- rows and logs --- */
-
-/* Compares the rows of a shared store with its logs. */
 
 enum { PROBLEM_BYTES = 256 };
 
@@ -307,17 +233,6 @@ struct log_end { /* end of a log, according to its lines */
   struct err why; /* code ERR_NONE: all lines are sound */
 };
 
-static void end_read_line(struct log_end *end, struct str line) {
-  if (end->seq > 0 && !shared_tells_rest(line))
-    return;
-  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  if (record == NULL) /* its hash was right */
-    return;
-  if (end->seq == 0)
-    end->on = json_incref(json_object_get(json_object_get(record, "config"), "on"));
-  shared_feed(&end->summary, record);
-}
-
 static void end_begin(struct log_end *end) {
   *end = (struct log_end){0};
   memcpy(end->hash, record_line_first_hash, SHA256_HEX);
@@ -331,7 +246,13 @@ static void end_take(struct log_end *end, struct str line, bool whole) {
             whole ? why.text : "it has no end");
     return;
   }
-  end_read_line(end, line);
+  if (end->seq == 0 || shared_tells_rest(line)) {
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    if (end->seq == 0)
+      end->on = json_incref(json_object_get(json_object_get(record, "config"), "on"));
+    if (record != NULL) /* otherwise somebody wrote it so: its hash is right */
+      shared_feed(&end->summary, record);
+  }
   memcpy(end->hash, hash, SHA256_HEX);
   end->seq++;
   end->bytes += line.n + 1;
@@ -340,7 +261,6 @@ static void end_take(struct log_end *end, struct str line, bool whole) {
 static bool read_end(const struct store_ref *ref, struct log_end *end, struct err *err) {
   struct log_reader r;
   struct str line;
-  end_begin(end);
   if (!reader_open(&r, ref, err))
     return false;
   while (end->why.code == ERR_NONE && reader_next(&r, &line))
@@ -359,37 +279,15 @@ static bool read_end(const struct store_ref *ref, struct log_end *end, struct er
   "sum(octet_length(line) + 1) OVER w - octet_length(line) - 1 AS due FROM segue.line "            \
   "WHERE session = $1::uuid WINDOW w AS (ORDER BY seq)) p WHERE seq = n AND at <> due)"
 
-struct misplaced { /* the first record whose row is wrong */
-  uint64_t seq;    /* 0: none */
-  char at[24], due[24];
-};
-
-static bool find_misplaced(struct pg_base *pg, const char *id, struct misplaced *m,
-                           struct err *err) {
-  enum conn_failure failure;
-  const struct conn_arg args[] = {arg_text(id)};
-  PGresult *answer = base_ask(pg, "SELECT seq, at, due FROM " PLACES " p ORDER BY seq LIMIT 1",
-                              args, ARRAY_LEN(args), false, &failure, err);
-  *m = (struct misplaced){0};
-  if (answer != NULL && conn_rows(answer) == 1) {
-    m->seq = conn_number(answer, 0, 0);
-    print_into(m->at, sizeof m->at, "%s", conn_text(answer, 0, 1));
-    print_into(m->due, sizeof m->due, "%s", conn_text(answer, 0, 2));
-  }
-  conn_free(answer);
-  return answer != NULL;
-}
-
 /* Reads the log record by record, since its bytes cannot be found by their place. */
 static bool read_end_by_seq(struct pg_base *pg, const char *id, struct log_end *end,
                             struct err *err) {
-  enum conn_failure failure;
-  end_begin(end);
   for (bool more = true; more && end->why.code == ERR_NONE;) {
     char number[ARG_NUMBER_BYTES];
     const struct conn_arg args[] = {arg_text(id), arg_number(number, end->seq + 1)};
-    PGresult *answer = base_ask(pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2",
-                                args, ARRAY_LEN(args), true, &failure, err);
+    PGresult *answer =
+        base_ask_bytes(pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
+                       ARRAY_LEN(args), err);
     if (answer == NULL)
       return false;
     more = conn_rows(answer) == 1;
@@ -402,7 +300,6 @@ static bool read_end_by_seq(struct pg_base *pg, const char *id, struct log_end *
 
 /* Corrects all places, as mend_row does for a row. */
 static bool mend_places(struct pg_base *pg, const PGresult *row, bool *mended, struct err *err) {
-  enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(conn_text(row, 0, ROW_ID)),
                                   arg_text(conn_text(row, 0, ROW_FENCE))};
   PGresult *answer =
@@ -411,7 +308,7 @@ static bool mend_places(struct pg_base *pg, const PGresult *row, bool *mended, s
                "WHERE l.session = $1::uuid AND l.seq = p.seq AND EXISTS (SELECT FROM "
                "segue.session s WHERE s.id = $1::uuid AND s.state <> 'held' AND "
                "s.fence = $2::bigint) RETURNING 1",
-               args, ARRAY_LEN(args), false, &failure, err);
+               args, ARRAY_LEN(args), err);
   *mended = answer != NULL && conn_rows(answer) > 0;
   conn_free(answer);
   return answer != NULL;
@@ -420,9 +317,8 @@ static bool mend_places(struct pg_base *pg, const PGresult *row, bool *mended, s
 /* --- the row --- */
 
 static PGresult *ask_row(struct pg_base *pg, const char *id, const char *rest, struct err *err) {
-  enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(id), arg_text(rest)};
-  return base_ask(pg, row_sql, args, ARRAY_LEN(args), false, &failure, err);
+  return base_ask(pg, row_sql, args, ARRAY_LEN(args), err);
 }
 
 /* Returns whether the row's labels are the log's. Without labels a session belongs where it was
@@ -469,18 +365,13 @@ static bool row_agrees(const PGresult *row, const struct log_end *end, char text
  * session. False: it cannot be done. */
 static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_end *end,
                      bool *mended, struct err *err) {
-  char seq[24], bytes[24];
-  enum conn_failure failure;
-  print_into(seq, sizeof seq, "%llu", (unsigned long long)end->seq);
-  print_into(bytes, sizeof bytes, "%llu", (unsigned long long)end->bytes);
+  char seq[ARG_NUMBER_BYTES], bytes[ARG_NUMBER_BYTES];
   char *on = end->on != NULL ? json_dump_text(end->on, JSON_COMPACT) : NULL;
-  const struct conn_arg args[] = {arg_text(conn_text(row, 0, ROW_ID)),
-                                  arg_text(seq),
-                                  arg_text(bytes),
-                                  arg_text(end->hash),
-                                  arg_text(shared_rest_of(&end->summary)),
-                                  arg_text(on != NULL ? on : ""),
-                                  arg_text(conn_text(row, 0, ROW_FENCE))};
+  const struct conn_arg args[] = {
+      arg_text(conn_text(row, 0, ROW_ID)),     arg_number(seq, end->seq),
+      arg_number(bytes, end->bytes),           arg_text(end->hash),
+      arg_text(shared_rest_of(&end->summary)), arg_text(on != NULL ? on : ""),
+      arg_text(conn_text(row, 0, ROW_FENCE))};
   PGresult *answer = base_ask(
       pg,
       "UPDATE segue.session SET seq = $2::bigint, bytes = $3::bigint, hash = decode($4, 'hex'), "
@@ -489,7 +380,7 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
       "needs = CASE WHEN $6 = '' THEN needs "
       "ELSE ARRAY(SELECT json_array_elements_text(nullif($6, '')::json)) END "
       "WHERE id = $1::uuid AND state <> 'held' AND fence = $7::bigint RETURNING 1",
-      args, ARRAY_LEN(args), false, &failure, err);
+      args, ARRAY_LEN(args), err);
   *mended = answer != NULL && conn_rows(answer) == 1;
   conn_free(answer);
   free(on);
@@ -498,29 +389,21 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
 
 /* --- one session --- */
 
-/* Corrects the session's row and the rows of its records where they contradict the sound log. */
-static bool check_mend(struct pg_base *pg, const PGresult *row, const struct log_end *end,
-                       bool agrees, bool placed, bool *mended, struct err *err) {
-  bool ok = agrees || mend_row(pg, row, end, mended, err);
-  if (ok && !placed && (agrees || *mended))
-    ok = mend_places(pg, row, mended, err);
-  return ok;
-}
-
+/* misplaced: the first record whose row has the wrong place, if there is one. */
 static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_end *end,
-                      const struct misplaced *m, bool mend, struct shared_finding *found,
+                      const PGresult *misplaced, bool mend, struct shared_finding *found,
                       char text[PROBLEM_BYTES], struct err *err) {
   bool in_transit =
       conn_text(row, 0, ROW_MOVED)[0] == 't' && strcmp(conn_text(row, 0, ROW_STATE), "ended") != 0;
   if (end->why.code != ERR_NONE)
     print_into(text, PROBLEM_BYTES, "%.250s", end->why.text);
   bool agrees = end->why.code == ERR_NONE && row_agrees(row, end, text);
-  bool placed = m->seq == 0;
+  bool placed = conn_rows(misplaced) == 0;
   if (agrees && placed && !in_transit)
     return true;
   if (agrees && !placed)
-    print_into(text, PROBLEM_BYTES, "record %llu begins at byte %s of its log, its row says at %s",
-               (unsigned long long)m->seq, m->due, m->at);
+    print_into(text, PROBLEM_BYTES, "record %s begins at byte %s of its log, its row says at %s",
+               conn_text(misplaced, 0, 0), conn_text(misplaced, 0, 2), conn_text(misplaced, 0, 1));
   else if (agrees) /* only its source tells whether it may continue here */
     print_into(text, PROBLEM_BYTES,
                "it was being copied here: repeat that segue store import with the same options");
@@ -528,42 +411,44 @@ static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_
   bool unknown = end->on == NULL && !needs_agree(end, conn_text(row, 0, ROW_NEEDS));
   if (!mend || (agrees && placed) || end->why.code != ERR_NONE || end->seq == 0)
     return true;
-  bool ok = check_mend(pg, row, end, agrees, placed, &found->mended, err);
+  bool ok = agrees || mend_row(pg, row, end, &found->mended, err);
+  if (ok && !placed && (agrees || found->mended))
+    ok = mend_places(pg, row, &found->mended, err);
   found->mended = found->mended && !unknown;
   return ok;
 }
 
+/* Nothing is locked while a log is read, which may take long. The row is read before and after it:
+ * with another fence, somebody has continued the session meanwhile, and the log and the row need
+ * not agree. */
 static bool check_one(struct store *store, struct pg_base *pg, const char *id, bool mend,
                       struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
+  const struct conn_arg args[] = {arg_text(id)};
   struct store_ref ref;
   struct log_end end;
-  struct misplaced m;
-  shared_ref(store, id, &ref);
+  base_ref(store, id, &ref);
   *found = (struct shared_finding){.session = id};
-  PGresult *before = ask_row(pg, id, "", err);
-  if (before == NULL || conn_rows(before) == 0) { /* taken or removed since it was listed */
-    bool none = before != NULL;
-    conn_free(before);
-    return none;
-  }
-  PGresult *row = NULL;
   end_begin(&end);
-  if (!find_misplaced(pg, id, &m, err)) {
-    conn_free(before);
-    return false;
+  PGresult *row = NULL, *misplaced = NULL, *before = ask_row(pg, id, "", err);
+  bool ok = before != NULL;
+  if (ok && conn_rows(before) > 0) { /* otherwise it was taken or removed since it was listed */
+    misplaced = base_ask(pg, "SELECT seq, at, due FROM " PLACES " p ORDER BY seq LIMIT 1", args,
+                         ARRAY_LEN(args), err);
+    if (misplaced != NULL && conn_rows(misplaced) > 0)
+      ok = read_end_by_seq(pg, id, &end, err);
+    else
+      ok = misplaced != NULL && read_end(&ref, &end, err);
+    bool gone = misplaced != NULL && !ok && err->code == ERR_NOT_FOUND;
+    if (ok || gone)
+      row = ask_row(pg, id, shared_rest_of(&end.summary), err);
+    ok = row != NULL && (!gone || conn_rows(row) == 0);
   }
-  bool read = m.seq > 0 ? read_end_by_seq(pg, id, &end, err) : read_end(&ref, &end, err);
-  bool gone = !read && err->code == ERR_NOT_FOUND;
-  bool ok = read || gone;
-  if (ok)
-    row = ask_row(pg, id, shared_rest_of(&end.summary), err);
-  ok = ok && row != NULL && (!gone || conn_rows(row) == 0);
   found->records = end.seq;
-  bool still = ok && conn_rows(row) == 1 &&
-               conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE);
-  if (still) /* otherwise somebody continued it while its log was read */
-    ok = check_row(pg, row, &end, &m, mend, found, text, err);
+  if (ok && row != NULL && conn_rows(row) == 1 &&
+      conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE))
+    ok = check_row(pg, row, &end, misplaced, mend, found, text, err);
   conn_free(before);
+  conn_free(misplaced);
   conn_free(row);
   summary_deinit(&end.summary);
   json_decref(end.on);
@@ -574,15 +459,12 @@ bool shared_check(const char *url, bool mend,
                   void (*each)(void *ctx, const struct shared_finding *finding), void *ctx,
                   struct err *err) {
   struct store store;
-  enum conn_failure failure;
   char text[PROBLEM_BYTES];
   store_at(&store, url);
   struct pg_base *pg = base_of(url, err);
-  PGresult *rows = NULL;
-  if (pg != NULL)
-    rows =
-        base_ask(pg, "SELECT id FROM segue.session WHERE state <> 'held' AND seq > 0 ORDER BY id",
-                 NULL, 0, false, &failure, err);
+  PGresult *rows =
+      base_ask(pg, "SELECT id FROM segue.session WHERE state <> 'held' AND seq > 0 ORDER BY id",
+               NULL, 0, err);
   bool ok = rows != NULL;
   for (int i = 0; ok && i < conn_rows(rows); i++) {
     struct shared_finding found;

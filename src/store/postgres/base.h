@@ -1,10 +1,21 @@
-/* base.h - one shared store as this program knows it: its connections and its worker.
+/* base.h - one shared store as this program knows it: its address, its connections, and what its
+ * threads share.
  *
  *   pg = base_of(url, &err)           one for each address, for the life of the program
- *   base_enter(pg, &err)              becomes a worker (base.c)
- *   base_join(pg, &err)               the same, to take sessions or hold them long
  *   answer = base_ask(pg, ...)        on a free connection, again while nothing answers
  *   conn = base_take(pg, ...); base_give(pg, conn)
+ *
+ * The files of the back end, from the bottom up; each one calls only those before it:
+ *
+ *   url.c             what an address may say
+ *   conn.c            one connection: statements and pipelines
+ *   base.c            the connections of a store, and requests that are repeated
+ *   slots.c           places at providers
+ *   heartbeat.c       the lease of this program as a worker
+ *   worker.c          which sessions the worker has claimed, gives back or leaves alone
+ *   session_log.c     the log of a session: made, taken, appended to, moved
+ *   session_lookup.c  finds, lists and reads logs; blobs, ledger and labels; the table of it all
+ *   admin.c           makes the tables and looks after them
  *
  * A reference and a store are plain values, so the address leads to what is behind them. Any thread
  * may call these functions; the lock is held only to look at lists, never while the server is
@@ -17,35 +28,14 @@
 #include "base/list.h"
 #include "store/backend.h"
 #include "store/postgres/conn.h"
+#include "store/postgres/heartbeat.h"
 #include "store/store.h"
 #include "store/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct pg_base;
-
-enum { HEARTBEAT_NAME_BYTES = 280 };
-
-struct heartbeat {
-  pthread_t thread;
-  bool runs;
-  bool named;                   /* the id was used: the next lease gets another one */
-  atomic_bool joined;           /* it takes sessions, so it hears what other workers do */
-  int wake[2];                  /* a pipe: something changed */
-  _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
-  atomic_bool answers;          /* the store answered the last request */
-  _Atomic unsigned term;        /* changes each time the lease is lost */
-  char worker[STORE_ID_BYTES];
-  /* previous id, to be told to the store: its worker gave up but lives */
-  char former[STORE_ID_BYTES];
-  char name[HEARTBEAT_NAME_BYTES]; /* HOST:PID */
-  char *needs; /* labels that sessions made here ask for, as an SQL array; for the program's life */
-  uint64_t ttl_ms;
-  atomic_bool ends;
-};
-
-enum { BASE_VERSION = 9, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 9, BASE_WHO_BYTES = 48, BASE_WORD_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;
@@ -58,7 +48,7 @@ struct base_idle {
   uint64_t since_ms; /* clock_boot_ms */
 };
 
-struct commit_slot { /* a commit on its way to the server (commit.c) */
+struct commit_slot { /* a commit on its way to the server (session_log.c) */
   struct pg_base *pg;
   uv_work_t work;
   struct list logs;   /* struct shared_log */
@@ -107,60 +97,55 @@ struct pg_base {
   pthread_t loop_thread;
 };
 
-/* Holds a session's row as it was when the session was taken. */
-struct base_held {
-  char asked[16]; /* what others ask of the session, or "" */
-  uint64_t fence, seq, bytes;
-  unsigned deaths; /* workers that died holding it */
-  char hash[SHA256_HEX];
-  char died[320]; /* name of the last of them, or "" */
-};
-
-struct base_claim { /* held for store_attach */
-  struct list_node in_base;
-  char id[STORE_ID_BYTES];
-  struct base_held held; /* without its fence, if the log came along */
-  struct buf log;        /* the whole log, or nothing */
-  uint64_t at_ms;        /* clock_boot_ms */
-  unsigned term;
-  bool attached; /* being read: the reader removes the claim */
-};
-
-struct base_leave {
-  struct list_node in_base;
-  char id[STORE_ID_BYTES];
-  uint64_t fence, pause_ms;
-  char *why;    /* or NULL */
-  bool refuses; /* its request cannot be done */
-  unsigned term;
-};
-
 struct pg_base *base_of(const char *url, struct err *err);
+struct pg_base *base_first(void); /* of all; `next` leads on */
+/* Return the two parts of a reference's name, ADDRESS#ID, and make such a name. */
+struct pg_base *base_of_ref(const struct store_ref *ref, char id[STORE_ID_BYTES], struct err *err);
+void base_ref(const struct store *store, const char *id, struct store_ref *ref);
+/* Returns what worker_be was given; the defaults before that. */
+struct worker_options *base_options(void);
 
+/* Opens a connection that the caller keeps. failure: here and below NULL is fine. */
+struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct err *err);
+/* Gives this program a fresh name, by which the server tells its connections apart and can end
+ * them, and closes those that have the old one. */
+void base_rename(struct pg_base *pg);
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
+/* Returns NULL where a connection would have to be opened. */
+struct conn *base_take_idle(struct pg_base *pg);
 void base_give(struct pg_base *pg, struct conn *conn);
 /* Closes a connection that may have sent half a request. The server's process for it, which may
  * hold locks on rows and wait for the rest, is ended when another connection is taken. */
 void base_drop(struct pg_base *pg, struct conn *conn);
-/* Asks, again if need be: only for requests that may be repeated. */
-PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *args, int n,
-                   bool binary, enum conn_failure *failure, struct err *err);
-/* Pauses before another try, the tries-th. Returns false if `until` (clock_mono_ms) is over. */
-bool base_pause(unsigned tries, uint64_t until);
+/* Closes idle connections that nobody has needed since then; the first `keep` stay. */
+void base_close_idle(struct pg_base *pg, size_t keep, uint64_t since_ms);
+
+/* Counts the tries of one request, which may take until `until` (clock_mono_ms). */
+struct base_tries {
+  uint64_t until;
+  unsigned count;
+  bool told;
+};
+/* Pauses before another try. Returns false if time is up. why: reported once if the tries take
+ * longer than a moment; NULL: never. */
+bool base_again(struct base_tries *tries, const struct err *why);
 uint64_t base_limit_ms(size_t bytes); /* time for a request of that size */
 
-bool base_enter(struct pg_base *pg, struct err *err) MUST_CHECK;
-/* Becomes a worker that takes sessions. Also frees what dead workers held, and learns the state of
- * the providers. */
-bool base_join(struct pg_base *pg, struct err *err) MUST_CHECK;
-/* Returns whether sessions taken in this term may still be written. */
-bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err);
-unsigned base_term(const struct pg_base *pg);
-/* Gives the store for files of this shared store that stay on this machine. */
-bool base_local(const struct store *store, struct store *local, struct err *err);
-const struct worker_options *base_options(void);
-bool base_label_check(const char *label, struct err *err) MUST_CHECK;
-/* worker.c: adds one item to an SQL array whose opening brace is there. */
+/* Asks, again if need be: only for requests that may be repeated. pg: NULL gives NULL, and err
+ * says why already. */
+PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *args, int n,
+                   struct err *err);
+/* Does the same for bytea columns, as conn_ask with `binary`. */
+PGresult *base_ask_bytes(struct pg_base *pg, const char *sql, const struct conn_arg *args, int n,
+                         struct err *err);
+/* Asks for one value, and copies it; "" without a row. Returns false without an answer. */
+bool base_ask_word(struct pg_base *pg, const char *sql, const struct conn_arg *args, int n,
+                   char word[BASE_WORD_BYTES], struct err *err) MUST_CHECK;
+
+/* Passes news to the loop that watches the store, if any. */
+void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what);
+
+/* Adds one item to an SQL array whose opening brace is there. */
 void base_put_label(struct buf *out, const char *prefix, const char *label);
 
 /* slots.c: learns what segue.poll says about providers. Returns true if that has changed. */
@@ -168,12 +153,6 @@ bool provider_slots_learn(struct pg_base *pg, const char *lines);
 /* Gives back the places that could not be given back before. Only the heartbeat calls it, since
  * nothing else waits for it. */
 void provider_slots_settle(struct pg_base *pg, struct conn *conn);
-
-/* worker.c: says why this worker cannot continue a session now; owned, or NULL. */
-char *base_pause_why(struct pg_base *pg, const char *id);
-
-/* base.c: passes news to the loop that watches the store, if any. */
-void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what);
 
 static inline struct conn_arg arg_text(const char *text) {
   return (struct conn_arg){.kind = ARG_TEXT, .text = text};

@@ -20,43 +20,40 @@
  * would cost each start 4 to 6 ms. The types are those of <libpq-fe.h>; the functions are called
  * through the table. */
 
-static bool pq_load_all(void *library, struct pq_api *api, struct err *err) {
-  void *symbol;
-/* POSIX lets dlsym return functions as data pointers; memcpy keeps ISO C content. */
-#define PQ_LOAD(name)                                                                              \
-  symbol = dlsym(library, "PQ" #name);                                                             \
-  if (symbol == NULL)                                                                              \
-    return err_set(err, ERR_NOT_FOUND, "libpq has no PQ" #name ": it is too old");                 \
-  memcpy(&api->name, &symbol, sizeof symbol);
-  PQ_FUNCTIONS(PQ_LOAD)
-#undef PQ_LOAD
-  return true;
-}
+static struct pq_api pq;
 
 const struct pq_api *pq_load(struct err *err) {
-  static struct pq_api api;
   static bool loaded;
   if (loaded)
-    return &api;
-  void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+    return &pq;
+  void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL), *symbol;
   if (library == NULL) {
     err_set(err, ERR_NOT_FOUND,
             "a shared store needs libpq (libpq.so.5), which cannot be loaded: install it "
             "(Debian: libpq5)");
     return NULL;
   }
-  loaded = pq_load_all(library, &api, err);
-  return loaded ? &api : NULL;
+/* POSIX lets dlsym return functions as data pointers; memcpy keeps ISO C content. */
+#define PQ_LOAD(name)                                                                              \
+  symbol = dlsym(library, "PQ" #name);                                                             \
+  if (symbol == NULL) {                                                                            \
+    err_set(err, ERR_NOT_FOUND, "libpq has no PQ" #name ": it is too old");                        \
+    return NULL;                                                                                   \
+  }                                                                                                \
+  memcpy(&pq.name, &symbol, sizeof symbol);
+  PQ_FUNCTIONS(PQ_LOAD)
+#undef PQ_LOAD
+  loaded = true;
+  return &pq;
 }
 
 const char *store_library(void) {
   static char version[16];
   struct err ignored;
-  const struct pq_api *api = pq_load(&ignored);
-  if (api == NULL)
+  if (pq_load(&ignored) == NULL)
     return NULL;
-  print_into(version, sizeof version, "%d.%d", api->libVersion() / 10000,
-             api->libVersion() % 10000); /* since version 10: 150010 is 15.10 */
+  print_into(version, sizeof version, "%d.%d", pq.libVersion() / 10000,
+             pq.libVersion() % 10000); /* since version 10: 150010 is 15.10 */
   return version;
 }
 
@@ -71,10 +68,8 @@ enum {
 };
 
 struct conn {
-  const struct pq_api *pq;
-  PGconn *pg;
+  PGconn *pg; /* NULL: it is lost */
   char shown[URL_SHOWN_BYTES];
-  bool pipelined;
   int backend;
 };
 
@@ -98,16 +93,18 @@ static bool conn_lose(struct conn *conn, const char *why, enum conn_failure *fai
   *failure = CONN_LOST;
   err_set(err, ERR_IO, "the store %s does not answer: %.*s", conn->shown, (int)one_line(why), why);
   if (conn->pg != NULL)
-    conn->pq->finish(conn->pg);
+    pq.finish(conn->pg);
   conn->pg = NULL;
   return false;
 }
 
-/* Classifies a refusal by its SQLSTATE. */
+/* Classifies a refusal by its SQLSTATE: its words depend on the server's language. A server that is
+ * going down or starting has not carried the request out, and will answer soon, or another one will
+ * in its place; so that counts as no answer, and the request is repeated. */
 static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_failure *failure,
                         struct err *err) {
-  const char *state = conn->pq->resultErrorField(answer, PG_DIAG_SQLSTATE);
-  const char *text = conn->pq->resultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
+  const char *state = pq.resultErrorField(answer, PG_DIAG_SQLSTATE);
+  const char *text = pq.resultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
   text = text ? text : "it does not say why";
   *failure = CONN_REFUSED;
   if (is_state(state, "57P") || is_state(state, "08") || is_state(state, "53300"))
@@ -138,11 +135,13 @@ static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_fai
 
 /* --- opening --- */
 
+/* A record is said to be durable when its commit is answered. A server that answers before it has
+ * written would turn that into a lie at its next crash, so it is refused. */
 static bool check_server(struct conn *conn, enum conn_failure *failure, struct err *err) {
   static const char sql[] = "SELECT current_setting('fsync'), current_setting('full_page_writes'), "
                             "current_setting('synchronous_commit')";
   static const char *const names[] = {"fsync", "full_page_writes", "synchronous_commit"};
-  int version = conn->pq->serverVersion(conn->pg);
+  int version = pq.serverVersion(conn->pg);
   *failure = CONN_REFUSED;
   if (version < 140000)
     return err_set(err, ERR_INVALID, "the store %s is PostgreSQL %d: segue needs 14 or newer",
@@ -164,23 +163,35 @@ static bool check_server(struct conn *conn, enum conn_failure *failure, struct e
   return ok;
 }
 
-/* Returns whether a failure may pass; a wrong password, name or right stays wrong. */
-static bool may_pass(const char *why) {
-  static const char *const lasting[] = {"password",
-                                        "authentication",
-                                        "does not exist",
-                                        "pg_hba.conf",
-                                        "certificate",
-                                        "SSL",
-                                        "could not translate",
-                                        "invalid",
-                                        "root.crt",
-                                        "permission denied for database"};
-  for (size_t i = 0; i < ARRAY_LEN(lasting); i++)
-    if (strstr(why, lasting[i]) != NULL)
-      return false;
-  return true;
+static bool says_any(const char *text, const char *const *words) {
+  for (; *words; words++)
+    if (strstr(text, *words) != NULL)
+      return true;
+  return false;
 }
+
+/* A failure with these words does not pass by itself: a wrong password, name or right stays wrong.
+ * They are libpq's and the server's own, in English; open_failed also asks for the SQLSTATE. */
+static const char *const lasting_words[] = {"password",
+                                            "authentication",
+                                            "does not exist",
+                                            "pg_hba.conf",
+                                            "certificate",
+                                            "SSL",
+                                            "could not translate",
+                                            "invalid",
+                                            "root.crt",
+                                            "permission denied for database",
+                                            NULL};
+
+/* libpq's own words for a server that is not reached: then there is no SQLSTATE to ask for. */
+static const char *const unreached_words[] = {
+    "Is the server running", "timeout expired", "server closed the connection",
+    "could not receive",     "could not send",  NULL};
+
+/* The server, and pgbouncer, say so where there are too many clients. */
+static const char *const full_words[] = {"too many c", "remaining connection slots",
+                                         "no more connections", NULL};
 
 /* Says what to do, where libpq's message does not. */
 static const char *open_hint(const char *why) {
@@ -208,6 +219,10 @@ static void param_add(struct conn_params *params, const char *keyword, const cha
   params->values[params->n++] = value;
 }
 
+/* A server that is cut off must be noticed well within a lease: the system's own limits are minutes
+ * and hours. An address may name others, but not the encoding and the name: the first decides which
+ * texts arrive as they were sent, and by the second segue.sweep ends a dead worker's connections.
+ */
 static void params_fill(struct conn_params *params, const struct url_options *options,
                         const char *who, const char *encoding) {
   *params = (struct conn_params){.n = 0};
@@ -223,17 +238,17 @@ static void params_fill(struct conn_params *params, const struct url_options *op
 }
 
 /* Finishes a connection that was begun, within a limit. False: it failed, or time is up. */
-static bool conn_finish_opening(const struct pq_api *pq, PGconn *pg, uint64_t limit_ms) {
+static bool conn_finish_opening(PGconn *pg, uint64_t limit_ms) {
   uint64_t until_ms = clock_mono_ms() + limit_ms;
   PostgresPollingStatusType next = PGRES_POLLING_WRITING;
   while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
     uint64_t now = clock_mono_ms();
-    struct pollfd p = {.fd = pq->socket(pg),
+    struct pollfd p = {.fd = pq.socket(pg),
                        .events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT};
     if (now >= until_ms || p.fd < 0 || (poll(&p, 1, (int)(until_ms - now)) < 0 && errno != EINTR))
       return false;
     if (p.revents != 0)
-      next = pq->connectPoll(pg);
+      next = pq.connectPoll(pg);
   }
   return next == PGRES_POLLING_OK;
 }
@@ -241,53 +256,35 @@ static bool conn_finish_opening(const struct pq_api *pq, PGconn *pg, uint64_t li
 /* Tries once more to open a connection, to learn the SQLSTATE of the server's refusal: its words
  * may be in any language, and libpq tells the state only of a connection that was begun in two
  * steps. Leaves "" where the server does not refuse. */
-static void ask_why_refused(const struct pq_api *pq, const struct url_options *options,
-                            const char *who, char state[6]) {
+static void ask_why_refused(const struct url_options *options, const char *who, char state[6]) {
   struct conn_params params;
   params_fill(&params, options, who, "UTF8");
-  PGconn *pg = pq->connectStartParams(params.keywords, params.values, 0);
+  PGconn *pg = pq.connectStartParams(params.keywords, params.values, 0);
   state[0] = '\0';
   if (pg == NULL)
     return;
-  (void)pq->setErrorVerbosity(pg, PQERRORS_SQLSTATE); /* the message ends in the state */
-  if (pq->status(pg) != CONNECTION_BAD && !conn_finish_opening(pq, pg, LIMIT_STORE_REASON_MS)) {
-    const char *why = pq->errorMessage(pg);
+  (void)pq.setErrorVerbosity(pg, PQERRORS_SQLSTATE); /* the message ends in the state */
+  if (pq.status(pg) != CONNECTION_BAD && !conn_finish_opening(pg, LIMIT_STORE_REASON_MS)) {
+    const char *why = pq.errorMessage(pg);
     size_t n = one_line(why);
     if (n > 5 && why[n - 6] == ' ' &&
         strspn(why + n - 5, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= 5)
       print_into(state, 6, "%.5s", why + n - 5);
   }
-  pq->finish(pg);
-}
-
-/* Returns whether these are libpq's own words for a server that is not reached: then there is no
- * SQLSTATE to ask for. */
-static bool is_unreached(const char *why) {
-  static const char *const unreached[] = {"Is the server running", "timeout expired",
-                                          "server closed the connection", "could not receive",
-                                          "could not send"};
-  for (size_t i = 0; i < ARRAY_LEN(unreached); i++)
-    if (strstr(why, unreached[i]) != NULL)
-      return true;
-  return false;
-}
-
-static bool conn_is_full(const char *why) {
-  return strstr(why, "too many c") != NULL || strstr(why, "remaining connection slots") != NULL ||
-         strstr(why, "no more connections") != NULL; /* says pgbouncer */
+  pq.finish(pg);
 }
 
 static bool open_failed(struct conn *conn, const struct url_options *options, const char *who,
                         enum conn_failure *failure, struct err *err) {
-  const char *why = conn->pq->errorMessage(conn->pg);
+  const char *why = pq.errorMessage(conn->pg);
   /* libpq tells of each address of a host, and tries the next one only where nobody listens. */
   for (const char *next = why; next; next = strstr(why + (why[0] != 0), "connection to server "))
     why = next;
-  bool transient = may_pass(why), full = conn_is_full(why);
+  bool transient = !says_any(why, lasting_words), full = says_any(why, full_words);
   char text[512], state[6];
   print_into(text, sizeof text, "%.*s", (int)one_line(why), why);
-  if (transient && !full && !is_unreached(why)) {
-    ask_why_refused(conn->pq, options, who, state);
+  if (transient && !full && !says_any(why, unreached_words)) {
+    ask_why_refused(options, who, state);
     full = is_state(state, "53300");
     /* authentication, no such database, no right to connect */
     transient = !(is_state(state, "28") || is_state(state, "3D000") || is_state(state, "42501"));
@@ -305,11 +302,11 @@ static bool open_failed(struct conn *conn, const struct url_options *options, co
   return err_set(err, ERR_INVALID, "the store %s: %s%s", conn->shown, text, open_hint(text));
 }
 
-static PGconn *conn_connect(const struct pq_api *pq, const struct url_options *options,
-                            const char *who, const char *encoding) {
+static PGconn *conn_connect(const struct url_options *options, const char *who,
+                            const char *encoding) {
   struct conn_params params;
   params_fill(&params, options, who, encoding);
-  return pq->connectdbParams(params.keywords, params.values, 0);
+  return pq.connectdbParams(params.keywords, params.values, 0);
 }
 
 /* Returns whether each byte is a character for the server: then it keeps all UTF-8 texts as they
@@ -320,7 +317,7 @@ static bool is_single_byte(const char *encoding) {
 }
 
 static const char *server_encoding(const struct conn *conn) {
-  const char *encoding = conn->pq->parameterStatus(conn->pg, "server_encoding");
+  const char *encoding = pq.parameterStatus(conn->pg, "server_encoding");
   return encoding != NULL ? encoding : "UTF8";
 }
 
@@ -332,31 +329,27 @@ bool conn_is_narrow(const struct conn *conn) {
 /* Asks a server that would convert texts, and refuse those that it has no characters for, not to
  * convert any. */
 static bool conn_connected(struct conn *conn, const struct url_options *options, const char *who) {
-  const struct pq_api *pq = conn->pq;
-  conn->pg = conn_connect(pq, options, who, "UTF8");
-  bool ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+  conn->pg = conn_connect(options, who, "UTF8");
+  bool ok = conn->pg != NULL && pq.status(conn->pg) == CONNECTION_OK;
   if (ok && is_single_byte(server_encoding(conn))) {
-    pq->finish(conn->pg);
-    conn->pg = conn_connect(pq, options, who, "SQL_ASCII");
-    ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+    pq.finish(conn->pg);
+    conn->pg = conn_connect(options, who, "SQL_ASCII");
+    ok = conn->pg != NULL && pq.status(conn->pg) == CONNECTION_OK;
   }
   return ok;
 }
 
 struct conn *conn_open(const struct url_options *options, const char *shown, const char *who,
                        enum conn_failure *failure, struct err *err) {
-  *failure = CONN_REFUSED;
-  const struct pq_api *pq = pq_load(err);
-  if (pq == NULL)
-    return NULL;
+  enum conn_failure ignored;
+  failure = failure ? failure : &ignored;
   struct conn *conn = xcalloc(1, sizeof *conn);
-  conn->pq = pq;
   print_into(conn->shown, sizeof conn->shown, "%s", shown);
   bool ok = conn_connected(conn, options, who);
-  conn->backend = ok ? pq->backendPID(conn->pg) : 0;
+  conn->backend = ok ? pq.backendPID(conn->pg) : 0;
   if (ok) {
-    pq->setNoticeReceiver(conn->pg, ignore_notice, NULL);
-    ok = pq->setnonblocking(conn->pg, 1) == 0 && check_server(conn, failure, err);
+    pq.setNoticeReceiver(conn->pg, ignore_notice, NULL);
+    ok = pq.setnonblocking(conn->pg, 1) == 0 && check_server(conn, failure, err);
   } else {
     ok = open_failed(conn, options, who, failure, err);
   }
@@ -370,7 +363,7 @@ void conn_close(struct conn *conn) {
   if (conn == NULL)
     return;
   if (conn->pg != NULL)
-    conn->pq->finish(conn->pg);
+    pq.finish(conn->pg);
   free(conn);
 }
 
@@ -387,7 +380,7 @@ bool conn_is_open(const struct conn *conn) {
 /* Waits until the socket is readable (or writable, if `write`). False: time is up. */
 static bool conn_poll(struct conn *conn, bool write, uint64_t until_ms) {
   uint64_t now = clock_mono_ms();
-  struct pollfd p = {.fd = conn->pq->socket(conn->pg),
+  struct pollfd p = {.fd = pq.socket(conn->pg),
                      .events = (short)(write ? POLLIN | POLLOUT : POLLIN)};
   if (now >= until_ms || p.fd < 0)
     return false;
@@ -398,24 +391,24 @@ static bool conn_poll(struct conn *conn, bool write, uint64_t until_ms) {
 
 static bool conn_flush(struct conn *conn, uint64_t until_ms) {
   int left;
-  while ((left = conn->pq->flush(conn->pg)) > 0)
-    if (!conn_poll(conn, true, until_ms) || !conn->pq->consumeInput(conn->pg))
+  while ((left = pq.flush(conn->pg)) > 0)
+    if (!conn_poll(conn, true, until_ms) || !pq.consumeInput(conn->pg))
       return false;
   return left == 0;
 }
 
 /* Waits for the next answer. Returns false if the connection is lost, or time is up. */
 static bool conn_next(struct conn *conn, uint64_t until_ms, PGresult **answer) {
-  while (conn->pq->isBusy(conn->pg))
-    if (!conn_poll(conn, false, until_ms) || !conn->pq->consumeInput(conn->pg))
+  while (pq.isBusy(conn->pg))
+    if (!conn_poll(conn, false, until_ms) || !pq.consumeInput(conn->pg))
       return false;
-  *answer = conn->pq->getResult(conn->pg);
+  *answer = pq.getResult(conn->pg);
   return true;
 }
 
 static bool conn_lost_now(struct conn *conn, uint64_t until_ms, enum conn_failure *failure,
                           struct err *err) {
-  const char *why = conn->pq->errorMessage(conn->pg);
+  const char *why = pq.errorMessage(conn->pg);
   bool late = clock_mono_ms() >= until_ms || why[0] == '\0';
   return conn_lose(conn, late ? "no answer in time" : why, failure, err);
 }
@@ -436,15 +429,16 @@ static bool send_params(struct conn *conn, const char *sql, const struct conn_ar
     formats[i] = !text;
     types[i] = oids[args[i].kind];
   }
-  return conn->pq->sendQueryParams(conn->pg, sql, n, types, values, lengths, formats, binary) == 1;
+  return pq.sendQueryParams(conn->pg, sql, n, types, values, lengths, formats, binary) == 1;
 }
 
-static bool is_good(const struct conn *conn, const PGresult *answer) {
-  ExecStatusType status = conn->pq->resultStatus(answer);
+static bool is_good(const PGresult *answer) {
+  ExecStatusType status = pq.resultStatus(answer);
   return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY;
 }
 
-/* Takes all answers to the request and keeps the last good one. */
+/* Takes all answers to the request and keeps the last good one. libpq accepts no other request
+ * before it has given out the last of them. */
 static bool conn_collect(struct conn *conn, uint64_t until_ms, PGresult **kept,
                          enum conn_failure *failure, struct err *err) {
   PGresult *answer;
@@ -454,79 +448,75 @@ static bool conn_collect(struct conn *conn, uint64_t until_ms, PGresult **kept,
       return conn_lost_now(conn, until_ms, failure, err);
     if (answer == NULL)
       return ok;
-    if (ok && !is_good(conn, answer))
+    if (ok && !is_good(answer))
       ok = conn_refuse(conn, answer, failure, err);
     if (ok) {
-      conn->pq->clear(*kept);
+      pq.clear(*kept);
       *kept = answer;
     } else {
-      conn->pq->clear(answer);
+      pq.clear(answer);
     }
     if (conn->pg == NULL)
       return false;
   }
 }
 
-static bool not_there(const struct conn *conn, enum conn_failure *failure, struct err *err) {
-  *failure = CONN_LOST;
-  return err_set(err, ERR_IO, "the store %s does not answer", conn->shown);
+/* Takes the answers to a request. sent: libpq has taken it. */
+static PGresult *conn_answer(struct conn *conn, bool sent, uint64_t until_ms,
+                             enum conn_failure *failure, struct err *err) {
+  PGresult *kept = NULL;
+  if (!sent || !conn_flush(conn, until_ms))
+    (void)conn_lost_now(conn, until_ms, failure, err);
+  else if (conn_collect(conn, until_ms, &kept, failure, err))
+    return kept;
+  pq.clear(kept);
+  return NULL;
 }
 
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
                    const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
                    struct err *err) {
-  PGresult *kept = NULL;
+  enum conn_failure ignored;
   uint64_t until = clock_mono_ms() + limit_ms;
+  failure = failure ? failure : &ignored;
   *failure = CONN_FINE;
   if (!conn_is_open(conn)) {
-    (void)not_there(conn, failure, err);
+    *failure = CONN_LOST;
+    err_set(err, ERR_IO, "the store %s does not answer", conn->shown);
     return NULL;
   }
-  if (!send_params(conn, sql, args, n, binary) || !conn_flush(conn, until))
-    (void)conn_lost_now(conn, until, failure, err);
-  else if (conn_collect(conn, until, &kept, failure, err))
-    return kept;
-  conn->pq->clear(kept);
-  return NULL;
+  return conn_answer(conn, send_params(conn, sql, args, n, binary), until, failure, err);
 }
 
-bool conn_script(struct conn *conn, const char *sql, enum conn_failure *failure, struct err *err) {
-  PGresult *kept = NULL;
-  uint64_t until = clock_mono_ms() + LIMIT_STORE_SCRIPT_MS;
-  *failure = CONN_FINE;
-  if (!conn_is_open(conn))
-    return not_there(conn, failure, err);
-  bool ok = conn->pq->sendQuery(conn->pg, sql) == 1 && conn_flush(conn, until);
-  if (!ok)
-    return conn_lost_now(conn, until, failure, err);
-  ok = conn_collect(conn, until, &kept, failure, err);
-  conn->pq->clear(kept);
+bool conn_script(struct conn *conn, const char *sql, struct err *err) {
+  enum conn_failure failure;
+  PGresult *answer = conn_answer(conn, pq.sendQuery(conn->pg, sql) == 1,
+                                 clock_mono_ms() + LIMIT_STORE_SCRIPT_MS, &failure, err);
+  bool ok = answer != NULL;
+  conn_free(answer);
   return ok;
 }
 
 /* --- pipelines --- */
 
 bool conn_begin_pipeline(struct conn *conn) {
-  conn->pipelined = conn_is_open(conn) && conn->pq->enterPipelineMode(conn->pg) == 1;
-  return conn->pipelined;
+  return conn_is_open(conn) && pq.enterPipelineMode(conn->pg) == 1;
 }
 
 bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n) {
-  return conn->pipelined && send_params(conn, sql, args, n, false);
+  return send_params(conn, sql, args, n, false);
 }
 
+/* After a refusal the server skips the other statements up to the sync, and undoes those before, so
+ * the rest is read but not believed. Until the sync has come, the connection is of no use. */
 bool conn_sync(struct conn *conn, uint64_t limit_ms,
-               void (*each)(void *ctx, int index, PGresult *answer), void *ctx,
-               enum conn_failure *failure, struct err *err) {
+               void (*each)(void *ctx, int index, PGresult *answer), void *ctx, struct err *err) {
+  enum conn_failure ignored, *failure = &ignored;
   uint64_t until = clock_mono_ms() + limit_ms;
   bool ok = true;
   int index = 0;
   PGresult *answer;
-  *failure = CONN_FINE;
-  if (!conn->pipelined)
-    return not_there(conn, failure, err);
-  conn->pipelined = false;
-  if (conn->pq->pipelineSync(conn->pg) != 1 || !conn_flush(conn, until))
+  if (pq.pipelineSync(conn->pg) != 1 || !conn_flush(conn, until))
     return conn_lost_now(conn, until, failure, err);
   for (;;) {
     if (!conn_next(conn, until, &answer))
@@ -535,44 +525,34 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
       index++; /* NULL ends the answers to one statement */
       continue;
     }
-    ExecStatusType status = conn->pq->resultStatus(answer);
+    ExecStatusType status = pq.resultStatus(answer);
     if (ok && status == PGRES_FATAL_ERROR)
       ok = conn_refuse(conn, answer, failure, err);
     else if (status == PGRES_TUPLES_OK)
       each(ctx, index, answer);
     else if (status == PGRES_PIPELINE_ABORTED)
       ok = false;
-    conn->pq->clear(answer);
+    pq.clear(answer);
     if (conn->pg == NULL)
       return false;
     if (status == PGRES_PIPELINE_SYNC)
       break;
   }
-  return conn->pq->exitPipelineMode(conn->pg) == 1 ? ok : conn_lost_now(conn, until, failure, err);
+  return pq.exitPipelineMode(conn->pg) == 1 ? ok : conn_lost_now(conn, until, failure, err);
 }
 
 /* --- answers --- */
 
-/* An answer came through the library. */
-static const struct pq_api *pq_loaded(void) {
-  struct err ignored;
-  const struct pq_api *pq = pq_load(&ignored);
-  assert(pq != NULL);
-  return pq;
-}
-
 int conn_rows(const PGresult *answer) {
-  return pq_loaded()->ntuples(answer);
+  return pq.ntuples(answer);
 }
 
 const char *conn_text(const PGresult *answer, int row, int column) {
-  return pq_loaded()->getvalue(answer, row, column);
+  return pq.getvalue(answer, row, column);
 }
 
 struct str conn_bytes(const PGresult *answer, int row, int column) {
-  const struct pq_api *pq = pq_loaded();
-  return (struct str){pq->getvalue(answer, row, column),
-                      (size_t)pq->getlength(answer, row, column)};
+  return (struct str){pq.getvalue(answer, row, column), (size_t)pq.getlength(answer, row, column)};
 }
 
 uint64_t conn_number(const PGresult *answer, int row, int column) {
@@ -581,40 +561,42 @@ uint64_t conn_number(const PGresult *answer, int row, int column) {
 
 void conn_free(PGresult *answer) {
   if (answer != NULL)
-    pq_loaded()->clear(answer);
+    pq.clear(answer);
 }
 
 /* --- notifications --- */
 
 static bool take_notification(struct conn *conn, char payload[64]) {
-  PGnotify *n = conn->pq->notifies(conn->pg);
+  PGnotify *n = pq.notifies(conn->pg);
   if (n == NULL)
     return false;
   print_into(payload, 64, "%.60s", n->extra);
-  conn->pq->freemem(n);
+  pq.freemem(n);
   return true;
 }
 
-bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64],
-               enum conn_failure *failure) {
+bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64]) {
+  enum conn_failure ignored;
   struct err err;
-  *failure = CONN_FINE;
   payload[0] = '\0';
   struct pollfd p[2] = {{.fd = wake_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
   if (conn_is_open(conn)) {
     if (take_notification(conn, payload))
       return true;
-    p[1].fd = conn->pq->socket(conn->pg);
+    p[1].fd = pq.socket(conn->pg);
   }
   (void)poll(p, 2, (int)wait_ms);
   if (!conn_is_open(conn) || p[1].revents == 0)
     return false;
-  if (conn->pq->consumeInput(conn->pg) != 1)
-    return conn_lose(conn, conn->pq->errorMessage(conn->pg), failure, &err);
+  if (pq.consumeInput(conn->pg) != 1)
+    return conn_lose(conn, pq.errorMessage(conn->pg), &ignored, &err);
   return take_notification(conn, payload);
 }
 
 /* --- lists --- */
+
+/* Lines go as bytes, in one array: as text each would have to be escaped, twice its size, and the
+ * server would have to read it again. */
 
 static void put_int(struct buf *out, uint32_t n) {
   unsigned char bytes[4] = {(unsigned char)(n >> 24), (unsigned char)(n >> 16),

@@ -64,7 +64,7 @@ struct pq_api {
 };
 
 /* Loads libpq once; the table stays for the life of the program. NULL: err says what is missing.
- * Call it only under the lock of base.h, or before there are threads. */
+ * Call it only under the lock of base_of, or before there are threads. */
 const struct pq_api *pq_load(struct err *err) MUST_CHECK;
 
 enum conn_failure {
@@ -97,13 +97,12 @@ bool conn_is_narrow(const struct conn *conn);
 int conn_backend(const struct conn *conn);
 
 /* Sends one request. binary: returns the raw bytes of bytea columns, beside which
- * only texts can be read. NULL: failure and err say why. */
+ * only texts can be read. NULL: failure (NULL is fine) and err say why. */
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
                    const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
                    struct err *err);
 /* Runs many statements without parameters, as one transaction unless they say otherwise. */
-bool conn_script(struct conn *conn, const char *sql, enum conn_failure *failure,
-                 struct err *err) MUST_CHECK;
+bool conn_script(struct conn *conn, const char *sql, struct err *err) MUST_CHECK;
 
 /* These run a pipeline: conn_send for each statement, then conn_sync. Nothing counts unless
  * conn_sync returns true, since one failure undoes everything. `each` sees the answers in order
@@ -112,7 +111,7 @@ bool conn_begin_pipeline(struct conn *conn);
 bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n);
 bool conn_sync(struct conn *conn, uint64_t limit_ms,
                void (*each)(void *ctx, int index, PGresult *answer), void *ctx,
-               enum conn_failure *failure, struct err *err) MUST_CHECK;
+               struct err *err) MUST_CHECK;
 
 int conn_rows(const PGresult *answer);
 const char *conn_text(const PGresult *answer, int row, int column);
@@ -120,10 +119,9 @@ struct str conn_bytes(const PGresult *answer, int row, int column); /* from a bi
 uint64_t conn_number(const PGresult *answer, int row, int column);
 void conn_free(PGresult *answer);
 
-/* Waits for a notification and returns true with its payload. False: none came, or (failure) the
- * connection is lost. */
-bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64],
-               enum conn_failure *failure);
+/* Waits for a notification and returns true with its payload. False: none came, something was
+ * written to wake_fd, or the connection is lost. */
+bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64]);
 
 /* These write arrays in their wire format, for ARG_BYTES_LIST and ARG_NUMBER_LIST. */
 void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n);

@@ -5,7 +5,7 @@
  * the batch is already there, and writes it otherwise; if a statement of the lost connection is
  * still running, the call waits for it. Once the worker's lease cannot be trusted, nothing is
  * appended and no answer counts. */
-#include "store/postgres/shared.h"
+#include "store/postgres/session_log.h"
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -22,17 +22,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-  TYPE_BYTES = 160,
-  NOW_TRY_MS = 1000,
-  DAMAGED_PAUSE_MS = 300000,
-  HELD_LOOK_MS = 50,
-  APPEND_ARGS = 10
-};
+enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, APPEND_ARGS = 10 };
 
 static const char append_sql[] =
     "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-static const char release_sql[] = "SELECT segue.release($1, $2, $3, $4, $5)";
 
 /* Holds a batch as the arguments of segue.append, and owns their texts. */
 struct append_call {
@@ -42,21 +35,13 @@ struct append_call {
   struct conn_arg args[APPEND_ARGS];
 };
 
-/* Holds the arguments of segue.release. */
-struct leave_call {
-  char fence[ARG_NUMBER_BYTES], pause[ARG_NUMBER_BYTES];
-  struct conn_arg args[5];
-};
-
-enum { LEAVE_ARGS = 5 };
-
 static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
   struct shared_log *log = xcalloc(1, sizeof *log);
   struct store_ref ref;
-  shared_ref(store, id, &ref);
+  base_ref(store, id, &ref);
   store_log_init(&log->base, store, ref.name);
   log->pg = pg;
-  log->term = base_term(pg);
+  log->term = heartbeat_term(pg);
   memcpy(log->id, id, STORE_ID_BYTES);
   (void)pthread_mutex_lock(&pg->lock);
   list_push_back(&pg->open, &log->in_open);
@@ -64,18 +49,11 @@ static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg
   return log;
 }
 
-unsigned shared_open_count(struct pg_base *pg, const char *id) {
-  unsigned count = 0;
-  (void)pthread_mutex_lock(&pg->lock);
-  LIST_EACH(struct shared_log, log, in_open, &pg->open)
-    count += strcmp(log->id, id) == 0;
-  (void)pthread_mutex_unlock(&pg->lock);
-  return count;
-}
-
 /* --- where a session stands --- */
 
-/* Looks for the type in the first bytes: only v, seq and ts come before it. */
+/* Looks for the type in the first bytes: only v, seq and ts come before it. Each record of each
+ * session passes here on its way to the server, so the few that matter are found without parsing
+ * the others. A nested member of that name costs a needless parse and changes nothing. */
 static bool line_is(struct str line, const char *type) {
   struct str head = {line.p, line.n < TYPE_BYTES ? line.n : TYPE_BYTES};
   return str_has(head, type);
@@ -104,7 +82,8 @@ static const char *shared_rest(const struct shared_log *log) {
 
 /* --- the batch --- */
 
-/* Feeds the batch to log->brief, once. */
+/* Feeds the batch to log->summary, once: a batch that the server did not take is sent again, and
+ * its turns and stops must not count twice. */
 static void shared_scan_batch(struct shared_log *log) {
   struct str rest = buf_view(&log->base.batch);
   if (log->told_seq == log->base.batch_seq)
@@ -125,6 +104,8 @@ static void shared_scan_batch(struct shared_log *log) {
   }
 }
 
+/* Everything that the row has to say after the batch is computed here, from the records, and goes
+ * to the server in the same statement as they do: the row and the log cannot differ. */
 static void append_call_init(struct append_call *call, struct shared_log *log) {
   const struct store_log *base = &log->base;
   uint64_t at = base->bytes;
@@ -139,7 +120,7 @@ static void append_call_init(struct append_call *call, struct shared_log *log) {
     at += line.n + 1;
   }
   call->args[0] = arg_text(log->id);
-  call->args[1] = arg_number(call->fence, log->fence);
+  call->args[1] = arg_number(call->fence, log->held.fence);
   call->args[2] = arg_number(call->seq, base->seq);
   call->args[3] = arg_number(call->next, base->batch_seq);
   call->args[4] = arg_number(call->bytes, base->bytes + base->batch.n);
@@ -150,19 +131,11 @@ static void append_call_init(struct append_call *call, struct shared_log *log) {
   call->args[9] = (struct conn_arg){.kind = ARG_BYTES_LIST, .bytes = buf_view(&call->lines)};
 }
 
-static void leave_call_init(struct leave_call *call, const struct base_leave *leave) {
-  call->args[0] = arg_text(leave->id);
-  call->args[1] = arg_number(call->fence, leave->fence);
-  call->args[2] = arg_number(call->pause, leave->pause_ms);
-  call->args[3] = arg_text(leave->why);
-  call->args[4] = arg_text(leave->refuses ? "t" : "f");
-}
-
 /* Returns whether the answer that the batch is already there counts. asked: the session's request
  * from elsewhere, or "". */
 static enum store_result shared_append_is_there(struct shared_log *log, const char *asked,
                                                 struct err *err) {
-  if (!base_trusts(log->pg, log->term, err)) /* written, but it may now be another's */
+  if (!heartbeat_trusts(log->pg, log->term, err)) /* written, but it may now be another's */
     return STORE_FENCED;
   if (asked[0] != '\0')
     base_tell(log->pg, WORKER_ASKED, log->id, asked);
@@ -196,25 +169,21 @@ static enum store_result append_call_over(struct shared_log *log, const PGresult
   return STORE_FENCED;
 }
 
-/* Returns STORE_OK unless a test asks for a fault. */
-static enum store_result append_fault(const struct shared_log *log, struct err *err) {
-  if (!fault_fails("write"))
-    return STORE_OK;
-  bool full = errno == ENOSPC;
-  err_set_errno(err, errno, "cannot write to the store %s", log->pg->shown);
-  return full ? STORE_FULL : STORE_IO;
-}
-
-/* Tries once. *lost: there was no answer. */
+/* Tries once. *lost: there was no answer. The lease is looked at before the request and after its
+ * answer (shared_append_is_there): a program that was stopped in between would otherwise take for
+ * its own what another worker has continued. */
 static enum store_result append_once(struct shared_log *log, const struct append_call *call,
                                      bool *lost, struct err *err) {
   enum conn_failure failure = CONN_FINE;
+  enum store_result result = STORE_IO;
   *lost = false;
-  if (!base_trusts(log->pg, log->term, err))
+  if (!heartbeat_trusts(log->pg, log->term, err))
     return STORE_FENCED;
-  enum store_result fault = append_fault(log, err);
-  if (fault != STORE_OK)
-    return fault;
+  if (fault_fails("write")) {
+    result = errno == ENOSPC ? STORE_FULL : STORE_IO;
+    err_set_errno(err, errno, "cannot write to the store %s", log->pg->shown);
+    return result;
+  }
   struct conn *conn = base_take(log->pg, &failure, err);
   PGresult *answer = NULL;
   FAULT_POINT("append_before");
@@ -223,64 +192,62 @@ static enum store_result append_once(struct shared_log *log, const struct append
                       false, &failure, err);
   FAULT_POINT("append_after");
   if (answer != NULL && fault_fails("sync")) { /* as if the reply were lost or the disk full */
-    *lost = errno != ENOSPC;
+    failure = errno == ENOSPC ? CONN_FULL : CONN_LOST;
     conn_free(answer);
+    answer = NULL;
     conn_close(conn);
+    conn = NULL;
     err_set(err, ERR_IO, "the store %s does not answer", log->pg->shown);
-    return *lost ? STORE_IO : STORE_FULL;
   }
   base_give(log->pg, conn);
-  enum store_result result = failure == CONN_FULL ? STORE_FULL : STORE_IO;
   *lost = failure == CONN_LOST;
   if (answer != NULL)
     result = append_call_over(log, answer, err);
+  else if (failure == CONN_FULL)
+    result = STORE_FULL;
   conn_free(answer);
   return result;
 }
 
-/* Makes the row of a log that was made with store_create_later, before its first append. */
+/* Makes the row of a log that was made with store_create_later, before its first append. Repeated
+ * after a lost answer, segue.make finds its own row and says ok again: the fence is still 1. */
 static bool shared_make(struct shared_log *log, struct err *err) {
-  enum conn_failure failure;
   struct pg_base *pg = log->pg;
   const char *id = log->id;
-  if (!base_enter(pg, err))
+  char result[BASE_WORD_BYTES];
+  if (!heartbeat_begin(pg, err))
     return false;
-  log->term = base_term(pg);
+  log->term = heartbeat_term(pg);
   const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_text(id),
                                   arg_text(log->needs ? log->needs : pg->heartbeat.needs)};
-  PGresult *answer =
-      base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
-  const char *result = answer ? conn_text(answer, 0, 0) : "";
+  bool answered =
+      base_ask_word(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), result, err);
   bool ok = strcmp(result, "ok") == 0 && shared_open_count(pg, id) == 1;
   if (strcmp(result, "there") == 0 || shared_open_count(pg, id) > 1)
     err_set(err, ERR_IO, "there already is a session %s at the store %s", id, pg->shown);
-  else if (answer != NULL && !ok)
-    (void)base_trusts(pg, log->term + 1, err);
-  conn_free(answer);
-  log->fence = ok ? 1 : 0; /* never release another worker's session */
+  else if (answered && !ok)
+    (void)heartbeat_trusts(pg, log->term + 1, err);
+  log->held.fence = ok ? 1 : 0; /* never release another worker's session */
   log->unmade = !ok;
   return ok;
 }
 
-/* Appends one batch, trying until it is settled. STORE_FULL: nothing has answered for `try_ms`. */
+/* Appends one batch, trying until it is settled. STORE_FULL: nothing has answered for `try_ms`, and
+ * the caller keeps the batch and tries again. */
 static enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms,
                                              struct err *err) {
   struct append_call call;
   enum store_result result;
-  uint64_t until = clock_mono_ms() + try_ms;
+  struct base_tries tries = {.until = clock_mono_ms() + try_ms};
   bool lost;
   if (log->unmade && !shared_make(log, err))
     return STORE_IO;
   append_call_init(&call, log);
-  for (unsigned tries = 0;; tries++) {
+  do
     result = append_once(log, &call, &lost, err);
-    if (!lost)
-      break;
-    if (!base_pause(tries, until)) { /* the caller keeps the batch and tries again */
-      result = STORE_FULL;
-      break;
-    }
-  }
+  while (lost && base_again(&tries, NULL));
+  if (lost)
+    result = STORE_FULL;
   buf_deinit(&call.ats);
   buf_deinit(&call.lines);
   log->base.syncs++;
@@ -289,14 +256,6 @@ static enum store_result shared_append_alone(struct shared_log *log, uint64_t tr
 
 enum store_result shared_append_now(struct store_log *base, struct err *err) {
   return shared_append_alone((struct shared_log *)base, NOW_TRY_MS, err);
-}
-
-/* Has nothing to do: whoever takes the session next finds out by the hash whether a failed append
- * was written. */
-bool shared_settle(struct store_log *base, struct err *err) {
-  (void)base;
-  (void)err;
-  return true;
 }
 
 /* --- many at once --- */
@@ -352,7 +311,7 @@ static void all_put_log(struct all_call *call, struct shared_log *log) {
       buf_putc(column, '{');
     base_put_label(column++, "", log->needs ? log->needs : log->pg->heartbeat.needs);
   } else {
-    buf_printf(column++, "%s%" PRIu64, comma, log->fence);
+    buf_printf(column++, "%s%" PRIu64, comma, log->held.fence);
     buf_printf(column++, "%s%" PRIu64, comma, base->seq);
   }
   buf_printf(column++, "%s%" PRIu64, comma, base->batch_seq);
@@ -440,9 +399,8 @@ static void flight_answer(void *ctx, int index, PGresult *answer) {
 
 /* Sends everything in one pipeline. Returns false if nothing was written, or nobody knows. */
 static bool fly_together(struct commit_flight *f) {
-  enum conn_failure failure = CONN_FINE;
   struct err err;
-  struct conn *conn = base_take(f->pg, &failure, &err);
+  struct conn *conn = base_take(f->pg, NULL, &err);
   bool ok = conn != NULL && conn_begin_pipeline(conn);
   all_call_init(&f->begins, f, true);
   all_call_init(&f->appends, f, false);
@@ -450,11 +408,11 @@ static bool fly_together(struct commit_flight *f) {
   for (int i = 0; ok && i < f->leave_count; i++) {
     struct leave_call leave;
     leave_call_init(&leave, f->leaves[i]);
-    ok = conn_send(conn, release_sql, leave.args, LEAVE_ARGS);
+    ok = conn_send(conn, SHARED_RELEASE_SQL, leave.args, LEAVE_ARGS);
   }
   size_t bytes = f->begins.lines.n + f->appends.lines.n;
   FAULT_POINT("append_before");
-  ok = ok && conn_sync(conn, base_limit_ms(bytes), flight_answer, f, &failure, &err);
+  ok = ok && conn_sync(conn, base_limit_ms(bytes), flight_answer, f, &err);
   FAULT_POINT("append_after");
   all_call_deinit(&f->begins);
   all_call_deinit(&f->appends);
@@ -465,8 +423,14 @@ static bool fly_together(struct commit_flight *f) {
   return ok;
 }
 
+/* Tries for longer than an append on the loop's own thread may: here the loop goes on meanwhile. */
 static void fly_alone(struct shared_log *log) {
   log->result = shared_append_alone(log, LIMIT_STORE_TRY_MS, &log->err);
+}
+
+static void leave_free(struct base_leave *leave) {
+  free(leave->why);
+  free(leave);
 }
 
 /* Returns whether the log can be made and written in a pipeline with others. segue.begin_all makes
@@ -474,19 +438,8 @@ static void fly_alone(struct shared_log *log) {
  * whose id is open here twice, which shared_make refuses. */
 static bool may_begin_together(struct shared_log *log) {
   shared_scan_batch(log);
-  log->term = base_term(log->pg);
+  log->term = heartbeat_term(log->pg);
   return shared_open_count(log->pg, log->id) == 1 && strcmp(shared_rest(log), "ended") != 0;
-}
-
-/* Leaves the release to the next look for work: whoever polls has time to wait for the server. */
-static void shared_release_later(struct pg_base *pg, const struct base_leave *leave) {
-  struct base_claim *claim = xcalloc(1, sizeof *claim);
-  memcpy(claim->id, leave->id, sizeof claim->id);
-  claim->held.fence = leave->fence;
-  claim->term = leave->term;
-  (void)pthread_mutex_lock(&pg->lock);
-  list_push_front(&pg->claimed, &claim->in_base); /* at_ms 0: the oldest */
-  (void)pthread_mutex_unlock(&pg->lock);
 }
 
 /* Sends the flight, together if that may pay, and settles every log and release in it. One log by
@@ -498,30 +451,33 @@ static void fly(struct commit_flight *f) {
 #endif
   for (int i = 0; together && i < f->count; i++)
     together = (!f->logs[i]->unmade || may_begin_together(f->logs[i])) &&
-               base_trusts(f->pg, f->logs[i]->term, &f->logs[i]->err);
+               heartbeat_trusts(f->pg, f->logs[i]->term, &f->logs[i]->err);
   together = together && fly_together(f);
   for (int i = 0; i < f->count; i++) {
     if (together && f->taken[i]) {
       f->logs[i]->base.syncs++;
       if (f->logs[i]->unmade)
-        f->logs[i]->fence = 1;
+        f->logs[i]->held.fence = 1;
       f->logs[i]->unmade = false;
     } else
       fly_alone(f->logs[i]);
   }
-  for (int i = 0; !together && i < f->leave_count; i++)
-    if (!shared_release(f->pg, f->leaves[i]))
-      shared_release_later(f->pg, f->leaves[i]);
+  for (int i = 0; i < f->leave_count; i++)
+    if (together)
+      leave_free(f->leaves[i]);
+    else
+      shared_release(f->pg, f->leaves[i]);
   f->count = f->leave_count = 0;
 }
 
 /* Cuts what has gathered into pipelines of bounded size, releases first: others wait for those. */
 static void commit_work(uv_work_t *work) {
-  const struct commit_slot *slot = work->data;
+  struct commit_slot *slot = work->data;
   struct commit_flight *f = xcalloc(1, sizeof *f);
   size_t bytes = 0;
   f->pg = slot->pg;
   LIST_EACH(struct base_leave, leave, in_base, &slot->leaves) {
+    list_remove(&slot->leaves, &leave->in_base);
     f->leaves[f->leave_count++] = leave;
     if (f->leave_count == (int)LIMIT_STORE_PIPELINE_COUNT)
       fly(f);
@@ -563,12 +519,6 @@ static void commit_over(uv_work_t *work, int status) {
   struct list flown = {0};
   assert(status == 0);
   list_move_all(&flown, &slot->logs);
-  while (slot->leaves.first != NULL) {
-    struct base_leave *leave = LIST_ITEM(slot->leaves.first, struct base_leave, in_base);
-    list_remove(&slot->leaves, &leave->in_base);
-    free(leave->why);
-    free(leave);
-  }
   slot->flies = false;
   while (flown.first != NULL) { /* a callback may append again */
     struct shared_log *log = LIST_ITEM(flown.first, struct shared_log, in_base);
@@ -579,6 +529,8 @@ static void commit_over(uv_work_t *work, int status) {
   commit_begin(pg, loop);
 }
 
+/* With more than two commits under way each would have fewer records in it, and the server would
+ * sync more often for the same records. */
 static struct commit_slot *free_slot(struct pg_base *pg) {
   size_t n = LIMIT_STORE_COMMIT_COUNT;
 #ifdef SEGUE_FAULTS
@@ -607,6 +559,7 @@ static void commit_begin(struct pg_base *pg, uv_loop_t *loop) {
   loop_work(loop, &slot->work, commit_work, commit_over);
 }
 
+/* A batch that is larger than a pipeline would make all the sessions in it wait for its bytes. */
 static void large_work(uv_work_t *work) {
   fly_alone(work->data);
 }
@@ -618,6 +571,8 @@ static void large_over(uv_work_t *work, int status) {
   store_append_over(&log->base, log->result, &err);
 }
 
+/* On another loop than the watcher's, a first batch goes alone: making the row registers this
+ * program as a worker, which may take long, and those in the pipeline would wait for it. */
 void shared_append(struct store_log *base, uv_loop_t *loop) {
   struct shared_log *log = (struct shared_log *)base;
   log->err = (struct err){0};
@@ -645,7 +600,7 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
     return NULL;
   }
   struct pg_base *pg = base_of(store->where, err);
-  if (pg == NULL || !base_enter(pg, err))
+  if (pg == NULL || !heartbeat_begin(pg, err))
     return NULL;
   struct shared_log *log = shared_log_new(store, pg, id);
   if (shared_make(log, err))
@@ -654,102 +609,8 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
   return NULL;
 }
 
-/* Explains why segue.hold did not give us the session. */
-static bool say_held(const struct pg_base *pg, const char *id, const PGresult *answer,
-                     struct err *err) {
-  const char *result = conn_text(answer, 0, 0), *to = conn_text(answer, 0, 9);
-  bool is_said = to[0] != '\0';
-  if (strcmp(result, "held") == 0)
-    return err_set(
-        err, ERR_LOCKED,
-        "worker %.80s of the store %s has session %s: wait for it, or stop it first; if it "
-        "died, until its lease is over",
-        conn_text(answer, 0, 5), pg->shown, id);
-  if (strcmp(result, "moved") == 0)
-    return err_set(
-        err, ERR_INVALID,
-        "session %s was moved from the store %s to %.300s; if it is not there, run segue "
-        "store export --move again",
-        id, pg->shown, is_said ? to : "another one");
-  if (strcmp(result, "moving") == 0)
-    return err_set(err, ERR_INVALID,
-                   "session %s was being copied to the store %s: repeat that segue store import "
-                   "with the same options",
-                   id, pg->shown);
-  if (strcmp(result, "gone") == 0)
-    return err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
-  return base_trusts(pg, base_term(pg) + 1, err);
-}
-
-/* Waits until the session is free or wait_ms is over. Returns the answer, or NULL. */
-static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_ms,
-                             struct err *err) {
-  enum conn_failure failure;
-  uint64_t until = clock_mono_ms() + wait_ms;
-  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_text(id)};
-  for (;;) {
-    bool ours = shared_open_count(pg, id) > 1; /* the store would give it to us again */
-    PGresult *answer = NULL;
-    if (!ours)
-      answer = base_ask(pg, "SELECT * FROM segue.hold($1, $2)", args, ARRAY_LEN(args), false,
-                        &failure, err);
-    if (ours)
-      err_set(err, ERR_LOCKED, "this program already has session %s of the store %s", id,
-              pg->shown);
-    else if (answer == NULL || strcmp(conn_text(answer, 0, 0), "ok") == 0)
-      return answer;
-    else
-      (void)say_held(pg, id, answer, err);
-    conn_free(answer);
-    if (err->code != ERR_LOCKED || clock_mono_ms() >= until)
-      return NULL;
-    (void)usleep(HELD_LOOK_MS * 1000);
-  }
-}
-
-/* Reads the row of a claimed session whose log did not come with the claim. */
-static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence, struct err *err) {
-  enum conn_failure failure;
-  const struct conn_arg args[] = {arg_text(id)};
-  PGresult *answer = base_ask(pg,
-                              "SELECT 'ok', fence, seq, bytes, encode(hash, 'hex'), NULL, "
-                              "deaths, died, asked FROM "
-                              "segue.session WHERE id = $1 AND state = 'held'",
-                              args, 1, false, &failure, err);
-  if (answer != NULL && (conn_rows(answer) == 0 || conn_number(answer, 0, 1) != fence)) {
-    conn_free(answer);
-    err_set(err, ERR_LOCKED, "another worker of the store %s has session %s", pg->shown, id);
-    return NULL;
-  }
-  return answer;
-}
-
-/* Takes the session for this worker, unless a claim already did. */
-static bool hold(const struct store *store, struct shared_log *log, const struct base_claim *claim,
-                 struct base_held *held, struct err *err) {
-  if (claim != NULL && claim->log.n > 0) {
-    *held = claim->held;
-    return true;
-  }
-  PGresult *answer = NULL;
-  if (claim != NULL)
-    answer = hold_claimed(log->pg, log->id, claim->held.fence, err);
-  /* A claim that only waits to be given back may have been given back, its answer lost. */
-  if (claim == NULL || (answer == NULL && err->code == ERR_LOCKED))
-    answer = hold_within(log->pg, log->id, store->lock_wait_ms, err);
-  if (answer != NULL) {
-    *held = (struct base_held){.fence = conn_number(answer, 0, 1),
-                               .seq = conn_number(answer, 0, 2),
-                               .bytes = conn_number(answer, 0, 3),
-                               .deaths = (unsigned)conn_number(answer, 0, 6)};
-    print_into(held->hash, sizeof held->hash, "%s", conn_text(answer, 0, 4));
-    print_into(held->died, sizeof held->died, "%s", conn_text(answer, 0, 7));
-    print_into(held->asked, sizeof held->asked, "%s", conn_text(answer, 0, 8));
-  }
-  conn_free(answer);
-  return answer != NULL;
-}
-
+/* A damaged log is released for a long while: every worker that took it would find the same damage,
+ * and without a pause they would hand it around for ever. */
 static bool fold_one(struct shared_log *log, const struct log_reader *r, struct str line,
                      store_fold_fn fold, void *ctx, struct err *err) {
   struct err why = {.text = "it has no end"};
@@ -771,26 +632,10 @@ static bool fold_one(struct shared_log *log, const struct log_reader *r, struct 
   return ok;
 }
 
-/* Checks that the row and the lines agree. */
-static bool fold_agrees(struct shared_log *log, const struct base_held *held, struct err *err) {
-  if (log->base.seq == 0 && held->seq == 0)
-    return err_set(err, ERR_CORRUPT, "%s has no records: the session had not started; run it again",
-                   log->base.name);
-  if (log->base.seq == held->seq && log->base.bytes == held->bytes &&
-      strcmp(log->base.hash, held->hash) == 0)
-    return true;
-  log->pause_ms = DAMAGED_PAUSE_MS;
-  return err_set(err, ERR_CORRUPT,
-                 "the store %s says that session %s has %llu records, but its log has %llu: segue "
-                 "store check says more",
-                 log->pg->shown, log->id, (unsigned long long)held->seq,
-                 (unsigned long long)log->base.seq);
-}
-
 /* Reads the log of a session that was taken, and checks that it is what its row says. */
-static bool shared_fold(struct shared_log *log, const struct store_ref *ref,
-                        const struct base_held *held, store_fold_fn fold, void *ctx,
-                        struct err *err) {
+static bool shared_fold(struct shared_log *log, const struct store_ref *ref, store_fold_fn fold,
+                        void *ctx, struct err *err) {
+  const struct base_held *held = &log->held;
   struct log_reader reader;
   struct str line;
   if (!reader_open(&reader, ref, err))
@@ -800,17 +645,26 @@ static bool shared_fold(struct shared_log *log, const struct store_ref *ref,
     ok = fold_one(log, &reader, line, fold, ctx, err);
   if (ok && reader.error != 0)
     ok = err_set_errno(err, reader.error, "cannot read %s", ref->name);
-  ok = ok && fold_agrees(log, held, err);
   reader_close(&reader);
-  return ok;
+  if (!ok || (log->base.seq > 0 && log->base.seq == held->seq && log->base.bytes == held->bytes &&
+              strcmp(log->base.hash, held->hash) == 0))
+    return ok;
+  if (log->base.seq == 0 && held->seq == 0)
+    return err_set(err, ERR_CORRUPT, "%s has no records: the session had not started; run it again",
+                   log->base.name);
+  log->pause_ms = DAMAGED_PAUSE_MS;
+  return err_set(err, ERR_CORRUPT,
+                 "the store %s says that session %s has %llu records, but its log has %llu: segue "
+                 "store check says more",
+                 log->pg->shown, log->id, (unsigned long long)held->seq,
+                 (unsigned long long)log->base.seq);
 }
 
 struct store_log *shared_attach(struct store *store, const struct store_ref *ref,
                                 store_fold_fn fold, void *ctx, struct store_mend *mend,
                                 struct err *err) {
   char id[STORE_ID_BYTES];
-  struct base_held held;
-  struct pg_base *pg = shared_of(ref, id, err);
+  struct pg_base *pg = base_of_ref(ref, id, err);
   if (pg == NULL)
     return NULL;
   if (fault_fails("attach")) {
@@ -821,86 +675,47 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
     err_set(err, ERR_USAGE, "--cut is for logs in files: a store keeps all records");
     return NULL;
   }
-  if (!base_join(pg, err))
+  if (!heartbeat_join(pg, err))
     return NULL;
-  struct base_claim *claim = shared_take_claim(pg, id);
   struct shared_log *log = shared_log_new(store, pg, id);
-  bool ok = hold(store, log, claim, &held, err);
-  if (ok) {
-    log->fence = held.fence;
-    log->deaths = held.deaths;
-    memcpy(log->died, held.died, sizeof log->died);
-    memcpy(log->asked, held.asked, sizeof log->asked);
-  }
-  ok = ok && shared_fold(log, ref, &held, fold, ctx, err);
-  shared_end_claim(pg, claim);
+  bool ok = shared_take(pg, id, store->lock_wait_ms, &log->held, err) &&
+            shared_fold(log, ref, fold, ctx, err);
+  shared_end_claim(pg, id);
   if (ok)
     return &log->base;
   store_close(&log->base);
   return NULL;
 }
 
-/* Retries on another connection: after a lost request the session would stay held for as long as
- * this worker lives. If it was already released, the answer is "fenced", which does no harm. */
-bool shared_release(struct pg_base *pg, const struct base_leave *leave) {
-  uint64_t until = clock_mono_ms() + NOW_TRY_MS;
-  enum conn_failure failure = CONN_FINE;
-  struct err err;
-  struct leave_call call;
-  bool answered = false;
-  leave_call_init(&call, leave);
-  for (unsigned tries = 0; !answered; tries++) {
-    PGresult *answer = NULL;
-    struct conn *conn = base_take(pg, &failure, &err);
-    if (conn != NULL)
-      answer =
-          conn_ask(conn, release_sql, NOW_TRY_MS, call.args, LEAVE_ARGS, false, &failure, &err);
-    if (answer != NULL && fault_fails("release")) { /* as if the reply were lost */
-      conn_free(answer);
-      answer = NULL;
-      failure = CONN_LOST;
-    }
-    base_give(pg, conn);
-    answered = answer != NULL;
-    conn_free(answer);
-    if (failure != CONN_LOST || !base_pause(tries, until))
-      break;
-  }
-  return answered;
-}
-
-/* On the loop's thread the release is queued, so that the loop does not wait for it. */
+/* On the loop's thread the release goes with the next commit, so that the loop does not wait for
+ * it. */
 static void let_go_of(struct shared_log *log) {
   struct pg_base *pg = log->pg;
   struct base_leave *leave = xcalloc(1, sizeof *leave);
   memcpy(leave->id, log->id, sizeof leave->id);
-  leave->fence = log->fence;
+  leave->fence = log->held.fence;
   leave->pause_ms = log->pause_ms;
-  leave->why = base_pause_why(pg, log->id);
+  leave->why = shared_pause_why(pg, log->id);
   leave->refuses = log->refuses;
   leave->term = log->term;
   (void)pthread_mutex_lock(&pg->lock);
   bool later = pg->loop != NULL && pthread_equal(pg->loop_thread, pthread_self());
-  (void)pthread_mutex_unlock(&pg->lock);
-  if (later) {
-    /* It is released with the next commit. */
-    (void)pthread_mutex_lock(&pg->lock);
+  if (later)
     list_push_back(&pg->leaving, &leave->in_base);
-    (void)pthread_mutex_unlock(&pg->lock);
+  (void)pthread_mutex_unlock(&pg->lock);
+  if (later)
     commit_begin(pg, pg->loop);
-    return;
-  }
-  if (!shared_release(pg, leave))
-    shared_release_later(pg, leave);
-  free(leave->why);
-  free(leave);
+  else
+    shared_release(pg, leave);
 }
 
+/* A session that ended was released with its last record. One that was taken under a lease that is
+ * over is not released, since it may have another owner; the fence would refuse it anyway. */
 void shared_close(struct store_log *base) {
   struct shared_log *log = (struct shared_log *)base;
   struct err err;
   assert(log->in_base.list == NULL);
-  if (log->fence > 0 && !log->ended && base_trusts(log->pg, log->term, &err))
+  if (log->held.fence > 0 && !log->ended && heartbeat_trusts(log->pg, log->term, &err))
     let_go_of(log);
   (void)pthread_mutex_lock(&log->pg->lock);
   list_remove(&log->pg->open, &log->in_open);
@@ -913,48 +728,41 @@ void shared_close(struct store_log *base) {
 /* --- moving --- */
 
 /* In transit a row is `moved` and not ended, so nobody takes it. Set aside it is `moved` and
- * ended. */
-
-static PGresult *ask_move_in(const struct shared_log *log, const struct store_move *move,
-                             struct err *err) {
-  enum conn_failure failure;
-  char bytes[24];
-  print_into(bytes, sizeof bytes, "%llu", (unsigned long long)move->bytes);
-  const struct conn_arg args[] = {arg_text(log->pg->heartbeat.worker), arg_text(log->id),
-                                  arg_text(log->needs ? log->needs : log->pg->heartbeat.needs),
-                                  arg_text(bytes), arg_text(move->begins ? "t" : "f")};
-  return base_ask(log->pg, "SELECT * FROM segue.move_in($1, $2, $3, $4, $5)", args, ARRAY_LEN(args),
-                  false, &failure, err);
-}
+ * ended. A move arrives only after its source was set aside: a program that is killed in between
+ * leaves a session that continues nowhere until the move is repeated, but never one that continues
+ * in two places. */
 
 /* Takes the row, and reads what is already there of the log. */
 static bool move_in(struct shared_log *log, const struct store_move *move, struct err *err) {
   struct store_ref ref;
-  struct base_held held = {0};
-  PGresult *answer = ask_move_in(log, move, err);
+  char bytes[ARG_NUMBER_BYTES];
+  const struct conn_arg args[] = {arg_text(log->pg->heartbeat.worker), arg_text(log->id),
+                                  arg_text(log->needs ? log->needs : log->pg->heartbeat.needs),
+                                  arg_number(bytes, move->bytes),
+                                  arg_text(move->begins ? "t" : "f")};
+  PGresult *answer =
+      base_ask(log->pg, "SELECT m.*, NULL, 0, NULL, NULL FROM segue.move_in($1, $2, $3, $4, $5) m",
+               args, ARRAY_LEN(args), err);
   if (answer == NULL)
     return false;
   const char *result = conn_text(answer, 0, 0);
-  bool ok = strcmp(result, "ok") == 0;
-  if (strcmp(result, "there") == 0)
+  log->in_transit = strcmp(result, "ok") == 0;
+  if (log->in_transit) /* otherwise its fence is another worker's, whose session it is */
+    shared_held_read(answer, 0, &log->held);
+  else if (strcmp(result, "there") == 0)
     err_set(err, ERR_LOCKED, "session %s of the store %s is not as it was a moment ago", log->id,
             log->pg->shown);
-  else if (!ok)
-    (void)base_trusts(log->pg, log->term + 1, err);
-  held.seq = conn_number(answer, 0, 2);
-  held.bytes = conn_number(answer, 0, 3);
-  print_into(held.hash, sizeof held.hash, "%s", conn_text(answer, 0, 4));
-  log->fence = ok ? conn_number(answer, 0, 1) : 0; /* never release another worker's session */
-  log->in_transit = ok;
+  else
+    (void)heartbeat_trusts(log->pg, log->term + 1, err);
   conn_free(answer);
-  shared_ref(log->base.store, log->id, &ref);
-  return ok && (held.seq == 0 || shared_fold(log, &ref, &held, NULL, NULL, err));
+  base_ref(log->base.store, log->id, &ref);
+  return log->in_transit && (log->held.seq == 0 || shared_fold(log, &ref, NULL, NULL, err));
 }
 
 struct store_log *shared_move_in(struct store *store, const char *id, const struct store_move *move,
                                  struct err *err) {
   struct pg_base *pg = base_of(store->where, err);
-  if (pg == NULL || !base_enter(pg, err))
+  if (pg == NULL || !heartbeat_begin(pg, err))
     return NULL;
   struct shared_log *log = shared_log_new(store, pg, id);
   if (move->on != NULL)
@@ -966,17 +774,13 @@ struct store_log *shared_move_in(struct store *store, const char *id, const stru
 }
 
 static bool ask_moved(struct shared_log *log, const char *sql, const char *what, struct err *err) {
-  enum conn_failure failure;
-  char fence[24];
-  print_into(fence, sizeof fence, "%llu", (unsigned long long)log->fence);
-  const struct conn_arg args[] = {arg_text(log->id), arg_text(fence), arg_text(what)};
-  PGresult *answer = base_ask(log->pg, sql, args, ARRAY_LEN(args), false, &failure, err);
-  bool ok = answer != NULL && conn_text(answer, 0, 0)[0] == 't';
-  if (answer != NULL && !ok)
-    err_set(err, ERR_LOCKED, "another worker has session %s of the store %s", log->id,
-            log->pg->shown);
-  conn_free(answer);
-  return ok;
+  char fence[ARG_NUMBER_BYTES], done[BASE_WORD_BYTES];
+  const struct conn_arg args[] = {arg_text(log->id), arg_number(fence, log->held.fence),
+                                  arg_text(what)};
+  if (!base_ask_word(log->pg, sql, args, ARRAY_LEN(args), done, err))
+    return false;
+  return done[0] == 't' || err_set(err, ERR_LOCKED, "another worker has session %s of the store %s",
+                                   log->id, log->pg->shown);
 }
 
 bool shared_set_aside(struct store_log *base, const char *to, struct err *err) {
@@ -993,55 +797,4 @@ bool shared_arrive(struct store_log *base, struct err *err) {
   FAULT_POINT("arrive_after");
   log->in_transit = !ok;
   return ok;
-}
-
-/* --- where a moved session stands --- */
-
-static PGresult *ask_stand(const struct store_ref *ref) {
-  char id[STORE_ID_BYTES];
-  struct err err;
-  enum conn_failure failure;
-  struct pg_base *pg = shared_of(ref, id, &err);
-  const struct conn_arg args[] = {arg_text(id)};
-  PGresult *answer = NULL;
-  if (pg != NULL)
-    answer = base_ask(pg,
-                      "SELECT moved, moved AND state = 'ended', moved_to FROM segue.session "
-                      "WHERE id = $1 AND seq > 0",
-                      args, 1, false, &failure, &err);
-  if (answer == NULL)
-    log_warn("%s", err.text);
-  if (answer == NULL || conn_rows(answer) == 1)
-    return answer;
-  conn_free(answer);
-  return NULL;
-}
-
-enum store_stand shared_stand(const struct store_ref *ref) {
-  enum store_stand stand = STAND_NONE;
-  PGresult *answer = ask_stand(ref);
-  if (answer != NULL && conn_text(answer, 0, 1)[0] == 't')
-    stand = STAND_SET_ASIDE;
-  else if (answer != NULL)
-    stand = conn_text(answer, 0, 0)[0] == 't' ? STAND_IN_TRANSIT : STAND_GOES_ON;
-  conn_free(answer);
-  return stand;
-}
-
-bool shared_set_aside_to(const struct store_ref *ref, struct store_ref *aside,
-                         char to[STORE_NAME_BYTES]) {
-  PGresult *answer = ask_stand(ref);
-  bool is_aside = answer != NULL && conn_text(answer, 0, 1)[0] == 't';
-  if (is_aside) {
-    *aside = *ref;
-    print_into(to, STORE_NAME_BYTES, "%s", conn_text(answer, 0, 2));
-  }
-  conn_free(answer);
-  return is_aside;
-}
-
-void shared_place(const struct store *store, char out[STORE_NAME_BYTES]) {
-  struct err err;
-  const struct pg_base *pg = base_of(store->where, &err);
-  print_into(out, STORE_NAME_BYTES, "%s", pg != NULL ? pg->shown : store->where);
 }

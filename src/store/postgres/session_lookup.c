@@ -1,6 +1,6 @@
 /* Finds sessions of a shared store by what a person writes, and puts the back end together. A log's
  * name is ADDRESS#ID. Reports and rights are kept in files on this machine. */
-#include "store/postgres/shared.h"
+#include "store/postgres/session_log.h"
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -31,11 +31,9 @@ enum { CHAIN_TRIES = 20, CHAIN_PAGE = 1000 };
 /* Finds the number and hash of the last line. */
 static bool chain_last(struct pg_base *pg, const char *name, uint64_t *number,
                        char hash[SHA256_HEX], struct err *err) {
-  enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(name)};
-  PGresult *answer =
-      base_ask(pg, "SELECT line FROM segue.chain WHERE name = $1 ORDER BY n DESC LIMIT 1", args, 1,
-               true, &failure, err);
+  PGresult *answer = base_ask_bytes(
+      pg, "SELECT line FROM segue.chain WHERE name = $1 ORDER BY n DESC LIMIT 1", args, 1, err);
   memcpy(hash, record_line_first_hash, SHA256_HEX);
   *number = 0;
   if (answer != NULL && conn_rows(answer) == 1) {
@@ -51,40 +49,32 @@ static bool chain_last(struct pg_base *pg, const char *name, uint64_t *number,
   return answer != NULL;
 }
 
-/* Writes the lines from `number` on. *taken is false if another worker was quicker. */
-static bool chain_put(struct pg_base *pg, const char *name, uint64_t number, struct str lines,
-                      size_t n, bool *taken, struct err *err) {
-  char first[ARG_NUMBER_BYTES];
-  enum conn_failure failure;
-  struct buf list = {0};
-  conn_list_begin(&list, ARG_BYTES_LIST, n);
-  while (lines.n > 0)
-    conn_list_bytes(&list, str_next_line(&lines));
-  const struct conn_arg args[] = {arg_text(name),
-                                  arg_number(first, number),
-                                  {.kind = ARG_BYTES_LIST, .bytes = buf_view(&list)}};
-  PGresult *answer =
-      base_ask(pg, "SELECT segue.chain_put($1, $2, $3)", args, 3, false, &failure, err);
-  *taken = answer != NULL && conn_text(answer, 0, 0)[0] == 't';
-  conn_free(answer);
-  buf_deinit(&list);
-  return answer != NULL;
-}
-
+/* Each line has the hash of the one before it, so it is composed before it is written, and somebody
+ * else may write a line in between. segue.chain_put compares the numbers under an advisory lock of
+ * the chain, which makes writers take turns where there is no row yet that they could lock. Whoever
+ * was too late composes its lines anew, after the other's. */
 static bool chain_append(const struct store *store, const char *name, const void *items, size_t n,
                          chain_fn compose, struct err *err) {
   struct pg_base *pg = base_of(store->where, err);
   for (int tries = 0; pg != NULL && tries < CHAIN_TRIES; tries++) {
-    struct buf lines = {0};
-    char hash[SHA256_HEX];
+    struct buf lines = {0}, list = {0};
+    char hash[SHA256_HEX], first[ARG_NUMBER_BYTES], taken[BASE_WORD_BYTES];
     uint64_t number;
-    bool taken = false;
-    bool ok = chain_last(pg, name, &number, hash, err);
-    for (size_t i = 0; ok && i < n; i++)
+    if (!chain_last(pg, name, &number, hash, err))
+      return false;
+    for (size_t i = 0; i < n; i++)
       compose(items, i, number + 1 + i, &lines, hash);
-    ok = ok && chain_put(pg, name, number + 1, buf_view(&lines), n, &taken, err);
+    conn_list_begin(&list, ARG_BYTES_LIST, n);
+    for (struct str rest = buf_view(&lines); rest.n > 0;)
+      conn_list_bytes(&list, str_next_line(&rest));
+    const struct conn_arg args[] = {arg_text(name),
+                                    arg_number(first, number + 1),
+                                    {.kind = ARG_BYTES_LIST, .bytes = buf_view(&list)}};
+    bool ok =
+        base_ask_word(pg, "SELECT segue.chain_put($1, $2, $3)", args, ARRAY_LEN(args), taken, err);
     buf_deinit(&lines);
-    if (!ok || taken)
+    buf_deinit(&list);
+    if (!ok || taken[0] == 't')
       return ok;
   }
   return pg != NULL &&
@@ -93,17 +83,18 @@ static bool chain_append(const struct store *store, const char *name, const void
 }
 
 /* Passes the lines to `each` in order, until it returns false. */
-static bool chain_read(struct pg_base *pg, const char *name, bool (*each)(void *ctx, struct str),
-                       void *ctx, struct err *err) {
+static bool chain_read(const struct store *store, const char *name,
+                       bool (*each)(void *ctx, struct str), void *ctx, struct err *err) {
+  struct pg_base *pg = base_of(store->where, err);
   uint64_t from = 0;
   for (int n = CHAIN_PAGE; n == CHAIN_PAGE;) {
     char number[ARG_NUMBER_BYTES];
-    enum conn_failure failure;
     const struct conn_arg args[] = {arg_text(name), arg_number(number, from)};
-    PGresult *answer = base_ask(pg,
-                                "SELECT line FROM segue.chain WHERE name = $1 AND n > $2::bigint "
-                                "ORDER BY n LIMIT 1000",
-                                args, 2, true, &failure, err);
+    PGresult *answer =
+        base_ask_bytes(pg,
+                       "SELECT line FROM segue.chain WHERE name = $1 AND n > $2::bigint "
+                       "ORDER BY n LIMIT 1000",
+                       args, 2, err);
     if (answer == NULL)
       return false;
     n = conn_rows(answer);
@@ -138,10 +129,9 @@ static bool shared_ledger_read(const struct store *store,
                                void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
                                struct ledger_end *end, struct err *err) {
   struct ledger_reading r = {each, ctx, end};
-  struct pg_base *pg = base_of(store->where, err);
   *end = (struct ledger_end){0};
   memcpy(end->hash, record_line_first_hash, SHA256_HEX);
-  return pg != NULL && chain_read(pg, "heads", on_entry, &r, err);
+  return chain_read(store, "heads", on_entry, &r, err);
 }
 
 /* --- labels --- */
@@ -169,9 +159,8 @@ static bool shared_labels_append(const struct store *store, const struct label *
 static bool shared_labels_read(const struct store *store, label_fn each, void *ctx,
                                struct err *err) {
   struct label_reading r = {.each = each, .ctx = ctx, .err = err, .ok = true};
-  struct pg_base *pg = base_of(store->where, err);
   memcpy(r.hash, record_line_first_hash, SHA256_HEX);
-  return pg != NULL && chain_read(pg, "labels", on_label, &r, err) && r.ok;
+  return chain_read(store, "labels", on_label, &r, err) && r.ok;
 }
 
 /* --- blobs --- */
@@ -181,7 +170,8 @@ static void shared_blob_name(const struct store *store, const char *sha256,
   print_into(out, STORE_NAME_BYTES, "%s#blob=%s", store->where, sha256);
 }
 
-/* Takes the place of the same blob, or of the one that was noted first. */
+/* Takes the place of the same blob, or of the one that was noted first. The time is that of the
+ * question, not of the answer: the blob may have been dropped since the server looked. */
 static void blob_note(struct pg_base *pg, const char *sha256, uint64_t asked_ms) {
   (void)pthread_mutex_lock(&pg->lock);
   struct base_blob *old = &pg->blobs[0];
@@ -222,6 +212,9 @@ static const char there_sql[] =
     "SELECT EXISTS (SELECT FROM segue.blob WHERE sha256 = decode($1, 'hex') AND bytes = $2::bigint "
     "AND put_at > clock_timestamp() - interval '1 hour')";
 
+/* All parts and the row are one transaction: whoever finds the row finds the whole blob. A
+ * connection that failed in the middle is closed, never given back: the next request on it would
+ * become part of that transaction. */
 static bool put_once(struct pg_base *pg, struct str bytes, const char *sha256,
                      enum conn_failure *failure, struct err *err) {
   char size[ARG_NUMBER_BYTES];
@@ -255,67 +248,62 @@ static bool put_once(struct pg_base *pg, struct str bytes, const char *sha256,
 static bool shared_blob_put(const struct store *store, struct str bytes, const char *sha256,
                             struct err *err) {
   struct pg_base *pg = base_of(store->where, err);
-  uint64_t until = clock_mono_ms() + LIMIT_STORE_TRY_MS;
+  struct base_tries tries = {.until = clock_mono_ms() + LIMIT_STORE_TRY_MS};
+  enum conn_failure failure;
+  uint64_t asked_ms = clock_boot_ms();
   if (pg == NULL)
     return false;
   if (fault_fails("write"))
     return err_set_errno(err, errno, "cannot keep a blob at the store %s", pg->shown);
-  uint64_t now = clock_boot_ms();
   bool known = false;
   (void)pthread_mutex_lock(&pg->lock);
   for (size_t i = 0; i < ARRAY_LEN(pg->blobs); i++)
-    known = known || (pg->blobs[i].until_ms > now && strcmp(pg->blobs[i].sha256, sha256) == 0);
+    known = known || (pg->blobs[i].until_ms > asked_ms && strcmp(pg->blobs[i].sha256, sha256) == 0);
   (void)pthread_mutex_unlock(&pg->lock);
   if (known)
     return true;
-  for (unsigned tries = 0;; tries++) {
-    enum conn_failure failure = CONN_FINE;
-    uint64_t asked_ms = clock_boot_ms();
-    if (put_once(pg, bytes, sha256, &failure, err)) {
-      blob_note(pg, sha256, asked_ms);
-      return true;
-    }
-    if (failure != CONN_LOST || !base_pause(tries, until))
-      return false;
-  }
+  bool ok;
+  do {
+    failure = CONN_FINE;
+    asked_ms = clock_boot_ms();
+    ok = put_once(pg, bytes, sha256, &failure, err);
+  } while (!ok && failure == CONN_LOST && base_again(&tries, NULL));
+  if (ok)
+    blob_note(pg, sha256, asked_ms);
+  return ok;
 }
 
 /* Appends one more part: with the first comes the total length. */
 static bool get_part(struct pg_base *pg, const char *sha256, int part, struct buf *out,
                      uint64_t *bytes, struct err *err) {
   char number[ARG_NUMBER_BYTES];
-  enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(sha256), arg_number(number, (uint64_t)part)};
-  PGresult *answer =
-      base_ask(pg,
-               "SELECT b.bytes::text, p.data FROM segue.blob b LEFT JOIN segue.blob_part p "
-               "ON p.sha256 = b.sha256 AND p.part = $2::int WHERE b.sha256 = decode($1, 'hex')",
-               args, 2, true, &failure, err);
+  PGresult *answer = base_ask_bytes(
+      pg,
+      "SELECT b.bytes::text, p.data FROM segue.blob b LEFT JOIN segue.blob_part p "
+      "ON p.sha256 = b.sha256 AND p.part = $2::int WHERE b.sha256 = decode($1, 'hex')",
+      args, 2, err);
   bool there = answer != NULL && conn_rows(answer) == 1;
   if (answer != NULL && !there)
     err_set(err, ERR_NOT_FOUND, "there is no blob %s at the store %s", sha256, pg->shown);
-  struct str data = there ? conn_bytes(answer, 0, 1) : (struct str){0};
-  if (there)
+  if (there) {
+    struct str data = conn_bytes(answer, 0, 1);
     *bytes = data.n > 0 ? conn_number(answer, 0, 0) : 0; /* a part is missing: no more is asked */
-  buf_str(out, data);
+    buf_str(out, data);
+  }
   conn_free(answer);
   return there;
 }
 
 static bool shared_blob_drop(const struct store *store, const char *sha256, time_t since) {
   struct err err;
-  enum conn_failure failure;
-  struct pg_base *pg = base_of(store->where, &err);
+  char gone[BASE_WORD_BYTES];
   const struct conn_arg args[] = {arg_text(sha256)};
-  PGresult *answer = NULL;
   (void)since; /* other machines are at work, so the server waits a day by its own clock */
-  if (pg != NULL)
-    answer = base_ask(pg, "SELECT segue.blob_drop($1)", args, 1, false, &failure, &err);
-  if (answer == NULL)
+  if (!base_ask_word(base_of(store->where, &err), "SELECT segue.blob_drop($1)", args, 1, gone,
+                     &err))
     log_warn("%s", err.text);
-  bool gone = answer != NULL && conn_text(answer, 0, 0)[0] == 't';
-  conn_free(answer);
-  return gone;
+  return gone[0] == 't';
 }
 
 static bool shared_blob_get(const struct store *store, const char *sha256, struct buf *out,
@@ -345,11 +333,6 @@ enum { ID_CHARS = STORE_ID_BYTES - 1 };
 
 /* --- references --- */
 
-void shared_ref(const struct store *store, const char *id, struct store_ref *ref) {
-  ref->ops = store->ops;
-  print_into(ref->name, sizeof ref->name, "%s#%s", store->where, id);
-}
-
 static void shared_store_of(const struct store_ref *ref, struct store *store) {
   print_into(store->where, sizeof store->where, "%.*s", (int)strcspn(ref->name, "#"), ref->name);
 }
@@ -362,18 +345,6 @@ static bool is_id(const char *id) {
 static void shared_ref_id(const struct store_ref *ref, char id[STORE_ID_BYTES]) {
   const char *hash = strchr(ref->name, '#');
   print_into(id, STORE_ID_BYTES, "%.36s", hash && is_id(hash + 1) ? hash + 1 : "");
-}
-
-struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], struct err *err) {
-  struct store store;
-  shared_ref_id(ref, id);
-  if (id[0] == '\0') {
-    err_set(err, ERR_NOT_FOUND, "\"%.80s\" names no session: write an id after the #",
-            strchr(ref->name, '#') ? strchr(ref->name, '#') : "");
-    return NULL;
-  }
-  shared_store_of(ref, &store);
-  return base_of(store.where, err);
 }
 
 /* --- reading bytes --- */
@@ -395,21 +366,20 @@ struct row_look {
 };
 
 static struct row_look shared_look(struct pg_base *pg, const char *id) {
-  enum conn_failure failure;
   struct err err;
   struct row_look look = {0};
   const struct conn_arg args[] = {arg_text(id)};
   PGresult *answer = base_ask(pg,
                               "SELECT bytes, state = 'held' AND segue.has_lease(owner), seq > 0 "
                               "FROM segue.session WHERE id = $1",
-                              args, 1, false, &failure, &err);
-  if (answer != NULL && conn_rows(answer) == 1)
+                              args, 1, &err);
+  if (answer == NULL)
+    log_warn("%s", err.text);
+  else if (conn_rows(answer) == 1)
     look = (struct row_look){.there = true,
                              .owned = conn_text(answer, 0, 1)[0] == 't',
                              .begun = conn_text(answer, 0, 2)[0] == 't',
                              .bytes = conn_number(answer, 0, 0)};
-  else if (answer == NULL)
-    log_warn("%s", err.text);
   conn_free(answer);
   return look;
 }
@@ -417,24 +387,25 @@ static struct row_look shared_look(struct pg_base *pg, const char *id) {
 static struct row_look shared_look_at(const struct store_ref *ref) {
   char id[STORE_ID_BYTES];
   struct err err;
-  struct pg_base *pg = shared_of(ref, id, &err);
+  struct pg_base *pg = base_of_ref(ref, id, &err);
   return pg != NULL ? shared_look(pg, id) : (struct row_look){0};
 }
 
-/* Asks for a window of the log from byte `at` on. */
+/* Asks for a window of the log from byte `at` on. Readers ask for small pieces; a request for each
+ * would cost a round trip. */
 static PGresult *raw_ask(const struct shared_raw *raw, uint64_t at, const char *sql,
-                         enum conn_failure *failure, struct err *err) {
-  char from[24], most[ARG_NUMBER_BYTES];
-  print_into(from, sizeof from, "%llu", (unsigned long long)at);
-  const struct conn_arg args[] = {arg_text(raw->id), arg_text(from),
+                         struct err *err) {
+  char from[ARG_NUMBER_BYTES], most[ARG_NUMBER_BYTES];
+  const struct conn_arg args[] = {arg_text(raw->id), arg_number(from, at),
                                   arg_number(most, LIMIT_STORE_WINDOW_BYTES)};
-  return base_ask(raw->pg, sql, args, ARRAY_LEN(args), true, failure, err);
+  return base_ask_bytes(raw->pg, sql, args, ARRAY_LEN(args), err);
 }
 
+/* The row and the first window come from one statement, so from one moment: what the row says of
+ * the log's end lets a reader notice that records are missing there. */
 static struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err) {
   char id[STORE_ID_BYTES];
-  enum conn_failure failure;
-  struct pg_base *pg = shared_of(ref, id, err);
+  struct pg_base *pg = base_of_ref(ref, id, err);
   if (pg == NULL)
     return NULL;
   if (fault_fails("open")) {
@@ -450,7 +421,7 @@ static struct store_raw *shared_raw_open(const struct store_ref *ref, struct err
   PGresult *answer = raw_ask(raw, 0,
                              "SELECT segue.read(id, $2, $3), seq::text, encode(hash, 'hex') "
                              "FROM segue.session WHERE id = $1",
-                             &failure, err);
+                             err);
   bool there = answer != NULL && conn_rows(answer) == 1;
   if (answer != NULL && !there)
     err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
@@ -468,9 +439,8 @@ static struct store_raw *shared_raw_open(const struct store_ref *ref, struct err
 
 /* Fills the window from byte `at` on. False: errno says why. */
 static bool raw_fetch(struct shared_raw *raw, uint64_t at) {
-  enum conn_failure failure;
   struct err err;
-  PGresult *answer = raw_ask(raw, at, "SELECT segue.read($1, $2, $3)", &failure, &err);
+  PGresult *answer = raw_ask(raw, at, "SELECT segue.read($1, $2, $3)", &err);
   buf_clear(&raw->window);
   raw->at = at;
   if (answer == NULL) {
@@ -483,6 +453,8 @@ static bool raw_fetch(struct shared_raw *raw, uint64_t at) {
   return true;
 }
 
+/* A log that came with its claim is known to end where its window does, so its end is told
+ * without asking. Only once: a reader that goes on reads what was appended since. */
 static ssize_t shared_raw_read(struct store_raw *base, uint64_t at, char *out, size_t max) {
   struct shared_raw *raw = (struct shared_raw *)base;
   assert(max > 0);
@@ -532,7 +504,6 @@ static void shared_raw_close(struct store_raw *base) {
 
 static json_t *shared_read(struct store_log *base, uint64_t seq, struct err *err) {
   const struct shared_log *log = (const struct shared_log *)base;
-  enum conn_failure failure = CONN_FINE;
   char number[ARG_NUMBER_BYTES];
   json_t *record = NULL;
   const struct conn_arg args[] = {arg_text(log->id), arg_number(number, seq)};
@@ -541,8 +512,8 @@ static json_t *shared_read(struct store_log *base, uint64_t seq, struct err *err
     return NULL;
   }
   PGresult *answer =
-      base_ask(log->pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
-               ARRAY_LEN(args), true, &failure, err);
+      base_ask_bytes(log->pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
+                     ARRAY_LEN(args), err);
   if (answer != NULL && conn_rows(answer) == 1) {
     struct str line = conn_bytes(answer, 0, 0);
     record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
@@ -573,43 +544,34 @@ static bool shared_bytes(const struct store_ref *ref, uint64_t *bytes) {
 
 bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) {
   const struct conn_arg args[] = {arg_text(id)};
-  enum conn_failure failure;
-  long removed = 1;
-  while (removed > 0) {
-    PGresult *answer = base_ask(pg, "SELECT segue.remove_lines($1)", args, 1, false, &failure, err);
-    if (answer == NULL)
+  char removed[BASE_WORD_BYTES];
+  do
+    if (!base_ask_word(pg, "SELECT segue.remove_lines($1)", args, 1, removed, err))
       return false;
-    removed = (long)conn_number(answer, 0, 0);
-    conn_free(answer);
-  }
+  while (strcmp(removed, "0") != 0);
   return true;
 }
 
+/* The row goes first: from then on the session is gone for everybody, also if this program ends in
+ * the middle of the lines, which shared_tidy removes later. */
 static void shared_remove(const struct store_ref *ref) {
-  char id[STORE_ID_BYTES];
+  char id[STORE_ID_BYTES], removed[BASE_WORD_BYTES];
   struct err err;
-  enum conn_failure failure;
-  struct pg_base *pg = shared_of(ref, id, &err);
+  struct pg_base *pg = base_of_ref(ref, id, &err);
   const struct conn_arg args[] = {arg_text(id)};
   const struct row_look look = pg != NULL ? shared_look(pg, id) : (struct row_look){0};
   if (!look.there)
     return;
-  PGresult *answer =
-      base_ask(pg, look.begun ? "SELECT segue.remove($1)" : "SELECT segue.forget($1)", args, 1,
-               false, &failure, &err);
-  if (answer == NULL || (look.begun && !shared_remove_lines(pg, id, &err)))
+  const char *sql = look.begun ? "SELECT segue.remove($1)" : "SELECT segue.forget($1)";
+  if (!base_ask_word(pg, sql, args, 1, removed, &err) ||
+      (look.begun && !shared_remove_lines(pg, id, &err)))
     log_warn("%s", err.text);
-  conn_free(answer);
 }
 
 static bool shared_open(struct store *store, struct err *err) {
-  enum conn_failure failure;
-  struct pg_base *pg = base_of(store->where, err);
-  PGresult *answer = NULL;
-  if (pg != NULL)
-    answer = base_ask(pg, "SELECT version FROM segue.meta", NULL, 0, false, &failure, err);
-  conn_free(answer);
-  return answer != NULL;
+  char version[BASE_WORD_BYTES];
+  return base_ask_word(base_of(store->where, err), "SELECT version FROM segue.meta", NULL, 0,
+                       version, err);
 }
 
 static bool shared_exists(const struct store *store) {
@@ -619,14 +581,13 @@ static bool shared_exists(const struct store *store) {
 
 static bool shared_list(const struct store *store, struct store_id **ids, size_t *count,
                         struct err *err) {
-  enum conn_failure failure;
   struct pg_base *pg = base_of(store->where, err);
   if (pg == NULL)
     return false;
   if (fault_fails("list"))
     return err_set_errno(err, errno, "cannot list the sessions of %s", pg->shown);
-  PGresult *answer = base_ask(pg, "SELECT id FROM segue.session WHERE seq > 0 ORDER BY id DESC",
-                              NULL, 0, false, &failure, err);
+  PGresult *answer =
+      base_ask(pg, "SELECT id FROM segue.session WHERE seq > 0 ORDER BY id DESC", NULL, 0, err);
   if (answer == NULL)
     return false;
   *count = (size_t)conn_rows(answer);
@@ -639,7 +600,8 @@ static bool shared_list(const struct store *store, struct store_id **ids, size_t
 
 /* --- finding --- */
 
-/* Finds the least and the greatest id with this prefix. False: no id can have it. */
+/* Finds the least and the greatest id with this prefix: the index of the ids answers a range of
+ * them, and not a comparison of texts. False: no id can have it. */
 static bool prefix_range(const char *word, char low[STORE_ID_BYTES], char high[STORE_ID_BYTES]) {
   static const char form[] = "00000000-0000-0000-0000-000000000000";
   size_t n = strlen(word);
@@ -676,7 +638,6 @@ static bool found_none(const struct pg_base *pg, const char *word, struct err *e
 static bool shared_find(const struct store *store, const char *word, struct store_ref *ref,
                         struct err *err) {
   char low[STORE_ID_BYTES] = "", high[STORE_ID_BYTES] = "";
-  enum conn_failure failure;
   bool last = strcmp(word, "last") == 0;
   if (find_file(word))
     return files_ops.find(store, word, ref, err);
@@ -694,12 +655,12 @@ static bool shared_find(const struct store *store, const char *word, struct stor
       "SELECT id FROM segue.session WHERE seq > 0 ORDER BY id DESC LIMIT 1";
   static const char within[] = "SELECT id FROM segue.session WHERE seq > 0 AND id BETWEEN $1::uuid "
                                "AND $2::uuid LIMIT 100";
-  PGresult *answer = base_ask(pg, last ? newest : within, args, last ? 0 : 2, false, &failure, err);
+  PGresult *answer = base_ask(pg, last ? newest : within, args, last ? 0 : 2, err);
   if (answer == NULL)
     return false;
   int n = conn_rows(answer);
   if (n == 1)
-    shared_ref(store, conn_text(answer, 0, 0), ref);
+    base_ref(store, conn_text(answer, 0, 0), ref);
   conn_free(answer);
   if (n == 0)
     return found_none(pg, word, err);
@@ -708,17 +669,90 @@ static bool shared_find(const struct store *store, const char *word, struct stor
                            n, n == 100 ? " or more" : "", pg->shown, word);
 }
 
-/* --- kept on this machine --- */
+/* --- where a moved session stands --- */
+
+static PGresult *ask_stand(const struct store_ref *ref) {
+  char id[STORE_ID_BYTES];
+  struct err err;
+  struct pg_base *pg = base_of_ref(ref, id, &err);
+  const struct conn_arg args[] = {arg_text(id)};
+  PGresult *answer = base_ask(pg,
+                              "SELECT moved, moved AND state = 'ended', moved_to FROM "
+                              "segue.session WHERE id = $1 AND seq > 0",
+                              args, 1, &err);
+  if (answer == NULL)
+    log_warn("%s", err.text);
+  if (answer == NULL || conn_rows(answer) == 1)
+    return answer;
+  conn_free(answer);
+  return NULL;
+}
+
+static enum store_stand shared_stand(const struct store_ref *ref) {
+  enum store_stand stand = STAND_NONE;
+  PGresult *answer = ask_stand(ref);
+  if (answer != NULL && conn_text(answer, 0, 1)[0] == 't')
+    stand = STAND_SET_ASIDE;
+  else if (answer != NULL)
+    stand = conn_text(answer, 0, 0)[0] == 't' ? STAND_IN_TRANSIT : STAND_GOES_ON;
+  conn_free(answer);
+  return stand;
+}
+
+static bool shared_set_aside_to(const struct store_ref *ref, struct store_ref *aside,
+                                char to[STORE_NAME_BYTES]) {
+  PGresult *answer = ask_stand(ref);
+  bool is_aside = answer != NULL && conn_text(answer, 0, 1)[0] == 't';
+  if (is_aside) {
+    *aside = *ref;
+    print_into(to, STORE_NAME_BYTES, "%s", conn_text(answer, 0, 2));
+  }
+  conn_free(answer);
+  return is_aside;
+}
+
+static void shared_place(const struct store *store, char out[STORE_NAME_BYTES]) {
+  struct err err;
+  const struct pg_base *pg = base_of(store->where, &err);
+  print_into(out, STORE_NAME_BYTES, "%s", pg != NULL ? pg->shown : store->where);
+}
+
+/* --- kept on this machine ---
+ *
+ * Reports are for agents and people here, and rights keep two daemons of one machine apart, so both
+ * are files, in a folder of this store. */
+
+/* Gives the store for files of this shared store that stay on this machine. */
+static bool local_store(const struct store *store, struct store *local, struct err *err) {
+  const struct pg_base *pg = base_of(store->where, err);
+  char where[STORE_PATH_BYTES], sha[SHA256_HEX];
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (pg == NULL)
+    return false;
+  if (base_options()->local != NULL) {
+    print_into(where, sizeof where, "%s", base_options()->local);
+  } else {
+    bool by_state = state != NULL && state[0] == '/';
+    sha256_hex(pg->url, strlen(pg->url), NULL, 0, sha);
+    if (!by_state && (home == NULL || home[0] != '/'))
+      return err_set(err, ERR_NOT_FOUND, "neither XDG_STATE_HOME nor HOME is set: set HOME");
+    int n = snprintf(where, sizeof where, "%s%s/segue/shared/%.16s", by_state ? state : home,
+                     by_state ? "" : "/.local/state", sha);
+    if (n >= (int)sizeof where - 128)
+      return err_set(err, ERR_LIMIT, "the path of the state folder is too long");
+  }
+  return store_open(local, where, err);
+}
 
 static int shared_hold(const struct store *store, const char *right, struct err *err) {
   struct store local;
-  return base_local(store, &local, err) ? files_ops.hold(&local, right, err) : -1;
+  return local_store(store, &local, err) ? files_ops.hold(&local, right, err) : -1;
 }
 
 static bool shared_is_held(const struct store *store, const char *right) {
   struct store local;
   struct err err;
-  return base_local(store, &local, &err) && files_ops.is_held(&local, right);
+  return local_store(store, &local, &err) && files_ops.is_held(&local, right);
 }
 
 static void shared_yield(int held) {
@@ -728,14 +762,14 @@ static void shared_yield(int held) {
 static bool shared_report_put(const struct store *store, const char *session, const char *file,
                               struct str bytes, struct err *err) {
   struct store local;
-  return base_local(store, &local, err) && files_report_put(&local, session, file, bytes, err);
+  return local_store(store, &local, err) && files_report_put(&local, session, file, bytes, err);
 }
 
 static bool shared_report_sha256(const struct store *store, const char *session, const char *file,
                                  char sha256[SHA256_HEX]) {
   struct store local;
   struct err err;
-  return base_local(store, &local, &err) && files_report_sha256(&local, session, file, sha256);
+  return local_store(store, &local, &err) && files_report_sha256(&local, session, file, sha256);
 }
 
 static void shared_report_folder(const struct store *store, const char *session,
@@ -743,7 +777,7 @@ static void shared_report_folder(const struct store *store, const char *session,
   struct store local;
   struct err err;
   out[0] = '\0';
-  if (base_local(store, &local, &err))
+  if (local_store(store, &local, &err))
     files_report_folder(&local, session, out);
 }
 
@@ -754,7 +788,7 @@ const struct store_ops postgres_ops = {
     .hold = shared_hold,
     .yield = shared_yield,
     .is_held = shared_is_held,
-    .ref = shared_ref,
+    .ref = base_ref,
     .find = shared_find,
     .of = shared_store_of,
     .ref_id = shared_ref_id,
@@ -767,7 +801,6 @@ const struct store_ops postgres_ops = {
     .attach = shared_attach,
     .append = shared_append,
     .append_now = shared_append_now,
-    .settle = shared_settle,
     .move_in = shared_move_in,
     .set_aside = shared_set_aside,
     .arrive = shared_arrive,

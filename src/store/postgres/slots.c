@@ -1,15 +1,18 @@
 /* Takes places at providers that all workers share.
  *
  * DESIGN. A place is a row with the worker's id and a number of its own, so that a repeated request
- * finds what the first one did. Limits and pauses come with each poll of the heartbeat, so a
- * provider without a limit costs nothing. */
+ * finds what the first one did: a lost answer neither takes two places nor loses one. Limits and
+ * pauses come with each poll of the heartbeat, so a provider without a limit costs nothing.
+ *
+ * A place that cannot be given back would be taken for as long as this worker lives, and its
+ * provider would be used less and less. So it is kept in a list until the store answers. */
 #include "store/slots.h"
 
 #include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/loop.h"
-#include "store/postgres/shared.h"
+#include "store/postgres/base.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,12 +47,14 @@ static bool known_same(const struct provider_slots_known *a, const struct provid
   return strcmp(a->provider, b->provider) == 0 && a->limit == b->limit && high - low < 1000;
 }
 
+/* Builds the new list before it takes the lock, which the loop wants for each call that it starts.
+ */
 bool provider_slots_learn(struct pg_base *pg, const char *lines) {
   struct provider_slots_known *known = NULL;
-  size_t count = 0;
+  size_t count = 0, capacity = 0;
   struct str rest = str_from(lines);
   while (rest.n > 0) {
-    known = xrealloc(known, (count + 1) * sizeof *known);
+    known = xgrow(known, &capacity, count + 1, sizeof *known);
     count += known_read(str_next_line(&rest), &known[count]);
   }
   (void)pthread_mutex_lock(&pg->lock);
@@ -122,22 +127,19 @@ static void request_over(uv_work_t *work, int status) {
 
 static void provider_slot_take_now(uv_work_t *work) {
   struct provider_slot_request *r = work->data;
-  char number[24];
-  enum conn_failure failure;
+  char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
   struct err err;
-  print_into(number, sizeof number, "%llu", (unsigned long long)r->slot->number);
-  const struct conn_arg args[] = {arg_text(r->slot->worker), arg_text(number),
+  const struct conn_arg args[] = {arg_text(r->slot->worker), arg_number(number, r->slot->number),
                                   arg_text(r->provider)};
-  PGresult *answer =
-      base_ask(r->pg, "SELECT segue.seat_take($1, $2, $3)", args, 3, false, &failure, &err);
-  const char *word = answer ? conn_text(answer, 0, 0) : "";
+  (void)!base_ask_word(r->pg, "SELECT segue.seat_take($1, $2, $3)", args, ARRAY_LEN(args), word,
+                       &err);
+  r->answer = PROVIDER_SLOT_UNKNOWN;
   if (strcmp(word, "ok") == 0)
     r->answer = PROVIDER_SLOT_TAKEN;
   else if (strcmp(word, "free") == 0)
     r->answer = PROVIDER_SLOT_FREE;
-  else
-    r->answer = strcmp(word, "full") == 0 ? PROVIDER_SLOT_FULL : PROVIDER_SLOT_UNKNOWN;
-  conn_free(answer);
+  else if (strcmp(word, "full") == 0)
+    r->answer = PROVIDER_SLOT_FULL;
 }
 
 static void provider_slot_was_asked(uv_work_t *work, int status) {
@@ -172,35 +174,32 @@ void provider_slot_ask(const struct store *store, uv_loop_t *loop, const char *p
   loop_work(loop, &r->work, provider_slot_take_now, provider_slot_was_asked);
 }
 
-/* Uses conn; if it is NULL, an idle connection or a new one. */
-static bool provider_slot_give_back(const struct provider_slot *slot, struct conn *conn) {
-  static const char sql[] = "SELECT segue.seat_leave($1, $2)";
-  char number[24];
-  enum conn_failure failure;
-  struct err err;
-  print_into(number, sizeof number, "%llu", (unsigned long long)slot->number);
-  const struct conn_arg args[] = {arg_text(slot->worker), arg_text(number)};
-  PGresult *answer;
-  if (conn != NULL)
-    answer =
-        conn_ask(conn, sql, slot->pg->heartbeat.ttl_ms / 6 + 200, args, 2, false, &failure, &err);
-  else
-    answer = base_ask(slot->pg, sql, args, 2, false, &failure, &err);
-  bool answered = answer != NULL || failure == CONN_REFUSED;
-  conn_free(answer);
-  return answered;
+static const char leave_sql[] = "SELECT segue.seat_leave($1, $2)";
+enum { SEAT_LEAVE_ARGS = 2 };
+
+static void slot_args(const struct provider_slot *slot, char number[ARG_NUMBER_BYTES],
+                      struct conn_arg args[SEAT_LEAVE_ARGS]) {
+  args[0] = arg_text(slot->worker);
+  args[1] = arg_number(number, slot->number);
+}
+
+static void slot_keep(struct pg_base *pg, struct provider_slot *slot) {
+  (void)pthread_mutex_lock(&pg->lock);
+  list_push_back(&pg->seats_kept, &slot->in_pool);
+  (void)pthread_mutex_unlock(&pg->lock);
 }
 
 /* Gives a place back; if the store does not answer, leaves that to the heartbeat. */
 static void provider_slot_leave_now(uv_work_t *work) {
   struct provider_slot_request *r = work->data;
-  if (!fault_fails("seat") && provider_slot_give_back(r->slot, NULL)) {
+  char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
+  struct conn_arg args[SEAT_LEAVE_ARGS];
+  struct err err;
+  slot_args(r->slot, number, args);
+  if (!fault_fails("seat") && base_ask_word(r->pg, leave_sql, args, SEAT_LEAVE_ARGS, word, &err))
     free(r->slot);
-    return;
-  }
-  (void)pthread_mutex_lock(&r->pg->lock);
-  list_push_back(&r->pg->seats_kept, &r->slot->in_pool);
-  (void)pthread_mutex_unlock(&r->pg->lock);
+  else
+    slot_keep(r->pg, r->slot);
 }
 
 static struct provider_slot *provider_slot_kept(struct pg_base *pg) {
@@ -214,14 +213,23 @@ static struct provider_slot *provider_slot_kept(struct pg_base *pg) {
   return slot;
 }
 
+/* A refusal settles it, too: the row is gone, or will go with the lease. */
 void provider_slots_settle(struct pg_base *pg, struct conn *conn) {
-  for (struct provider_slot *slot; (slot = provider_slot_kept(pg)) != NULL; free(slot))
-    if (!provider_slot_give_back(slot, conn)) {
-      (void)pthread_mutex_lock(&pg->lock);
-      list_push_back(&pg->seats_kept, &slot->in_pool);
-      (void)pthread_mutex_unlock(&pg->lock);
+  for (struct provider_slot *slot; (slot = provider_slot_kept(pg)) != NULL; free(slot)) {
+    char number[ARG_NUMBER_BYTES];
+    struct conn_arg args[SEAT_LEAVE_ARGS];
+    enum conn_failure failure;
+    struct err err;
+    slot_args(slot, number, args);
+    PGresult *answer = conn_ask(conn, leave_sql, pg->heartbeat.ttl_ms / 6 + 200, args,
+                                SEAT_LEAVE_ARGS, false, &failure, &err);
+    bool answered = answer != NULL || failure == CONN_REFUSED;
+    conn_free(answer);
+    if (!answered) {
+      slot_keep(pg, slot);
       return;
     }
+  }
 }
 
 void provider_slot_leave(struct provider_slot *owned, uv_loop_t *loop) {
@@ -232,15 +240,11 @@ void provider_slot_leave(struct provider_slot *owned, uv_loop_t *loop) {
 
 static void cool_now(uv_work_t *work) {
   struct provider_slot_request *r = work->data;
-  char ms[24];
-  enum conn_failure failure;
+  char ms[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
   struct err err;
-  print_into(ms, sizeof ms, "%llu", (unsigned long long)r->ms);
-  const struct conn_arg args[] = {arg_text(r->provider), arg_text(ms)};
-  PGresult *answer = base_ask(r->pg, "SELECT segue.cool($1, $2)", args, 2, false, &failure, &err);
-  if (answer == NULL)
+  const struct conn_arg args[] = {arg_text(r->provider), arg_number(ms, r->ms)};
+  if (!base_ask_word(r->pg, "SELECT segue.cool($1, $2)", args, ARRAY_LEN(args), word, &err))
     log_warn("cannot tell other workers to pause calls to %s: %s", r->provider, err.text);
-  conn_free(answer);
 }
 
 void provider_slots_cool(const struct store *store, uv_loop_t *loop, const char *provider,

@@ -39,6 +39,7 @@ static bool refuse_password(struct err *err) {
       "PGPASSWORD, PGSERVICE or a client certificate");
 }
 
+/* The later value counts, as with libpq. */
 static void url_put(struct url_options *o, const char *keyword, const char *value) {
   for (int i = 0; i < o->count; i++)
     if (strcmp(o->keywords[i], keyword) == 0) {
@@ -59,7 +60,8 @@ static const char *url_get(const struct url_options *o, const char *keyword) {
   return NULL;
 }
 
-/* True if every host in the list is this machine. */
+/* Returns true if every host in the list is this machine: then nobody else is on the way. One host
+ * elsewhere is enough to need TLS, since libpq tries them in turn. */
 static bool all_here(const char *hosts) {
   for (const char *p = hosts ? hosts : "";;) {
     size_t n = strcspn(p, ",");
@@ -85,6 +87,9 @@ static bool has_own_authorities(void) {
          access(path, F_OK) == 0;
 }
 
+/* libpq's own default is `prefer`: TLS if the server offers it, which an attacker in between can
+ * withhold, and with any certificate, which an attacker has, too. A service file may name a host
+ * that is not seen here, so it counts as elsewhere. */
 static bool url_secure(struct url_options *o, struct err *err) {
   const char *mode = url_get(o, "sslmode"), *host = url_get(o, "host");
   const char *address = url_get(o, "hostaddr");

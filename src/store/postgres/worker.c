@@ -1,12 +1,18 @@
 /* Does a worker's part at a shared store: hears the news about the program's sessions on its loop,
- * takes sessions from the queue and keeps them until they are attached, and knows which ones its
- * labels let it take.
+ * takes sessions from the queue and keeps them until they are attached, gives them back, and knows
+ * which ones its labels let it take.
  *
  * DESIGN, claims. A claim returns the row and, if it is small, the log, so that attaching needs no
  * further request. Both stay valid as long as the lease does, since nobody else can write the log.
  * If an answer is lost, this worker holds sessions that it does not know of, and asks the store for
- * them later. */
-#include "store/postgres/shared.h"
+ * them later: the heartbeat compares how many the store counts with how many are known here, in the
+ * lists `open`, `claimed` and `leaving`. It believes a difference only the second time, because a
+ * session that is just being taken or released stands in none of them for a moment.
+ *
+ * DESIGN, fences. Each change of owner raises the fence of the session's row, and each append and
+ * release names the fence it was taken with. A worker that was cut off, and believes that it still
+ * holds a session, is thus refused by the server, however late its request arrives. */
+#include "store/postgres/session_log.h"
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -39,12 +45,14 @@ static void watch_on_news(uv_async_t *async) {
   }
 }
 
+/* The handle does not keep the loop alive: a program with nothing left to do ends, whatever another
+ * thread may still have to tell. */
 bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, void *ctx,
                   struct err *err) {
   if (!url_is_shared(store->where))
     return true;
   struct pg_base *pg = base_of(store->where, err);
-  if (pg == NULL || !base_join(pg, err))
+  if (pg == NULL || !heartbeat_join(pg, err))
     return false;
   if (uv_async_init(loop, &pg->async, watch_on_news) != 0)
     return err_set(err, ERR_IO, "no descriptor is left");
@@ -86,6 +94,7 @@ struct base_pause {
   char *why;
 };
 
+/* The list is bounded, so the oldest is forgotten: that session is tried once too often. */
 static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
   LIST_EACH(struct base_pause, pause, in_base, &pg->paused)
     if (strcmp(pause->id, id) == 0)
@@ -131,7 +140,7 @@ void worker_pause(struct store *store, const char *id, const char *why) {
   (void)pthread_mutex_unlock(&pg->lock);
 }
 
-char *base_pause_why(struct pg_base *pg, const char *id) {
+char *shared_pause_why(struct pg_base *pg, const char *id) {
   char *why = NULL;
   (void)pthread_mutex_lock(&pg->lock);
   LIST_EACH(struct base_pause, pause, in_base, &pg->paused)
@@ -141,7 +150,9 @@ char *base_pause_why(struct pg_base *pg, const char *id) {
   return why;
 }
 
-/* Appends the sessions that are not claimed for now, as an SQL array. */
+/* Appends the sessions that are not claimed for now, as an SQL array. The server leaves them out,
+ * so that this worker does not take, read and give back the first of the queue for ever while
+ * others wait behind it. */
 static void base_put_paused(struct pg_base *pg, struct buf *out) {
   uint64_t now = clock_boot_ms();
   buf_putc(out, '{');
@@ -155,25 +166,22 @@ static void base_put_paused(struct pg_base *pg, struct buf *out) {
 
 /* --- what is asked of a worker, and who it is --- */
 
+/* The server notifies the owner, and keeps the request in the row for whoever comes after it: the
+ * request is not lost with a notification, or with the owner. */
 bool worker_ask(const struct store_ref *ref, const char *what, char state[16], struct err *err) {
-  char id[STORE_ID_BYTES];
-  enum conn_failure failure;
-  struct pg_base *pg = shared_of(ref, id, err);
+  char id[STORE_ID_BYTES], word[BASE_WORD_BYTES];
+  struct pg_base *pg = base_of_ref(ref, id, err);
   const struct conn_arg args[] = {arg_text(id), arg_text(what), arg_text("")};
-  PGresult *answer = NULL;
-  if (pg != NULL)
-    answer = base_ask(pg, "SELECT segue.ask($1, $2, $3)", args, 3, false, &failure, err);
-  if (answer != NULL && fault_fails("ask")) { /* as if no reply had come */
-    conn_free(answer);
-    answer = NULL;
-    err_set(err, ERR_IO, "the store %s does not answer", pg->shown);
-  }
-  if (answer != NULL)
-    print_into(state, 16, "%.15s", conn_text(answer, 0, 0));
-  conn_free(answer);
-  return answer != NULL;
+  if (!base_ask_word(pg, "SELECT segue.ask($1, $2, $3)", args, ARRAY_LEN(args), word, err))
+    return false;
+  if (fault_fails("ask")) /* as if no reply had come */
+    return err_set(err, ERR_IO, "the store %s does not answer", pg->shown);
+  print_into(state, 16, "%.15s", word);
+  return true;
 }
 
+/* Looks at what the heartbeat saw, without a request: the loop must not wait to find out that it
+ * would have to wait. */
 bool worker_answers(const struct store *store, struct err *err) {
   if (!url_is_shared(store->where))
     return true;
@@ -183,38 +191,42 @@ bool worker_answers(const struct store *store, struct err *err) {
   return err_set(err, ERR_LIMIT, "the store %s does not answer: try again", pg->shown);
 }
 
+/* Returns NULL for a log that is a file, or none. */
+static const struct shared_log *shared_log_of(const struct store_log *base) {
+  bool shared = base != NULL && url_is_shared(base->store->where);
+  return shared ? (const struct shared_log *)base : NULL;
+}
+
 const char *worker_asked(const struct store_log *base) {
-  const struct shared_log *log = (const struct shared_log *)base;
-  return base != NULL && url_is_shared(base->store->where) ? log->asked : "";
+  const struct shared_log *log = shared_log_of(base);
+  return log != NULL ? log->held.asked : "";
 }
 
 unsigned worker_deaths(const struct store_log *base, const char **died) {
-  const struct shared_log *log = (const struct shared_log *)base;
-  bool shared = base != NULL && url_is_shared(base->store->where);
-  *died = shared ? log->died : "";
-  return shared ? log->deaths : 0;
+  const struct shared_log *log = shared_log_of(base);
+  *died = log != NULL ? log->held.died : "";
+  return log != NULL ? log->held.deaths : 0;
 }
 
 json_t *worker_json(const struct store_log *base) {
-  const struct shared_log *log = (const struct shared_log *)base;
-  if (base == NULL || !url_is_shared(base->store->where))
+  const struct shared_log *log = shared_log_of(base);
+  if (log == NULL)
     return NULL;
   json_t *told = json_pack("{ss}", "name", log->pg->heartbeat.name);
-  if (log->deaths > 0)
-    json_object_update_new(told, json_pack("{ss si ss}", "after", log->died, "deaths",
-                                           (int)log->deaths, "why", "its lease ended"));
+  if (log->held.deaths > 0)
+    json_object_update_new(told, json_pack("{ss si ss}", "after", log->held.died, "deaths",
+                                           (int)log->held.deaths, "why", "its lease ended"));
   return told;
 }
 
 void worker_refuse(struct store_log *base) {
-  struct shared_log *log = (struct shared_log *)base;
-  if (url_is_shared(base->store->where))
-    log->refuses = true;
+  if (shared_log_of(base) != NULL)
+    ((struct shared_log *)base)->refuses = true;
 }
 
 /* --- claims --- */
 
-enum { CLAIM_KEPT_MS = 30000 };
+enum { CLAIM_KEPT_MS = 30000, HELD_LOOK_MS = 50, NOW_TRY_MS = 1000 };
 
 static void claim_free(struct base_claim *claim) {
   buf_deinit(&claim->log);
@@ -228,14 +240,33 @@ static struct base_claim *claim_find(const struct pg_base *pg, const char *id) {
   return NULL;
 }
 
+unsigned shared_open_count(struct pg_base *pg, const char *id) {
+  unsigned count = 0;
+  (void)pthread_mutex_lock(&pg->lock);
+  LIST_EACH(struct shared_log, log, in_open, &pg->open)
+    count += strcmp(log->id, id) == 0;
+  (void)pthread_mutex_unlock(&pg->lock);
+  return count;
+}
+
+void shared_held_read(const PGresult *answer, int row, struct base_held *held) {
+  *held = (struct base_held){.fence = conn_number(answer, row, 1),
+                             .seq = conn_number(answer, row, 2),
+                             .bytes = conn_number(answer, row, 3),
+                             .deaths = (unsigned)conn_number(answer, row, 6)};
+  print_into(held->hash, sizeof held->hash, "%s", conn_text(answer, row, 4));
+  print_into(held->died, sizeof held->died, "%s", conn_text(answer, row, 7));
+  print_into(held->asked, sizeof held->asked, "%s", conn_text(answer, row, 8));
+}
+
 /* --- claims: attached sessions --- */
 
-/* A claim stays in the list while it is attached, so that claim_known knows the session before its
- * log is open. One of an earlier term is worthless: the session may be another's by now. */
-struct base_claim *shared_take_claim(struct pg_base *pg, const char *id) {
+/* A claim stays in the list while it is attached, so that claims_settle knows the session before
+ * its log is open. One of an earlier term is worthless: the session may be another's by now. */
+static struct base_claim *claim_take(struct pg_base *pg, const char *id) {
   (void)pthread_mutex_lock(&pg->lock);
   struct base_claim *claim = claim_find(pg, id);
-  bool over = claim != NULL && claim->term != base_term(pg);
+  bool over = claim != NULL && claim->term != heartbeat_term(pg);
   if (over)
     list_remove(&pg->claimed, &claim->in_base);
   else if (claim != NULL)
@@ -247,34 +278,174 @@ struct base_claim *shared_take_claim(struct pg_base *pg, const char *id) {
   return NULL;
 }
 
-void shared_end_claim(struct pg_base *pg, struct base_claim *claim) {
-  if (claim == NULL)
-    return;
+void shared_end_claim(struct pg_base *pg, const char *id) {
   (void)pthread_mutex_lock(&pg->lock);
-  list_remove(&pg->claimed, &claim->in_base);
+  struct base_claim *claim = claim_find(pg, id);
+  if (claim != NULL && claim->attached)
+    list_remove(&pg->claimed, &claim->in_base);
+  else
+    claim = NULL; /* it came while the session was being attached without one */
   (void)pthread_mutex_unlock(&pg->lock);
-  claim_free(claim);
+  if (claim != NULL)
+    claim_free(claim);
 }
 
 bool shared_claimed_log(struct pg_base *pg, const char *id, struct buf *out) {
   struct err err;
   (void)pthread_mutex_lock(&pg->lock);
   const struct base_claim *claim = claim_find(pg, id);
-  bool there = claim != NULL && claim->log.n > 0 && base_trusts(pg, claim->term, &err);
+  bool there = claim != NULL && claim->log.n > 0 && heartbeat_trusts(pg, claim->term, &err);
   if (there)
     buf_str(out, buf_view(&claim->log));
   (void)pthread_mutex_unlock(&pg->lock);
   return there;
 }
 
+/* Explains why segue.hold did not give us the session. */
+static bool say_held(const struct pg_base *pg, const char *id, const PGresult *answer,
+                     struct err *err) {
+  const char *result = conn_text(answer, 0, 0), *to = conn_text(answer, 0, 9);
+  bool is_said = to[0] != '\0';
+  if (strcmp(result, "held") == 0)
+    return err_set(
+        err, ERR_LOCKED,
+        "worker %.80s of the store %s has session %s: wait for it, or stop it first; if it "
+        "died, until its lease is over",
+        conn_text(answer, 0, 5), pg->shown, id);
+  if (strcmp(result, "moved") == 0)
+    return err_set(
+        err, ERR_INVALID,
+        "session %s was moved from the store %s to %.300s; if it is not there, run segue "
+        "store export --move again",
+        id, pg->shown, is_said ? to : "another one");
+  if (strcmp(result, "moving") == 0)
+    return err_set(err, ERR_INVALID,
+                   "session %s was being copied to the store %s: repeat that segue store import "
+                   "with the same options",
+                   id, pg->shown);
+  if (strcmp(result, "gone") == 0)
+    return err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
+  return heartbeat_trusts(pg, heartbeat_term(pg) + 1, err);
+}
+
+/* Waits until the session is free or wait_ms is over. Returns the answer, or NULL. */
+static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_ms,
+                             struct err *err) {
+  uint64_t until = clock_mono_ms() + wait_ms;
+  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_text(id)};
+  for (;;) {
+    PGresult *answer = NULL;
+    if (shared_open_count(pg, id) > 1) { /* the store would give it to us again */
+      err_set(err, ERR_LOCKED, "this program already has session %s of the store %s", id,
+              pg->shown);
+    } else {
+      answer = base_ask(pg, "SELECT * FROM segue.hold($1, $2)", args, ARRAY_LEN(args), err);
+      if (answer == NULL || strcmp(conn_text(answer, 0, 0), "ok") == 0)
+        return answer;
+      (void)say_held(pg, id, answer, err);
+      conn_free(answer);
+    }
+    if (err->code != ERR_LOCKED || clock_mono_ms() >= until)
+      return NULL;
+    (void)usleep(HELD_LOOK_MS * 1000);
+  }
+}
+
+/* Reads the row of a claimed session whose log did not come with the claim. The fence tells whether
+ * it is still ours. */
+static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence, struct err *err) {
+  const struct conn_arg args[] = {arg_text(id)};
+  PGresult *answer = base_ask(pg,
+                              "SELECT 'ok', fence, seq, bytes, encode(hash, 'hex'), NULL, "
+                              "deaths, died, asked FROM "
+                              "segue.session WHERE id = $1 AND state = 'held'",
+                              args, 1, err);
+  if (answer == NULL || (conn_rows(answer) > 0 && conn_number(answer, 0, 1) == fence))
+    return answer;
+  conn_free(answer);
+  err_set(err, ERR_LOCKED, "another worker of the store %s has session %s", pg->shown, id);
+  return NULL;
+}
+
+bool shared_take(struct pg_base *pg, const char *id, unsigned wait_ms, struct base_held *held,
+                 struct err *err) {
+  const struct base_claim *claim = claim_take(pg, id);
+  if (claim != NULL && claim->log.n > 0) {
+    *held = claim->held;
+    return true;
+  }
+  PGresult *answer = NULL;
+  if (claim != NULL)
+    answer = hold_claimed(pg, id, claim->held.fence, err);
+  /* A claim that only waits to be given back may have been given back, its answer lost. */
+  if (claim == NULL || (answer == NULL && err->code == ERR_LOCKED))
+    answer = hold_within(pg, id, wait_ms, err);
+  if (answer == NULL)
+    return false;
+  shared_held_read(answer, 0, held);
+  conn_free(answer);
+  return true;
+}
+
 /* --- claims: sessions that nobody attached or knows of --- */
 
-/* Ignores a failure: the row stays ours, and the heartbeat's count of what we hold brings it up
- * again. */
-static void claim_back(struct pg_base *pg, const char *id, uint64_t fence) {
-  struct base_leave leave = {.fence = fence};
-  print_into(leave.id, sizeof leave.id, "%.36s", id);
-  (void)shared_release(pg, &leave);
+static struct base_claim *claim_new(const char *id, uint64_t fence, unsigned term) {
+  struct base_claim *claim = xcalloc(1, sizeof *claim);
+  print_into(claim->id, sizeof claim->id, "%.36s", id);
+  claim->held.fence = fence;
+  claim->term = term;
+  return claim;
+}
+
+void leave_call_init(struct leave_call *call, const struct base_leave *leave) {
+  call->args[0] = arg_text(leave->id);
+  call->args[1] = arg_number(call->fence, leave->fence);
+  call->args[2] = arg_number(call->pause, leave->pause_ms);
+  call->args[3] = arg_text(leave->why);
+  call->args[4] = arg_text(leave->refuses ? "t" : "f");
+}
+
+/* Retries on another connection: after a lost request the session would stay held for as long as
+ * this worker lives. If it was already released, the answer is "fenced", which does no harm. Not
+ * for longer than somebody may wait for the session: after that it stands among the claims, as the
+ * oldest, for the next look for work, which has time to wait for the server. */
+void shared_release(struct pg_base *pg, struct base_leave *leave) {
+  struct base_tries tries = {.until = clock_mono_ms() + NOW_TRY_MS};
+  enum conn_failure failure;
+  struct err err;
+  struct leave_call call;
+  PGresult *answer = NULL;
+  leave_call_init(&call, leave);
+  do {
+    failure = CONN_FINE;
+    struct conn *conn = base_take(pg, &failure, &err);
+    if (conn != NULL)
+      answer = conn_ask(conn, SHARED_RELEASE_SQL, NOW_TRY_MS, call.args, LEAVE_ARGS, false,
+                        &failure, &err);
+    if (answer != NULL && fault_fails("release")) { /* as if the reply were lost */
+      conn_free(answer);
+      answer = NULL;
+      failure = CONN_LOST;
+    }
+    base_give(pg, conn);
+  } while (answer == NULL && failure == CONN_LOST && base_again(&tries, NULL));
+  if (answer == NULL) {
+    struct base_claim *claim = claim_new(leave->id, leave->fence, leave->term);
+    (void)pthread_mutex_lock(&pg->lock);
+    list_push_front(&pg->claimed, &claim->in_base); /* at_ms 0: the oldest */
+    (void)pthread_mutex_unlock(&pg->lock);
+  }
+  conn_free(answer);
+  free(leave->why);
+  free(leave);
+}
+
+static void claim_back(struct pg_base *pg, const char *id, uint64_t fence, unsigned term) {
+  struct base_leave *leave = xcalloc(1, sizeof *leave);
+  print_into(leave->id, sizeof leave->id, "%.36s", id);
+  leave->fence = fence;
+  leave->term = term;
+  shared_release(pg, leave);
 }
 
 /* Gives the oldest one back if nobody attached it in time: the program may have no place for it any
@@ -293,20 +464,13 @@ static void claims_give_back(struct pg_base *pg) {
   (void)pthread_mutex_unlock(&pg->lock);
   if (old == NULL)
     return;
-  claim_back(pg, old->id, old->held.fence);
+  claim_back(pg, old->id, old->held.fence, old->term);
   claim_free(old);
 }
 
-static struct base_claim *claim_new(const char *id, uint64_t fence, unsigned term) {
-  struct base_claim *claim = xcalloc(1, sizeof *claim);
-  print_into(claim->id, sizeof claim->id, "%.36s", id);
-  claim->held.fence = fence;
-  claim->term = term;
-  claim->at_ms = clock_boot_ms();
-  return claim;
-}
-
+/* The time is for claims_give_back. The newest stands last. */
 static void claim_keep(struct pg_base *pg, struct base_claim *claim, struct store_id *out) {
+  claim->at_ms = clock_boot_ms();
   memcpy(out->id, claim->id, STORE_ID_BYTES);
   (void)pthread_mutex_lock(&pg->lock);
   list_push_back(&pg->claimed, &claim->in_base);
@@ -316,16 +480,15 @@ static void claim_keep(struct pg_base *pg, struct base_claim *claim, struct stor
 /* Takes up sessions whose answer was lost, or gives them back if there is no room for them: while
  * this worker lives, nobody else can take them. */
 static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, size_t *count) {
-  enum conn_failure failure;
   struct err err;
   const struct conn_arg args[] = {arg_text(pg->heartbeat.worker)};
-  unsigned term = base_term(pg);
+  unsigned term = heartbeat_term(pg);
   if (!atomic_exchange(&pg->unsure, false))
     return;
   PGresult *answer = base_ask(pg,
                               "SELECT id, fence FROM segue.session WHERE state = 'held' AND "
                               "owner = $1 AND seq > 0 ORDER BY place",
-                              args, 1, false, &failure, &err);
+                              args, 1, &err);
   if (answer == NULL)
     atomic_store(&pg->unsure, true);
   int n = answer ? conn_rows(answer) : 0;
@@ -344,7 +507,7 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
     if (*count < max)
       claim_keep(pg, claim_new(id, fence, term), &ids[(*count)++]);
     else
-      claim_back(pg, id, fence);
+      claim_back(pg, id, fence, term);
   }
   conn_free(answer);
 }
@@ -353,39 +516,32 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
 
 /* All columns but the last are text: the answer is binary only because of the log. */
 static const char claim_sql[] =
-    "SELECT o_id::text, o_fence::text, o_seq::text, o_bytes::text, o_hash, o_deaths::text, "
+    "SELECT o_id::text, o_fence::text, o_seq::text, o_bytes::text, o_hash, NULL, o_deaths::text, "
     "o_died, o_asked, o_log FROM segue.claim($1, $2, $3, $4)";
 
 static struct base_claim *claim_read(const PGresult *answer, int row, unsigned term) {
-  struct base_claim *claim =
-      claim_new(conn_text(answer, row, 0), conn_number(answer, row, 1), term);
-  struct base_held *held = &claim->held;
-  struct str log = conn_bytes(answer, row, 8);
-  held->seq = conn_number(answer, row, 2);
-  held->bytes = conn_number(answer, row, 3);
-  held->deaths = (unsigned)conn_number(answer, row, 5);
-  print_into(held->hash, sizeof held->hash, "%s", conn_text(answer, row, 4));
-  print_into(held->died, sizeof held->died, "%s", conn_text(answer, row, 6));
-  print_into(held->asked, sizeof held->asked, "%s", conn_text(answer, row, 7));
-  if (log.n == held->bytes) /* otherwise it is older than the row */
+  struct base_claim *claim = claim_new(conn_text(answer, row, 0), 0, term);
+  struct str log = conn_bytes(answer, row, 9);
+  shared_held_read(answer, row, &claim->held);
+  if (log.n == claim->held.bytes) /* otherwise it is older than the row */
     buf_str(&claim->log, log);
   return claim;
 }
 
-/* Asks once only: a second request would take further sessions. */
+/* Asks once only: the first request may have taken sessions although its answer was lost, and a
+ * second one would take further ones. worker_claim notes the doubt, and claims_settle finds them.
+ */
 static PGresult *claim_ask(struct pg_base *pg, size_t max, struct err *err) {
   char most[ARG_NUMBER_BYTES], bytes[ARG_NUMBER_BYTES];
-  enum conn_failure failure = CONN_FINE;
   struct buf paused = {0};
   base_put_paused(pg, &paused);
   const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_number(most, max),
                                   arg_text(buf_c(&paused)),
                                   arg_number(bytes, LIMIT_STORE_CLAIM_BYTES)};
-  struct conn *conn = base_take(pg, &failure, err);
+  struct conn *conn = base_take(pg, NULL, err);
   PGresult *answer = NULL;
   if (conn != NULL)
-    answer =
-        conn_ask(conn, claim_sql, LIMIT_STORE_ASK_MS, args, ARRAY_LEN(args), true, &failure, err);
+    answer = conn_ask(conn, claim_sql, LIMIT_STORE_ASK_MS, args, ARRAY_LEN(args), true, NULL, err);
   buf_deinit(&paused);
   if (answer != NULL && conn_rows(answer) > 0 && fault_fails("claim")) { /* a lost reply */
     conn_free(answer);
@@ -409,7 +565,7 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
   if (*count == max)
     return true;
   /* The term of before the request: what a lease took that ended meanwhile is not trusted. */
-  unsigned term = base_term(pg);
+  unsigned term = heartbeat_term(pg);
   PGresult *answer = claim_ask(pg, max - *count, err);
   if (answer == NULL)
     atomic_store(&pg->unsure, true);
@@ -422,17 +578,27 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
 
 /* --- labels --- */
 
-enum { HOST_LABEL_BYTES = 280 };
+static bool label_check(const char *label, struct err *err) {
+  size_t n = strlen(label);
+  if (n == 0 || n > LIMIT_STORE_LABEL_BYTES)
+    return err_set(err, ERR_USAGE, "a label has 1 to %u bytes", LIMIT_STORE_LABEL_BYTES);
+  for (const char *p = label; *p; p++)
+    if ((unsigned char)*p <= ' ' || *p == ',' || *p == 127)
+      return err_set(err, ERR_USAGE, "a label has no spaces, commas or control characters");
+  return utf8_valid(label, n) || err_set(err, ERR_USAGE, "a label is UTF-8 text");
+}
 
-void base_put_label(struct buf *out, const char *prefix, const char *label) {
-  buf_puts(out, out->n > 1 ? ",\"" : "\"");
-  buf_puts(out, prefix);
-  for (const char *p = label; *p; p++) {
-    if (*p == '"' || *p == '\\')
-      buf_putc(out, '\\');
-    buf_putc(out, *p);
-  }
-  buf_putc(out, '"');
+bool worker_be(const struct worker_options *wanted, struct err *err) {
+  size_t n = 0;
+  if (wanted->lease_ms < LIMIT_STORE_LEASE_MIN_MS || wanted->lease_ms > LIMIT_STORE_LEASE_MAX_MS)
+    return err_set(err, ERR_USAGE, "--lease must be a time from 1s to 1h");
+  for (const char *const *label = wanted->labels; label && *label; label++)
+    if (!label_check(*label, err))
+      return false;
+    else if (++n > LIMIT_STORE_LABEL_COUNT)
+      return err_set(err, ERR_USAGE, "a worker has at most %u labels", LIMIT_STORE_LABEL_COUNT);
+  *base_options() = *wanted;
+  return true;
 }
 
 bool worker_labels_check(const json_t *labels, struct err *err) {
@@ -446,7 +612,7 @@ bool worker_labels_check(const json_t *labels, struct err *err) {
     const char *text = json_string_value(label);
     if (text == NULL || strlen(text) != json_string_length(label))
       return err_set(err, ERR_USAGE, "a label is a text without NUL");
-    if (!base_label_check(text, err))
+    if (!label_check(text, err))
       return false;
   }
   return true;
@@ -457,7 +623,7 @@ void worker_place(struct store_log *base, const json_t *labels) {
   struct buf needs = {0};
   size_t i;
   json_t *label;
-  if (!url_is_shared(base->store->where) || json_array_size(labels) == 0)
+  if (shared_log_of(base) == NULL || json_array_size(labels) == 0)
     return;
   buf_putc(&needs, '{');
   json_array_foreach((json_t *)labels, i, label) {
@@ -469,30 +635,23 @@ void worker_place(struct store_log *base, const json_t *labels) {
   log->needs = buf_take(&needs);
 }
 
-static void own_host(char host[HOST_LABEL_BYTES]) {
-  static const char prefix[] = "host=";
-  memcpy(host, prefix, sizeof prefix);
-  if (gethostname(host + sizeof prefix - 1, HOST_LABEL_BYTES - sizeof prefix) != 0)
-    print_into(host, HOST_LABEL_BYTES, "%sunknown", prefix);
-  host[HOST_LABEL_BYTES - 1] = '\0';
-}
-
 json_t *worker_home(const struct store *store) {
-  char host[HOST_LABEL_BYTES];
+  char host[HEARTBEAT_HOST_BYTES];
   if (!url_is_shared(store->where))
     return NULL;
-  own_host(host);
-  return json_pack("[s]", host);
+  heartbeat_host(host);
+  return json_pack("[s+]", "host=", host);
 }
 
 bool worker_has(const json_t *labels) {
-  char host[HOST_LABEL_BYTES];
+  char host[HEARTBEAT_HOST_BYTES];
   size_t i;
   json_t *label;
-  own_host(host);
+  heartbeat_host(host);
   json_array_foreach((json_t *)labels, i, label) {
     const char *text = json_string_value(label);
-    bool has = text != NULL && strcmp(text, host) == 0;
+    bool has = text != NULL && strncmp(text, LIT("host=")) == 0 &&
+               strcmp(text + strlen("host="), host) == 0;
     for (const char *const *own = base_options()->labels; text && own && *own; own++)
       has = has || strcmp(text, *own) == 0;
     if (!has)
@@ -505,22 +664,15 @@ bool worker_fits(const struct store_ref *ref, struct err *err) {
   static const char sql[] = "SELECT string_agg(n, ', ') FROM segue.session s, unnest(s.needs) n"
                             " WHERE s.id = $1::uuid AND NOT n = ANY ($2::text[])";
   char id[STORE_ID_BYTES];
-  enum conn_failure failure;
   struct buf labels = {0};
   struct store store;
   ref->ops->of(ref, &store);
   if (!url_is_shared(store.where))
     return true;
-  struct pg_base *pg = shared_of(ref, id, err);
-  char host[HOST_LABEL_BYTES];
-  own_host(host);
-  buf_putc(&labels, '{');
-  base_put_label(&labels, "", host);
-  for (const char *const *label = base_options()->labels; label && *label; label++)
-    base_put_label(&labels, "", *label);
-  buf_putc(&labels, '}');
+  struct pg_base *pg = base_of_ref(ref, id, err);
+  heartbeat_put_labels(&labels);
   const struct conn_arg args[] = {arg_text(id), arg_text(buf_c(&labels))};
-  PGresult *answer = pg ? base_ask(pg, sql, args, ARRAY_LEN(args), false, &failure, err) : NULL;
+  PGresult *answer = base_ask(pg, sql, args, ARRAY_LEN(args), err);
   bool ok = answer != NULL;
   if (ok && conn_text(answer, 0, 0)[0] != '\0')
     ok = err_set(err, ERR_USAGE,

@@ -1,0 +1,118 @@
+/* session_log.h - a session's log at a shared store, and how a worker comes by it.
+ *
+ * worker.c claims sessions and gives them back; session_log.c makes, takes, appends to and moves
+ * logs, one or many at once; session_lookup.c finds and reads them, and makes the table of the back
+ * end from all these functions. */
+#ifndef SEGUE_STORE_POSTGRES_SESSION_LOG_H
+#define SEGUE_STORE_POSTGRES_SESSION_LOG_H
+
+#include "store/postgres/base.h"
+#include "store/summary.h"
+
+/* Holds a session's row as it was when the session was taken. */
+struct base_held {
+  char asked[16]; /* what others ask of the session, or "" */
+  uint64_t fence, seq, bytes;
+  unsigned deaths; /* workers that died holding it since a turn ended */
+  char hash[SHA256_HEX];
+  char died[320]; /* name of the last of them, or "" */
+};
+
+struct base_claim { /* held for store_attach */
+  struct list_node in_base;
+  char id[STORE_ID_BYTES];
+  struct base_held held;
+  struct buf log; /* the whole log, or nothing: then attaching asks for the row again */
+  uint64_t at_ms; /* clock_boot_ms */
+  unsigned term;
+  bool attached; /* being read: the reader removes the claim */
+};
+
+struct base_leave {
+  struct list_node in_base;
+  char id[STORE_ID_BYTES];
+  uint64_t fence, pause_ms;
+  char *why;    /* or NULL */
+  bool refuses; /* its request cannot be done */
+  unsigned term;
+};
+
+struct shared_log {
+  struct store_log base; /* its name is ADDRESS#ID */
+  struct pg_base *pg;
+  char id[STORE_ID_BYTES];
+  struct base_held held;  /* the row when it was taken; its fence is that of each append */
+  unsigned term;          /* term of the worker when it took it */
+  uint64_t pause_ms;      /* nobody takes it for this long after its release */
+  struct summary summary; /* fed the first record and stops: where it belongs after its release */
+  bool turn_over;    /* a turn ended in the batch, or a person resumed: deaths are counted anew */
+  bool ended;        /* its end is durable, which also released it */
+  uint64_t told_seq; /* seq of the last batch that `summary` knows */
+  size_t line_count; /* lines of that batch */
+  bool refuses;      /* held.asked cannot be done */
+  bool unmade;       /* the first append makes its row */
+  bool in_transit;   /* being moved here: nobody else may take it yet */
+  char *needs; /* labels of workers that may take it, as an SQL array; NULL: the worker's own */
+  struct list_node in_base, in_open;
+  uv_work_t work; /* appends a batch that is too large for a pipeline */
+  enum store_result result;
+  struct err err;
+};
+
+/* --- worker.c --- */
+
+/* Counts the logs of that id that are open here, including any being taken now. */
+unsigned shared_open_count(struct pg_base *pg, const char *id);
+/* Takes a session for this worker, unless a claim already did; waits up to wait_ms for another one
+ * to let go of it. The claim stays until shared_end_claim, with the log that came with it. */
+bool shared_take(struct pg_base *pg, const char *id, unsigned wait_ms, struct base_held *held,
+                 struct err *err) MUST_CHECK;
+void shared_end_claim(struct pg_base *pg, const char *id);
+/* Copies the log that came with a claim; false: there was none. */
+bool shared_claimed_log(struct pg_base *pg, const char *id, struct buf *out);
+/* Reads a row of an answer: fence, seq, bytes and hash are its columns 1 to 4, deaths, died and
+ * asked 6 to 8. */
+void shared_held_read(const PGresult *answer, int row, struct base_held *held);
+/* Says why this worker cannot continue a session now; owned, or NULL. */
+char *shared_pause_why(struct pg_base *pg, const char *id);
+
+enum { LEAVE_ARGS = 5 };
+/* The arguments of a release, which a pipeline sends with others. */
+struct leave_call {
+  char fence[ARG_NUMBER_BYTES], pause[ARG_NUMBER_BYTES];
+  struct conn_arg args[LEAVE_ARGS];
+};
+#define SHARED_RELEASE_SQL "SELECT segue.release($1, $2, $3, $4, $5)"
+void leave_call_init(struct leave_call *call, const struct base_leave *leave);
+/* Releases a session, and frees `leave`. If nothing answers, leaves that to a later claim.
+ * Blocking. */
+void shared_release(struct pg_base *pg, struct base_leave *owned_leave);
+
+/* --- session_log.c --- */
+
+/* Returns where a session belongs once nobody has it, according to its records (and the batch). */
+const char *shared_rest_of(const struct summary *summary);
+/* Returns whether shared_rest_of depends on this record: it does on the first one and on stops. */
+bool shared_tells_rest(struct str line);
+void shared_feed(struct summary *summary, const json_t *record);
+
+/* These are functions of postgres_ops. */
+struct store_log *shared_create(struct store *store, const char *id, struct err *err);
+struct store_log *shared_create_later(struct store *store, const char *id);
+struct store_log *shared_attach(struct store *store, const struct store_ref *ref,
+                                store_fold_fn fold, void *ctx, struct store_mend *mend,
+                                struct err *err);
+void shared_append(struct store_log *log, uv_loop_t *loop);
+enum store_result shared_append_now(struct store_log *log, struct err *err);
+struct store_log *shared_move_in(struct store *store, const char *id, const struct store_move *move,
+                                 struct err *err);
+bool shared_arrive(struct store_log *log, struct err *err);
+bool shared_set_aside(struct store_log *log, const char *to, struct err *err);
+void shared_close(struct store_log *log);
+
+/* --- session_lookup.c --- */
+
+/* Removes the lines of a session that is gone, in small transactions. */
+bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) MUST_CHECK;
+
+#endif
