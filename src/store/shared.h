@@ -9,6 +9,8 @@
  *   shared_check(url, mend, each, ctx, &err) each row against its log
  *   shared_tidy(url, &err)                   lines that a removal which was interrupted left
  *   set = shared_unused_blobs(url, &err)     blobs that nobody put for a day, for store_blobs_sweep
+ *   shared_counted_read(url, ...), shared_counted_keep(url, ...)
+ *                                            what an audit read of logs before, one value for each
  *
  * url: see postgres/url.h for what may stand in it. Blocking. */
 #ifndef SEGUE_STORE_SHARED_H
@@ -16,6 +18,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/sha256.h"
+#include "store/store.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -40,6 +44,29 @@ bool shared_limit(const char *url, const char *provider, unsigned slots,
 bool shared_tidy(const char *url, struct err *err) MUST_CHECK;
 /* Returns a new object whose keys are their hashes, or NULL. */
 json_t *shared_unused_blobs(const char *url, struct err *err);
+
+/* Holds what an audit read of one log (audit/aggregate_shared.c knows its form). */
+struct shared_counted {
+  char id[STORE_ID_BYTES];
+  struct str judgments; /* borrowed; reading: p NULL if all are older than since_ms */
+  /* Only keeping: the last record that was read, its hash, and the time of the newest judgment. */
+  uint64_t seq;
+  char hash[SHA256_HEX];
+  int64_t last_ms;
+  /* Only reading: whether the log still ends as it did then, otherwise there are no judgments; its
+   * bytes; and whether a worker has the session now. */
+  bool kept;
+  uint64_t bytes;
+  bool owned;
+};
+/* Passes on every session, the newest first, with what is kept of it in that format. *keeps: this
+ * login may keep more. Tables that keep nothing give ERR_NOT_FOUND before anything is passed on. */
+bool shared_counted_read(const char *url, int format, int64_t since_ms, bool *keeps,
+                         void (*each)(void *ctx, const struct shared_counted *counted), void *ctx,
+                         struct err *err) MUST_CHECK;
+/* Keeps what was read of n logs; of those that have grown since, nothing. */
+bool shared_counted_keep(const char *url, int format, const struct shared_counted *items, size_t n,
+                         struct err *err) MUST_CHECK;
 
 struct shared_finding {
   const char *session;

@@ -141,17 +141,6 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
 
 /* --- leftovers --- */
 
-bool shared_tidy(const char *url, struct err *err) {
-  struct pg_base *pg = base_of(url, err);
-  char id[BASE_WORD_BYTES];
-  do
-    if (!base_ask_word(pg, "SELECT segue.left_over()", NULL, 0, id, err) ||
-        (id[0] != '\0' && !shared_remove_lines(pg, id, err)))
-      return false;
-  while (id[0] != '\0');
-  return true;
-}
-
 json_t *shared_unused_blobs(const char *url, struct err *err) {
   PGresult *answer = base_ask(base_of(url, err),
                               "SELECT encode(sha256, 'hex') FROM segue.blob "
@@ -246,13 +235,11 @@ static void end_take(struct log_end *end, struct str line, bool whole) {
             whole ? why.text : "it has no end");
     return;
   }
-  if (end->seq == 0 || shared_tells_rest(line)) {
-    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    if (end->seq == 0)
-      end->on = json_incref(json_object_get(json_object_get(record, "config"), "on"));
-    if (record != NULL) /* otherwise somebody wrote it so: its hash is right */
-      shared_feed(&end->summary, record);
+  if (end->seq == 0) {
+    json_auto_t *start = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    end->on = json_incref(json_object_get(json_object_get(start, "config"), "on"));
   }
+  shared_feed_line(&end->summary, line);
   memcpy(end->hash, hash, SHA256_HEX);
   end->seq++;
   end->bytes += line.n + 1;

@@ -64,7 +64,6 @@ static struct pg_base *base_new(const char *url, struct err *err) {
   }
   pg->url = xstrdup(url);
   (void)pthread_mutex_init(&pg->lock, NULL);
-  pg->news_end = &pg->news;
   pg->heartbeat.wake[0] = pg->heartbeat.wake[1] = -1;
   base_rename(pg);
   pg->next = bases;
@@ -108,7 +107,7 @@ struct pg_base *base_of_ref(const struct store_ref *ref, char id[STORE_ID_BYTES]
 /* Refuses tables of another version, once for each program: its functions take other arguments. */
 static bool check_tables(struct pg_base *pg, struct conn *conn, enum conn_failure *failure,
                          struct err *err) {
-  if (pg->checked)
+  if (atomic_load(&pg->version) > 0)
     return true;
   PGresult *answer = conn_ask(conn, "SELECT version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL, 0,
                               false, failure, err);
@@ -116,9 +115,10 @@ static bool check_tables(struct pg_base *pg, struct conn *conn, enum conn_failur
     return false;
   int version = conn_rows(answer) > 0 ? (int)conn_number(answer, 0, 0) : 0;
   conn_free(answer);
-  pg->checked = version == BASE_VERSION;
-  if (pg->checked)
+  if (version >= BASE_VERSION_OLDEST && version <= BASE_VERSION) {
+    atomic_store(&pg->version, version);
     return true;
+  }
   *failure = CONN_REFUSED;
   if (version > BASE_VERSION)
     return err_set(err, ERR_INVALID,
@@ -208,28 +208,22 @@ struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct er
   return conn;
 }
 
+/* A lost connection may have sent half a request. The server's process for it, which may hold locks
+ * on rows and wait for the rest, is noted, to be ended when another connection is taken. */
 void base_give(struct pg_base *pg, struct conn *conn) {
-  if (conn != NULL && !conn_is_open(conn)) {
-    base_drop(pg, conn);
-    return;
-  }
-  (void)pthread_mutex_lock(&pg->lock);
-  for (size_t i = 0; conn != NULL && i < ARRAY_LEN(pg->idle); i++)
-    if (pg->idle[i].conn == NULL) {
-      pg->idle[i] = (struct base_idle){conn, clock_boot_ms()};
-      conn = NULL;
-    }
-  (void)pthread_mutex_unlock(&pg->lock);
-  conn_close(conn);
-}
-
-void base_drop(struct pg_base *pg, struct conn *conn) {
   if (conn == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
-  bool writes = pg->heartbeat.runs; /* only a writer holds rows */
-  if (writes && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
+  if (conn_is_open(conn)) {
+    for (size_t i = 0; conn != NULL && i < ARRAY_LEN(pg->idle); i++)
+      if (pg->idle[i].conn == NULL) {
+        pg->idle[i] = (struct base_idle){conn, clock_boot_ms()};
+        conn = NULL;
+      }
+  } else if (pg->heartbeat.runs && conn_backend(conn) > 0 && /* only a writer holds rows */
+             pg->lost_count < ARRAY_LEN(pg->lost)) {
     pg->lost[pg->lost_count++] = conn_backend(conn);
+  }
   (void)pthread_mutex_unlock(&pg->lock);
   conn_close(conn);
 }
@@ -311,8 +305,7 @@ void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const 
     item->news = news;
     print_into(item->id, sizeof item->id, "%s", id);
     print_into(item->what, sizeof item->what, "%s", what);
-    *pg->news_end = item;
-    pg->news_end = &item->next;
+    list_push_back(&pg->news, &item->in_base);
     (void)uv_async_send(&pg->async);
   }
   (void)pthread_mutex_unlock(&pg->lock);

@@ -35,10 +35,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 9, BASE_WHO_BYTES = 48, BASE_WORD_BYTES = 48 };
+/* Tables of version 9 lack only what keeps counts, so they are used as they are. */
+enum { BASE_VERSION = 10, BASE_VERSION_OLDEST = 9 };
+enum { BASE_WHO_BYTES = 48, BASE_WORD_BYTES = 48 };
 
 struct news_item {
-  struct news_item *next;
+  struct list_node in_base;
   enum worker_news news;
   char id[STORE_ID_BYTES], what[16];
 };
@@ -70,7 +72,7 @@ struct pg_base {
   struct base_idle idle[LIMIT_STORE_IDLE_COUNT]; /* taken from the front */
   int lost[LIMIT_STORE_IDLE_COUNT];              /* the server's processes for broken connections */
   size_t lost_count;
-  bool checked;       /* its tables have our version */
+  atomic_int version; /* of its tables, once it is one that this program can use; before that 0 */
   atomic_bool narrow; /* as conn_is_narrow */
   char who[BASE_WHO_BYTES];
   struct heartbeat heartbeat;
@@ -79,7 +81,7 @@ struct pg_base {
   uv_async_t async;
   worker_told_fn told;
   void *told_ctx;
-  struct news_item *news, **news_end;
+  struct list news;    /* struct news_item, for the watcher's loop; under the lock */
   struct list claimed; /* struct base_claim, oldest first */
   struct list leaving; /* struct base_leave, for the next commit; under the lock */
   struct list paused;  /* struct base_pause, first noted first */
@@ -113,10 +115,8 @@ void base_rename(struct pg_base *pg);
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 /* Returns NULL where a connection would have to be opened. */
 struct conn *base_take_idle(struct pg_base *pg);
+/* Gives a connection back, lost or not; NULL is fine. */
 void base_give(struct pg_base *pg, struct conn *conn);
-/* Closes a connection that may have sent half a request. The server's process for it, which may
- * hold locks on rows and wait for the rest, is ended when another connection is taken. */
-void base_drop(struct pg_base *pg, struct conn *conn);
 /* Closes idle connections that nobody has needed since then; the first `keep` stay. */
 void base_close_idle(struct pg_base *pg, size_t keep, uint64_t since_ms);
 
@@ -153,6 +153,14 @@ bool provider_slots_learn(struct pg_base *pg, const char *lines);
 /* Gives back the places that could not be given back before. Only the heartbeat calls it, since
  * nothing else waits for it. */
 void provider_slots_settle(struct pg_base *pg, struct conn *conn);
+
+static inline void list_move_all(struct list *to, struct list *from) {
+  while (from->first != NULL) {
+    struct list_node *node = from->first;
+    list_remove(from, node);
+    list_push_back(to, node);
+  }
+}
 
 static inline struct conn_arg arg_text(const char *text) {
   return (struct conn_arg){.kind = ARG_TEXT, .text = text};

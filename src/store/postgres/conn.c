@@ -69,6 +69,7 @@ enum {
 
 struct conn {
   PGconn *pg; /* NULL: it is lost */
+  bool pipelined;
   char shown[URL_SHOWN_BYTES];
   int backend;
 };
@@ -88,13 +89,17 @@ static size_t one_line(const char *text) {
   return strcspn(text, "\r\n");
 }
 
+static void conn_hang_up(struct conn *conn) {
+  if (conn->pg != NULL)
+    pq.finish(conn->pg);
+  conn->pg = NULL;
+}
+
 static bool conn_lose(struct conn *conn, const char *why, enum conn_failure *failure,
                       struct err *err) {
   *failure = CONN_LOST;
   err_set(err, ERR_IO, "the store %s does not answer: %.*s", conn->shown, (int)one_line(why), why);
-  if (conn->pg != NULL)
-    pq.finish(conn->pg);
-  conn->pg = NULL;
+  conn_hang_up(conn);
   return false;
 }
 
@@ -362,8 +367,7 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
 void conn_close(struct conn *conn) {
   if (conn == NULL)
     return;
-  if (conn->pg != NULL)
-    pq.finish(conn->pg);
+  conn_hang_up(conn);
   free(conn);
 }
 
@@ -499,12 +503,14 @@ bool conn_script(struct conn *conn, const char *sql, struct err *err) {
 
 /* --- pipelines --- */
 
-bool conn_begin_pipeline(struct conn *conn) {
-  return conn_is_open(conn) && pq.enterPipelineMode(conn->pg) == 1;
-}
-
+/* A failure closes the connection: the server may have half of the pipeline and wait for the rest.
+ */
 bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n) {
-  return send_params(conn, sql, args, n, false);
+  conn->pipelined = conn->pipelined || (conn_is_open(conn) && pq.enterPipelineMode(conn->pg) == 1);
+  bool ok = conn->pipelined && send_params(conn, sql, args, n, false);
+  if (!ok)
+    conn_hang_up(conn);
+  return ok;
 }
 
 /* After a refusal the server skips the other statements up to the sync, and undoes those before, so
@@ -516,6 +522,8 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
   bool ok = true;
   int index = 0;
   PGresult *answer;
+  assert(conn->pipelined);
+  conn->pipelined = false;
   if (pq.pipelineSync(conn->pg) != 1 || !conn_flush(conn, until))
     return conn_lost_now(conn, until, failure, err);
   for (;;) {

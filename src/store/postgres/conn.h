@@ -106,8 +106,8 @@ bool conn_script(struct conn *conn, const char *sql, struct err *err) MUST_CHECK
 
 /* These run a pipeline: conn_send for each statement, then conn_sync. Nothing counts unless
  * conn_sync returns true, since one failure undoes everything. `each` sees the answers in order
- * before that. */
-bool conn_begin_pipeline(struct conn *conn);
+ * before that. Afterwards, or after a failed conn_send, the connection is as good as new, or
+ * closed. */
 bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n);
 bool conn_sync(struct conn *conn, uint64_t limit_ms,
                void (*each)(void *ctx, int index, PGresult *answer), void *ctx,

@@ -570,12 +570,30 @@ BEGIN
   RETURN true;
 END $$;
 
+-- Keeps what an audit read of many logs, of each that still ends as it did then. Two audits that keep the
+-- same log wrote the same, so the later one counts.
+CREATE OR REPLACE FUNCTION segue.keep_counted(p_ids uuid[], p_seqs bigint[], p_hashes text[], p_format int,
+                                              p_last_ms bigint[], p_judgments bytea[]) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO segue.counted (session, seq, hash, format, last_ms, judgments)
+  SELECT s.id, s.seq, s.hash, p_format, k.last_ms, k.judgments
+    FROM unnest(p_ids, p_seqs, p_hashes, p_last_ms, p_judgments) AS k (id, seq, hash, last_ms, judgments)
+    JOIN segue.session s ON s.id = k.id AND s.seq = k.seq AND s.hash = decode(k.hash, 'hex')
+   ORDER BY s.id -- in one order, so that two audits do not wait for each other
+  ON CONFLICT (session) DO UPDATE SET seq = EXCLUDED.seq, hash = EXCLUDED.hash, format = EXCLUDED.format,
+    last_ms = EXCLUDED.last_ms, judgments = EXCLUDED.judgments
+$$;
+
 -- For the owner only: removes a session. Its lines are removed afterwards, in small transactions.
 CREATE OR REPLACE FUNCTION segue.remove(p_id uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DELETE FROM segue.session s WHERE s.id = p_id AND (s.state <> 'held' OR NOT segue.has_lease(s.owner));
-  RETURN FOUND;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  DELETE FROM segue.counted c WHERE c.session = p_id;
+  RETURN true;
 END $$;
 
 -- For the owner only: removes up to 1,000 lines of a removed session and returns how many.

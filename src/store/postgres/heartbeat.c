@@ -238,7 +238,8 @@ static void heartbeat_version(struct pg_base *pg, struct conn *conn, const PGres
     answer = conn_ask(conn, "SELECT NULL, NULL, version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL,
                       0, false, NULL, &err);
   const PGresult *told = polled ? polled : answer;
-  if (told != NULL && conn_rows(told) == 1 && conn_number(told, 0, 2) != BASE_VERSION &&
+  if (told != NULL && conn_rows(told) == 1 &&
+      conn_number(told, 0, 2) != (uint64_t)atomic_load(&pg->version) &&
       !atomic_exchange(&pg->outdated, true))
     base_tell(pg, WORKER_OUTDATED, "", conn_text(told, 0, 2));
   conn_free(answer);

@@ -59,15 +59,22 @@ static bool line_is(struct str line, const char *type) {
   return str_has(head, type);
 }
 
-bool shared_tells_rest(struct str line) {
+static bool shared_tells_rest(struct str line) {
   return line_is(line, "\"type\":\"session_") || line_is(line, "\"type\":\"answer\"");
 }
 
-void shared_feed(struct summary *summary, const json_t *record) {
+static void shared_feed(struct summary *summary, const json_t *record) {
   struct record_draft d;
   record_read(&d, record);
   summary_feed(summary, &d.record);
   record_drop(&d);
+}
+
+void shared_feed_line(struct summary *summary, struct str line) {
+  json_auto_t *record =
+      shared_tells_rest(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+  if (record != NULL)
+    shared_feed(summary, record);
 }
 
 const char *shared_rest_of(const struct summary *summary) {
@@ -96,11 +103,7 @@ static void shared_scan_batch(struct shared_log *log) {
     log->line_count++;
     log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"") ||
                      line_is(line, "\"type\":\"session_resume\",\"reason\":\"user\"");
-    json_t *record =
-        shared_tells_rest(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-    if (record != NULL)
-      shared_feed(&log->summary, record);
-    json_decref(record);
+    shared_feed_line(&log->summary, line);
   }
 }
 
@@ -401,7 +404,7 @@ static void flight_answer(void *ctx, int index, PGresult *answer) {
 static bool fly_together(struct commit_flight *f) {
   struct err err;
   struct conn *conn = base_take(f->pg, NULL, &err);
-  bool ok = conn != NULL && conn_begin_pipeline(conn);
+  bool ok = conn != NULL;
   all_call_init(&f->begins, f, true);
   all_call_init(&f->appends, f, false);
   ok = ok && all_call_send(&f->begins, conn) && all_call_send(&f->appends, conn);
@@ -416,10 +419,7 @@ static bool fly_together(struct commit_flight *f) {
   FAULT_POINT("append_after");
   all_call_deinit(&f->begins);
   all_call_deinit(&f->appends);
-  if (ok)
-    base_give(f->pg, conn);
-  else
-    base_drop(f->pg, conn); /* it may contain half a pipeline */
+  base_give(f->pg, conn);
   return ok;
 }
 
@@ -499,14 +499,6 @@ static void commit_work(uv_work_t *work) {
 }
 
 /* --- many at once: on the loop --- */
-
-static void list_move_all(struct list *to, struct list *from) {
-  while (from->first != NULL) {
-    struct list_node *node = from->first;
-    list_remove(from, node);
-    list_push_back(to, node);
-  }
-}
 
 static void commit_begin(struct pg_base *pg, uv_loop_t *loop);
 

@@ -92,9 +92,8 @@ void shared_release(struct pg_base *pg, struct base_leave *owned_leave);
 
 /* Returns where a session belongs once nobody has it, according to its records (and the batch). */
 const char *shared_rest_of(const struct summary *summary);
-/* Returns whether shared_rest_of depends on this record: it does on the first one and on stops. */
-bool shared_tells_rest(struct str line);
-void shared_feed(struct summary *summary, const json_t *record);
+/* Feeds a summary what shared_rest_of depends on, which is the first record and stops. */
+void shared_feed_line(struct summary *summary, struct str line);
 
 /* These are functions of postgres_ops. */
 struct store_log *shared_create(struct store *store, const char *id, struct err *err);
@@ -109,10 +108,5 @@ struct store_log *shared_move_in(struct store *store, const char *id, const stru
 bool shared_arrive(struct store_log *log, struct err *err);
 bool shared_set_aside(struct store_log *log, const char *to, struct err *err);
 void shared_close(struct store_log *log);
-
-/* --- session_lookup.c --- */
-
-/* Removes the lines of a session that is gone, in small transactions. */
-bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "store/reader.h"
 #include "store/record_line.h"
+#include "store/shared.h"
 #include "store/sidecar.h"
 
 #include <assert.h>
@@ -542,7 +543,9 @@ static bool shared_bytes(const struct store_ref *ref, uint64_t *bytes) {
   return look.there;
 }
 
-bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) {
+/* Lines go in small transactions, so that none of them holds up a vacuum, or a standby, for long.
+ */
+static bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) {
   const struct conn_arg args[] = {arg_text(id)};
   char removed[BASE_WORD_BYTES];
   do
@@ -566,6 +569,17 @@ static void shared_remove(const struct store_ref *ref) {
   if (!base_ask_word(pg, sql, args, 1, removed, &err) ||
       (look.begun && !shared_remove_lines(pg, id, &err)))
     log_warn("%s", err.text);
+}
+
+bool shared_tidy(const char *url, struct err *err) {
+  struct pg_base *pg = base_of(url, err);
+  char id[BASE_WORD_BYTES];
+  do
+    if (!base_ask_word(pg, "SELECT segue.left_over()", NULL, 0, id, err) ||
+        (id[0] != '\0' && !shared_remove_lines(pg, id, err)))
+      return false;
+  while (id[0] != '\0');
+  return true;
 }
 
 static bool shared_open(struct store *store, struct err *err) {
@@ -596,6 +610,93 @@ static bool shared_list(const struct store *store, struct store_id **ids, size_t
     print_into((*ids)[i].id, STORE_ID_BYTES, "%.36s", conn_text(answer, (int)i, 0));
   conn_free(answer);
   return true;
+}
+
+/* --- what audits read before ---
+ *
+ * One row for each log, bound to the number and hash of its last record: whoever may read can use
+ * it, and whoever may write can keep it for all. A log that goes on no longer fits its row. */
+
+enum { COUNTED_PAGE = 1000 };
+
+bool shared_counted_read(const char *url, int format, int64_t since_ms, bool *keeps,
+                         void (*each)(void *ctx, const struct shared_counted *counted), void *ctx,
+                         struct err *err) {
+  static const char may[] =
+      "SELECT has_function_privilege(to_regprocedure('segue.keep_counted(uuid[], bigint[], text[], "
+      "int, bigint[], bytea[])'), 'EXECUTE') AND current_setting('transaction_read_only') = 'off'";
+  static const char sql[] =
+      "SELECT s.id::text, (s.state = 'held' AND segue.has_lease(s.owner))::text, s.bytes::text, "
+      "CASE WHEN c.session IS NULL THEN 'none' WHEN c.last_ms < $3::bigint THEN 'old' ELSE 'fits' "
+      "END, CASE WHEN c.last_ms >= $3::bigint THEN c.judgments END "
+      "FROM segue.session s LEFT JOIN segue.counted c ON c.session = s.id AND c.seq = s.seq AND "
+      "c.hash = s.hash AND c.format = $2::int WHERE s.seq > 0 AND s.id < $1::uuid "
+      "ORDER BY s.id DESC LIMIT 1000";
+  struct shared_counted counted = {.id = "ffffffff-ffff-ffff-ffff-ffffffffffff"};
+  char word[BASE_WORD_BYTES];
+  char number[ARG_NUMBER_BYTES], since[ARG_NUMBER_BYTES];
+  struct pg_base *pg = base_of(url, err);
+  if (!base_ask_word(pg, may, NULL, 0, word, err))
+    return false;
+  if (atomic_load(&pg->version) < BASE_VERSION)
+    return err_set(err, ERR_NOT_FOUND,
+                   "the tables of the store %s have version %d, which keeps nothing: segue store "
+                   "init brings them up to date",
+                   pg->shown, atomic_load(&pg->version));
+  *keeps = word[0] == 't';
+  for (int n = COUNTED_PAGE; n == COUNTED_PAGE;) {
+    const struct conn_arg args[] = {arg_text(counted.id), arg_number(number, (uint64_t)format),
+                                    arg_number(since, (uint64_t)since_ms)};
+    PGresult *answer = base_ask_bytes(pg, sql, args, ARRAY_LEN(args), err);
+    if (answer == NULL)
+      return false;
+    n = conn_rows(answer);
+    for (int i = 0; i < n; i++) {
+      const char *fits = conn_text(answer, i, 3);
+      print_into(counted.id, sizeof counted.id, "%s", conn_text(answer, i, 0));
+      counted.owned = conn_text(answer, i, 1)[0] == 't';
+      counted.bytes = conn_number(answer, i, 2);
+      counted.kept = strcmp(fits, "none") != 0;
+      counted.judgments = conn_bytes(answer, i, 4);
+      if (strcmp(fits, "fits") != 0)
+        counted.judgments.p = NULL;
+      each(ctx, &counted);
+    }
+    conn_free(answer);
+  }
+  return true;
+}
+
+bool shared_counted_keep(const char *url, int format, const struct shared_counted *items, size_t n,
+                         struct err *err) {
+  struct buf ids = {0}, seqs = {0}, hashes = {0}, times = {0}, judgments = {0};
+  char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
+  conn_list_begin(&seqs, ARG_NUMBER_LIST, n);
+  conn_list_begin(&times, ARG_NUMBER_LIST, n);
+  conn_list_begin(&judgments, ARG_BYTES_LIST, n);
+  for (size_t i = 0; i < n; i++) {
+    buf_printf(&ids, "%s%s", i > 0 ? "," : "{", items[i].id);
+    buf_printf(&hashes, "%s%s", i > 0 ? "," : "{", items[i].hash);
+    conn_list_number(&seqs, items[i].seq);
+    conn_list_number(&times, (uint64_t)items[i].last_ms);
+    conn_list_bytes(&judgments, items[i].judgments);
+  }
+  buf_putc(&ids, '}');
+  buf_putc(&hashes, '}');
+  const struct conn_arg args[] = {arg_text(buf_c(&ids)),
+                                  {.kind = ARG_NUMBER_LIST, .bytes = buf_view(&seqs)},
+                                  arg_text(buf_c(&hashes)),
+                                  arg_number(number, (uint64_t)format),
+                                  {.kind = ARG_NUMBER_LIST, .bytes = buf_view(&times)},
+                                  {.kind = ARG_BYTES_LIST, .bytes = buf_view(&judgments)}};
+  bool ok = base_ask_word(base_of(url, err), "SELECT segue.keep_counted($1, $2, $3, $4, $5, $6)",
+                          args, ARRAY_LEN(args), word, err);
+  buf_deinit(&ids);
+  buf_deinit(&seqs);
+  buf_deinit(&hashes);
+  buf_deinit(&times);
+  buf_deinit(&judgments);
+  return ok;
 }
 
 /* --- finding --- */

@@ -25,20 +25,14 @@
 
 /* --- news --- */
 
-static struct news_item *take_news(struct pg_base *pg) {
-  (void)pthread_mutex_lock(&pg->lock);
-  struct news_item *all = pg->news;
-  pg->news = NULL;
-  pg->news_end = &pg->news;
-  (void)pthread_mutex_unlock(&pg->lock);
-  return all;
-}
-
+/* The lock is not held while news is told: whoever hears it may ask for something that takes it. */
 static void watch_on_news(uv_async_t *async) {
   struct pg_base *pg = async->data;
-  struct news_item *next;
-  for (struct news_item *item = take_news(pg); item != NULL; item = next) {
-    next = item->next;
+  struct list all = {0};
+  (void)pthread_mutex_lock(&pg->lock);
+  list_move_all(&all, &pg->news);
+  (void)pthread_mutex_unlock(&pg->lock);
+  LIST_EACH(struct news_item, item, in_base, &all) {
     if (pg->told != NULL)
       pg->told(pg->told_ctx, item->news, item->id, item->what);
     free(item);
@@ -71,17 +65,13 @@ bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, voi
 void worker_unwatch(struct store *store) {
   struct err err;
   struct pg_base *pg = url_is_shared(store->where) ? base_of(store->where, &err) : NULL;
-  struct news_item *next;
   if (pg == NULL || pg->told == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
   pg->told = NULL;
   pg->loop = NULL; /* work under way still ends on it */
   (void)pthread_mutex_unlock(&pg->lock);
-  for (struct news_item *item = take_news(pg); item != NULL; item = next) {
-    next = item->next;
-    free(item);
-  }
+  watch_on_news(&pg->async); /* frees what nobody is told any more */
   uv_close((uv_handle_t *)&pg->async, NULL);
 }
 

@@ -1,6 +1,7 @@
 /* segue audit: counts the judgments of many sessions. */
 #include "audit/aggregate.h"
 #include "audit/aggregate_cache.h"
+#include "audit/aggregate_shared.h"
 #include "audit/format_errors.h"
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
@@ -546,7 +547,8 @@ static bool audit_kept(struct aggregate *c, const struct cli_args *args, struct 
     return false;
   if (!store_exists(&store) && args->word_count == 0 && logs == NULL)
     return true;
-  if (!aggregate_cache_read(c, &store, &told, err))
+  bool shared = store_is_address(store.where);
+  if (!(shared ? aggregate_shared_read : aggregate_cache_read)(c, &store, &told, err))
     return false;
   fprintf(stderr,
           "%llu logs counted from earlier results, %llu read; without --kept all are checked\n",
