@@ -63,7 +63,7 @@ static void counted_code_number(struct counted_coder *c, int64_t *n) {
     bits |= (uint64_t)(byte & 0x7f) << shift;
   }
   c->bad = c->bad || byte >= 0x80;
-  *n = c->bad ? 0 : (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+  *n = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
 }
 
 #define COUNTED(c, place)                                                                          \
@@ -88,7 +88,9 @@ static int64_t counted_word_number(struct aggregate_shared *k, uint32_t word) {
 
 static void counted_code_word(struct counted_coder *c, uint32_t *word) {
   struct aggregate_shared *k = c->k;
-  int64_t n = c->out != NULL ? counted_word_number(k, *word) : 0;
+  int64_t n = 0;
+  if (c->out != NULL)
+    n = counted_word_number(k, *word);
   counted_code_number(c, &n);
   if (c->out != NULL)
     return;
@@ -119,7 +121,7 @@ static void counted_code_stage(struct counted_coder *c, struct row_stage *stage)
   stage->machine = bits & 4;
   stage->shares = bits & 8;
   c->bad = c->bad || bits < 0 || bits >> 4 > OUTCOME_COUNT;
-  stage->outcome = (uint8_t)(c->bad ? OUTCOME_COUNT : bits >> 4);
+  stage->outcome = (uint8_t)(bits >> 4);
   counted_code_word(c, &stage->stage);
   counted_code_word(c, &stage->reason);
   counted_code_word(c, &stage->provider);
@@ -142,7 +144,7 @@ static void counted_code_row(struct counted_coder *c, struct row *row) {
   row->first_pass = bits & 8;
   row->mended = bits & 16;
   c->bad = c->bad || bits < 0 || bits >> 5 > ROW_REST;
-  row->kind = c->bad ? ROW_REST : (enum row_kind)(bits >> 5);
+  row->kind = (enum row_kind)(bits >> 5);
   uint32_t *const words[] = {&row->movement,     &row->method, &row->match_method,
                              &row->provider,     &row->model,  &row->worker,
                              &row->worker_model, &row->schema, &row->failure};
@@ -181,7 +183,8 @@ static void counted_on_row(void *ctx, const struct row *row) {
     struct row_stage stage = row->stages[i];
     counted_code_stage(&c, &stage);
   }
-  k->last_ms = row->time_ms > k->last_ms ? row->time_ms : k->last_ms;
+  if (row->time_ms > k->last_ms)
+    k->last_ms = row->time_ms;
   aggregate_take_row(k->aggregate, row);
 }
 
@@ -192,7 +195,8 @@ static void counted_on_session(void *ctx, const struct row_session *session) {
   if (copy.outcome == k->open || copy.outcome == k->running)
     copy.outcome = DICTIONARY_NONE;
   counted_code_session(&c, &copy);
-  k->last_ms = session->time_ms > k->last_ms ? session->time_ms : k->last_ms;
+  if (session->time_ms > k->last_ms)
+    k->last_ms = session->time_ms;
   aggregate_take_session(k->aggregate, session);
 }
 
@@ -276,8 +280,10 @@ static bool counted_count(struct aggregate_shared *k, const struct shared_counte
     if (c.bad)
       break;
     k->words = xgrow(k->words, &k->word_room, k->word_count + 1, sizeof *k->words);
-    k->words[k->word_count++] =
-        takes ? dictionary_add(&k->aggregate->names, (struct str){c.in.p, (size_t)n}) : 1;
+    uint32_t *word = &k->words[k->word_count++];
+    *word = DICTIONARY_OTHER;
+    if (takes)
+      *word = dictionary_add(&k->aggregate->names, (struct str){c.in.p, (size_t)n});
     c.in = (struct str){c.in.p + n, c.in.n - (size_t)n};
   }
   counted_code_session(&c, &session);

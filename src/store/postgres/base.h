@@ -54,7 +54,7 @@ struct commit_slot { /* a commit on its way to the server (session_log.c) */
   struct pg_base *pg;
   uv_work_t work;
   struct list logs;   /* struct shared_log */
-  struct list leaves; /* struct base_leave */
+  struct list leaves; /* struct base_claim */
   bool flies;
 };
 
@@ -83,7 +83,7 @@ struct pg_base {
   void *told_ctx;
   struct list news;    /* struct news_item, for the watcher's loop; under the lock */
   struct list claimed; /* struct base_claim, oldest first */
-  struct list leaving; /* struct base_leave, for the next commit; under the lock */
+  struct list leaving; /* struct base_claim, for the next commit; under the lock */
   struct list paused;  /* struct base_pause, first noted first */
   struct list open;    /* every struct shared_log; under the lock, like `claimed` */
   struct provider_slots_known
@@ -170,6 +170,10 @@ enum { ARG_NUMBER_BYTES = 24 };
 static inline struct conn_arg arg_number(char room[ARG_NUMBER_BYTES], uint64_t n) {
   print_into(room, ARG_NUMBER_BYTES, "%llu", (unsigned long long)n);
   return arg_text(room);
+}
+/* A list that conn_list_begin has begun; borrowed. */
+static inline struct conn_arg arg_list(enum conn_kind kind, const struct buf *list) {
+  return (struct conn_arg){.kind = kind, .bytes = buf_view(list)};
 }
 static inline struct conn_arg arg_bytes(struct str bytes) {
   return (struct conn_arg){.kind = ARG_BYTES, .bytes = bytes};

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "store/shared.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -607,26 +608,36 @@ bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64
  * server would have to read it again. */
 
 static void put_int(struct buf *out, uint32_t n) {
-  unsigned char bytes[4] = {(unsigned char)(n >> 24), (unsigned char)(n >> 16),
-                            (unsigned char)(n >> 8), (unsigned char)n};
-  buf_append(out, bytes, sizeof bytes);
+  n = htonl(n);
+  buf_append(out, &n, sizeof n);
 }
 
-void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n) {
+enum { LIST_COUNT_AT = 12 };
+
+void conn_list_begin(struct buf *out, enum conn_kind kind) {
   put_int(out, 1); /* dimensions, flags, type of the items, their number, index of the first */
   put_int(out, 0);
   put_int(out, kind == ARG_BYTES_LIST ? OID_BYTES : OID_NUMBER);
-  put_int(out, (uint32_t)n);
+  put_int(out, 0);
   put_int(out, 1);
 }
 
+/* Adds an item's length, and one to the number of items. */
+static void list_item_begin(struct buf *out, size_t bytes) {
+  uint32_t count;
+  memcpy(&count, out->p + LIST_COUNT_AT, sizeof count);
+  count = htonl(ntohl(count) + 1);
+  memcpy(out->p + LIST_COUNT_AT, &count, sizeof count);
+  put_int(out, (uint32_t)bytes);
+}
+
 void conn_list_bytes(struct buf *out, struct str item) {
-  put_int(out, (uint32_t)item.n);
+  list_item_begin(out, item.n);
   buf_str(out, item);
 }
 
 void conn_list_number(struct buf *out, uint64_t item) {
-  put_int(out, 8);
+  list_item_begin(out, sizeof item);
   put_int(out, (uint32_t)(item >> 32));
   put_int(out, (uint32_t)item);
 }

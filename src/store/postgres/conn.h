@@ -124,7 +124,7 @@ void conn_free(PGresult *answer);
 bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64]);
 
 /* These write arrays in their wire format, for ARG_BYTES_LIST and ARG_NUMBER_LIST. */
-void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n);
+void conn_list_begin(struct buf *out, enum conn_kind kind);
 void conn_list_bytes(struct buf *out, struct str item);
 void conn_list_number(struct buf *out, uint64_t item);
 

@@ -96,11 +96,9 @@ static void shared_scan_batch(struct shared_log *log) {
   if (log->told_seq == log->base.batch_seq)
     return;
   log->told_seq = log->base.batch_seq;
-  log->line_count = 0;
   log->turn_over = false;
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
-    log->line_count++;
     log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"") ||
                      line_is(line, "\"type\":\"session_resume\",\"reason\":\"user\"");
     shared_feed_line(&log->summary, line);
@@ -114,8 +112,8 @@ static void append_call_init(struct append_call *call, struct shared_log *log) {
   uint64_t at = base->bytes;
   *call = (struct append_call){0};
   shared_scan_batch(log);
-  conn_list_begin(&call->ats, ARG_NUMBER_LIST, log->line_count);
-  conn_list_begin(&call->lines, ARG_BYTES_LIST, log->line_count);
+  conn_list_begin(&call->ats, ARG_NUMBER_LIST);
+  conn_list_begin(&call->lines, ARG_BYTES_LIST);
   for (struct str rest = buf_view(&base->batch); rest.n > 0;) {
     struct str line = str_next_line(&rest);
     conn_list_number(&call->ats, at);
@@ -130,8 +128,8 @@ static void append_call_init(struct append_call *call, struct shared_log *log) {
   call->args[5] = arg_text(base->batch_hash);
   call->args[6] = arg_text(shared_rest(log));
   call->args[7] = arg_text(log->turn_over ? "t" : "f");
-  call->args[8] = (struct conn_arg){.kind = ARG_NUMBER_LIST, .bytes = buf_view(&call->ats)};
-  call->args[9] = (struct conn_arg){.kind = ARG_BYTES_LIST, .bytes = buf_view(&call->lines)};
+  call->args[8] = arg_list(ARG_NUMBER_LIST, &call->ats);
+  call->args[9] = arg_list(ARG_BYTES_LIST, &call->lines);
 }
 
 /* Returns whether the answer that the batch is already there counts. asked: the session's request
@@ -290,7 +288,7 @@ struct all_call {
 struct commit_flight { /* one pipeline */
   struct pg_base *pg;
   struct shared_log *logs[LIMIT_STORE_PIPELINE_COUNT];
-  struct base_leave *leaves[LIMIT_STORE_PIPELINE_COUNT];
+  struct base_claim *leaves[LIMIT_STORE_PIPELINE_COUNT];
   int count, leave_count;
   bool taken[LIMIT_STORE_PIPELINE_COUNT]; /* the server wrote it */
   struct all_call begins, appends;
@@ -335,33 +333,29 @@ static void all_put_log(struct all_call *call, struct shared_log *log) {
 
 /* Takes the sessions of the flight that begin with it, or the others. */
 static void all_call_init(struct all_call *call, const struct commit_flight *f, bool begins) {
-  size_t lines = 0, columns = begins ? 6 : 8;
+  size_t columns = begins ? 6 : 8;
+  struct conn_arg *arg = call->args;
   *call = (struct all_call){.begins = begins};
-  for (int i = 0; i < f->count; i++)
-    if (f->logs[i]->unmade == begins) {
-      shared_scan_batch(f->logs[i]);
-      lines += f->logs[i]->line_count;
-    }
-  conn_list_begin(&call->of, ARG_NUMBER_LIST, lines);
-  conn_list_begin(&call->seqs, ARG_NUMBER_LIST, lines);
-  conn_list_begin(&call->ats, ARG_NUMBER_LIST, lines);
-  conn_list_begin(&call->lines, ARG_BYTES_LIST, lines);
+  conn_list_begin(&call->of, ARG_NUMBER_LIST);
+  conn_list_begin(&call->seqs, ARG_NUMBER_LIST);
+  conn_list_begin(&call->ats, ARG_NUMBER_LIST);
+  conn_list_begin(&call->lines, ARG_BYTES_LIST);
   for (int i = 0; i < f->count; i++)
     if (f->logs[i]->unmade == begins) {
       call->places[call->count++] = i;
+      shared_scan_batch(f->logs[i]);
       all_put_log(call, f->logs[i]);
     }
-  struct conn_arg *arg = call->args;
   if (begins)
     *arg++ = arg_text(f->pg->heartbeat.worker);
   for (size_t i = 0; i < columns; i++) {
     buf_putc(&call->columns[i], '}');
     *arg++ = arg_text(buf_c(&call->columns[i]));
   }
-  const struct buf *lists[] = {&call->of, &call->seqs, &call->ats, &call->lines};
-  for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-    *arg++ = (struct conn_arg){.kind = i < 3 ? ARG_NUMBER_LIST : ARG_BYTES_LIST,
-                               .bytes = buf_view(lists[i])};
+  *arg++ = arg_list(ARG_NUMBER_LIST, &call->of);
+  *arg++ = arg_list(ARG_NUMBER_LIST, &call->seqs);
+  *arg++ = arg_list(ARG_NUMBER_LIST, &call->ats);
+  *arg = arg_list(ARG_BYTES_LIST, &call->lines);
 }
 
 static bool all_call_send(const struct all_call *call, struct conn *conn) {
@@ -428,11 +422,6 @@ static void fly_alone(struct shared_log *log) {
   log->result = shared_append_alone(log, LIMIT_STORE_TRY_MS, &log->err);
 }
 
-static void leave_free(struct base_leave *leave) {
-  free(leave->why);
-  free(leave);
-}
-
 /* Returns whether the log can be made and written in a pipeline with others. segue.begin_all makes
  * rows that are held, so a session that is over with its first batch goes alone; so does one
  * whose id is open here twice, which shared_make refuses. */
@@ -464,7 +453,7 @@ static void fly(struct commit_flight *f) {
   }
   for (int i = 0; i < f->leave_count; i++)
     if (together)
-      leave_free(f->leaves[i]);
+      shared_claim_free(f->leaves[i]);
     else
       shared_release(f->pg, f->leaves[i]);
   f->count = f->leave_count = 0;
@@ -476,7 +465,7 @@ static void commit_work(uv_work_t *work) {
   struct commit_flight *f = xcalloc(1, sizeof *f);
   size_t bytes = 0;
   f->pg = slot->pg;
-  LIST_EACH(struct base_leave, leave, in_base, &slot->leaves) {
+  LIST_EACH(struct base_claim, leave, in_base, &slot->leaves) {
     list_remove(&slot->leaves, &leave->in_base);
     f->leaves[f->leave_count++] = leave;
     if (f->leave_count == (int)LIMIT_STORE_PIPELINE_COUNT)
@@ -683,13 +672,10 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
  * it. */
 static void let_go_of(struct shared_log *log) {
   struct pg_base *pg = log->pg;
-  struct base_leave *leave = xcalloc(1, sizeof *leave);
-  memcpy(leave->id, log->id, sizeof leave->id);
-  leave->fence = log->held.fence;
+  struct base_claim *leave = shared_claim_new(log->id, log->held.fence, log->term);
   leave->pause_ms = log->pause_ms;
   leave->why = shared_pause_why(pg, log->id);
   leave->refuses = log->refuses;
-  leave->term = log->term;
   (void)pthread_mutex_lock(&pg->lock);
   bool later = pg->loop != NULL && pthread_equal(pg->loop_thread, pthread_self());
   if (later)

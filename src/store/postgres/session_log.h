@@ -18,23 +18,17 @@ struct base_held {
   char died[320]; /* name of the last of them, or "" */
 };
 
-struct base_claim { /* held for store_attach */
+struct base_claim { /* a session that this worker holds and has not attached, or gives back */
   struct list_node in_base;
   char id[STORE_ID_BYTES];
   struct base_held held;
-  struct buf log; /* the whole log, or nothing: then attaching asks for the row again */
-  uint64_t at_ms; /* clock_boot_ms */
   unsigned term;
-  bool attached; /* being read: the reader removes the claim */
-};
-
-struct base_leave {
-  struct list_node in_base;
-  char id[STORE_ID_BYTES];
-  uint64_t fence, pause_ms;
-  char *why;    /* or NULL */
-  bool refuses; /* its request cannot be done */
-  unsigned term;
+  struct buf log;    /* the whole log, or nothing: then attaching asks for the row again */
+  uint64_t at_ms;    /* clock_boot_ms */
+  bool attached;     /* being read: the reader removes the claim */
+  uint64_t pause_ms; /* how it is given back: see segue.release */
+  char *why;         /* or NULL */
+  bool refuses;      /* its request cannot be done */
 };
 
 struct shared_log {
@@ -48,7 +42,6 @@ struct shared_log {
   bool turn_over;    /* a turn ended in the batch, or a person resumed: deaths are counted anew */
   bool ended;        /* its end is durable, which also released it */
   uint64_t told_seq; /* seq of the last batch that `summary` knows */
-  size_t line_count; /* lines of that batch */
   bool refuses;      /* held.asked cannot be done */
   bool unmade;       /* the first append makes its row */
   bool in_transit;   /* being moved here: nobody else may take it yet */
@@ -83,10 +76,11 @@ struct leave_call {
   struct conn_arg args[LEAVE_ARGS];
 };
 #define SHARED_RELEASE_SQL "SELECT segue.release($1, $2, $3, $4, $5)"
-void leave_call_init(struct leave_call *call, const struct base_leave *leave);
-/* Releases a session, and frees `leave`. If nothing answers, leaves that to a later claim.
- * Blocking. */
-void shared_release(struct pg_base *pg, struct base_leave *owned_leave);
+void leave_call_init(struct leave_call *call, const struct base_claim *claim);
+/* Releases a session. If nothing answers, leaves that to a later claim. Blocking. */
+void shared_release(struct pg_base *pg, struct base_claim *owned);
+struct base_claim *shared_claim_new(const char *id, uint64_t fence, unsigned term);
+void shared_claim_free(struct base_claim *claim);
 
 /* --- session_log.c --- */
 

@@ -65,12 +65,11 @@ static bool chain_append(const struct store *store, const char *name, const void
       return false;
     for (size_t i = 0; i < n; i++)
       compose(items, i, number + 1 + i, &lines, hash);
-    conn_list_begin(&list, ARG_BYTES_LIST, n);
+    conn_list_begin(&list, ARG_BYTES_LIST);
     for (struct str rest = buf_view(&lines); rest.n > 0;)
       conn_list_bytes(&list, str_next_line(&rest));
-    const struct conn_arg args[] = {arg_text(name),
-                                    arg_number(first, number + 1),
-                                    {.kind = ARG_BYTES_LIST, .bytes = buf_view(&list)}};
+    const struct conn_arg args[] = {arg_text(name), arg_number(first, number + 1),
+                                    arg_list(ARG_BYTES_LIST, &list)};
     bool ok =
         base_ask_word(pg, "SELECT segue.chain_put($1, $2, $3)", args, ARRAY_LEN(args), taken, err);
     buf_deinit(&lines);
@@ -671,9 +670,9 @@ bool shared_counted_keep(const char *url, int format, const struct shared_counte
                          struct err *err) {
   struct buf ids = {0}, seqs = {0}, hashes = {0}, times = {0}, judgments = {0};
   char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
-  conn_list_begin(&seqs, ARG_NUMBER_LIST, n);
-  conn_list_begin(&times, ARG_NUMBER_LIST, n);
-  conn_list_begin(&judgments, ARG_BYTES_LIST, n);
+  conn_list_begin(&seqs, ARG_NUMBER_LIST);
+  conn_list_begin(&times, ARG_NUMBER_LIST);
+  conn_list_begin(&judgments, ARG_BYTES_LIST);
   for (size_t i = 0; i < n; i++) {
     buf_printf(&ids, "%s%s", i > 0 ? "," : "{", items[i].id);
     buf_printf(&hashes, "%s%s", i > 0 ? "," : "{", items[i].hash);
@@ -684,11 +683,11 @@ bool shared_counted_keep(const char *url, int format, const struct shared_counte
   buf_putc(&ids, '}');
   buf_putc(&hashes, '}');
   const struct conn_arg args[] = {arg_text(buf_c(&ids)),
-                                  {.kind = ARG_NUMBER_LIST, .bytes = buf_view(&seqs)},
+                                  arg_list(ARG_NUMBER_LIST, &seqs),
                                   arg_text(buf_c(&hashes)),
                                   arg_number(number, (uint64_t)format),
-                                  {.kind = ARG_NUMBER_LIST, .bytes = buf_view(&times)},
-                                  {.kind = ARG_BYTES_LIST, .bytes = buf_view(&judgments)}};
+                                  arg_list(ARG_NUMBER_LIST, &times),
+                                  arg_list(ARG_BYTES_LIST, &judgments)};
   bool ok = base_ask_word(base_of(url, err), "SELECT segue.keep_counted($1, $2, $3, $4, $5, $6)",
                           args, ARRAY_LEN(args), word, err);
   buf_deinit(&ids);

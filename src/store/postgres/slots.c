@@ -99,30 +99,24 @@ void provider_slots_look_at(const struct store *store, const char *provider,
 struct provider_slot_request {
   uv_work_t work;
   struct pg_base *pg;
-  char *provider; /* or NULL */
-  uint64_t ms;    /* length of a pause */
   struct provider_slot *slot;
   enum provider_slot_answer answer;
   provider_slot_fn done;
   void *ctx;
+  char provider[LIMIT_POOL_BYTES + 1]; /* to be left alone for `ms` */
+  uint64_t ms;
 };
 
-static struct provider_slot_request *request_new(struct pg_base *pg, const char *provider) {
+static struct provider_slot_request *request_new(struct pg_base *pg) {
   struct provider_slot_request *r = xcalloc(1, sizeof *r);
   r->work.data = r;
   r->pg = pg;
-  r->provider = provider ? xstrdup(provider) : NULL;
   return r;
-}
-
-static void request_free(struct provider_slot_request *r) {
-  free(r->provider);
-  free(r);
 }
 
 static void request_over(uv_work_t *work, int status) {
   (void)status;
-  request_free(work->data);
+  free(work->data);
 }
 
 static void provider_slot_take_now(uv_work_t *work) {
@@ -130,7 +124,7 @@ static void provider_slot_take_now(uv_work_t *work) {
   char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
   struct err err;
   const struct conn_arg args[] = {arg_text(r->slot->worker), arg_number(number, r->slot->number),
-                                  arg_text(r->provider)};
+                                  arg_text(r->slot->provider)};
   (void)!base_ask_word(r->pg, "SELECT segue.seat_take($1, $2, $3)", args, ARRAY_LEN(args), word,
                        &err);
   r->answer = PROVIDER_SLOT_UNKNOWN;
@@ -155,13 +149,13 @@ static void provider_slot_was_asked(uv_work_t *work, int status) {
     slot = NULL;
   }
   r->done(r->ctx, r->answer, slot);
-  request_free(r);
+  free(r);
 }
 
 void provider_slot_ask(const struct store *store, uv_loop_t *loop, const char *provider,
                        provider_slot_fn done, void *ctx) {
   struct pg_base *pg = provider_slots_base(store);
-  struct provider_slot_request *r = request_new(pg, provider);
+  struct provider_slot_request *r = request_new(pg);
   r->done = done;
   r->ctx = ctx;
   r->slot = xcalloc(1, sizeof *r->slot);
@@ -175,65 +169,49 @@ void provider_slot_ask(const struct store *store, uv_loop_t *loop, const char *p
 }
 
 static const char leave_sql[] = "SELECT segue.seat_leave($1, $2)";
-enum { SEAT_LEAVE_ARGS = 2 };
-
-static void slot_args(const struct provider_slot *slot, char number[ARG_NUMBER_BYTES],
-                      struct conn_arg args[SEAT_LEAVE_ARGS]) {
-  args[0] = arg_text(slot->worker);
-  args[1] = arg_number(number, slot->number);
-}
-
-static void slot_keep(struct pg_base *pg, struct provider_slot *slot) {
-  (void)pthread_mutex_lock(&pg->lock);
-  list_push_back(&pg->seats_kept, &slot->in_pool);
-  (void)pthread_mutex_unlock(&pg->lock);
-}
 
 /* Gives a place back; if the store does not answer, leaves that to the heartbeat. */
 static void provider_slot_leave_now(uv_work_t *work) {
   struct provider_slot_request *r = work->data;
   char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
-  struct conn_arg args[SEAT_LEAVE_ARGS];
   struct err err;
-  slot_args(r->slot, number, args);
-  if (!fault_fails("seat") && base_ask_word(r->pg, leave_sql, args, SEAT_LEAVE_ARGS, word, &err))
+  const struct conn_arg args[] = {arg_text(r->slot->worker), arg_number(number, r->slot->number)};
+  if (!fault_fails("seat") && base_ask_word(r->pg, leave_sql, args, ARRAY_LEN(args), word, &err)) {
     free(r->slot);
-  else
-    slot_keep(r->pg, r->slot);
-}
-
-static struct provider_slot *provider_slot_kept(struct pg_base *pg) {
-  struct provider_slot *slot = NULL;
-  (void)pthread_mutex_lock(&pg->lock);
-  if (pg->seats_kept.first != NULL) {
-    slot = LIST_ITEM(pg->seats_kept.first, struct provider_slot, in_pool);
-    list_remove(&pg->seats_kept, &slot->in_pool);
+    return;
   }
-  (void)pthread_mutex_unlock(&pg->lock);
-  return slot;
+  (void)pthread_mutex_lock(&r->pg->lock);
+  list_push_back(&r->pg->seats_kept, &r->slot->in_pool);
+  (void)pthread_mutex_unlock(&r->pg->lock);
 }
 
-/* A refusal settles it, too: the row is gone, or will go with the lease. */
+/* A refusal settles a place, too: its row is gone, or will go with the lease. */
 void provider_slots_settle(struct pg_base *pg, struct conn *conn) {
-  for (struct provider_slot *slot; (slot = provider_slot_kept(pg)) != NULL; free(slot)) {
+  struct list kept = {0};
+  (void)pthread_mutex_lock(&pg->lock);
+  list_move_all(&kept, &pg->seats_kept);
+  (void)pthread_mutex_unlock(&pg->lock);
+  LIST_EACH(struct provider_slot, slot, in_pool, &kept) {
     char number[ARG_NUMBER_BYTES];
-    struct conn_arg args[SEAT_LEAVE_ARGS];
     enum conn_failure failure;
     struct err err;
-    slot_args(slot, number, args);
+    const struct conn_arg args[] = {arg_text(slot->worker), arg_number(number, slot->number)};
     PGresult *answer = conn_ask(conn, leave_sql, pg->heartbeat.ttl_ms / 6 + 200, args,
-                                SEAT_LEAVE_ARGS, false, &failure, &err);
+                                ARRAY_LEN(args), false, &failure, &err);
     bool answered = answer != NULL || failure == CONN_REFUSED;
     conn_free(answer);
-    if (!answered) {
-      slot_keep(pg, slot);
-      return;
-    }
+    if (!answered)
+      break;
+    list_remove(&kept, &slot->in_pool);
+    free(slot);
   }
+  (void)pthread_mutex_lock(&pg->lock);
+  list_move_all(&pg->seats_kept, &kept);
+  (void)pthread_mutex_unlock(&pg->lock);
 }
 
 void provider_slot_leave(struct provider_slot *owned, uv_loop_t *loop) {
-  struct provider_slot_request *r = request_new(owned->pg, NULL);
+  struct provider_slot_request *r = request_new(owned->pg);
   r->slot = owned;
   loop_work(loop, &r->work, provider_slot_leave_now, request_over);
 }
@@ -252,7 +230,8 @@ void provider_slots_cool(const struct store *store, uv_loop_t *loop, const char 
   struct pg_base *pg = provider_slots_base(store);
   if (pg == NULL || !pg->heartbeat.runs)
     return;
-  struct provider_slot_request *r = request_new(pg, provider);
+  struct provider_slot_request *r = request_new(pg);
+  print_into(r->provider, sizeof r->provider, "%s", provider);
   r->ms = ms;
   loop_work(loop, &r->work, cool_now, request_over);
 }

@@ -218,13 +218,22 @@ void worker_refuse(struct store_log *base) {
 
 enum { CLAIM_KEPT_MS = 30000, HELD_LOOK_MS = 50, NOW_TRY_MS = 1000 };
 
-static void claim_free(struct base_claim *claim) {
+struct base_claim *shared_claim_new(const char *id, uint64_t fence, unsigned term) {
+  struct base_claim *claim = xcalloc(1, sizeof *claim);
+  print_into(claim->id, sizeof claim->id, "%.36s", id);
+  claim->held.fence = fence;
+  claim->term = term;
+  return claim;
+}
+
+void shared_claim_free(struct base_claim *claim) {
+  free(claim->why);
   buf_deinit(&claim->log);
   free(claim);
 }
 
-static struct base_claim *claim_find(const struct pg_base *pg, const char *id) {
-  LIST_EACH(struct base_claim, claim, in_base, &pg->claimed)
+static struct base_claim *claim_find(const struct list *list, const char *id) {
+  LIST_EACH(struct base_claim, claim, in_base, list)
     if (strcmp(claim->id, id) == 0)
       return claim;
   return NULL;
@@ -255,7 +264,7 @@ void shared_held_read(const PGresult *answer, int row, struct base_held *held) {
  * its log is open. One of an earlier term is worthless: the session may be another's by now. */
 static struct base_claim *claim_take(struct pg_base *pg, const char *id) {
   (void)pthread_mutex_lock(&pg->lock);
-  struct base_claim *claim = claim_find(pg, id);
+  struct base_claim *claim = claim_find(&pg->claimed, id);
   bool over = claim != NULL && claim->term != heartbeat_term(pg);
   if (over)
     list_remove(&pg->claimed, &claim->in_base);
@@ -264,26 +273,26 @@ static struct base_claim *claim_take(struct pg_base *pg, const char *id) {
   (void)pthread_mutex_unlock(&pg->lock);
   if (!over)
     return claim;
-  claim_free(claim);
+  shared_claim_free(claim);
   return NULL;
 }
 
 void shared_end_claim(struct pg_base *pg, const char *id) {
   (void)pthread_mutex_lock(&pg->lock);
-  struct base_claim *claim = claim_find(pg, id);
+  struct base_claim *claim = claim_find(&pg->claimed, id);
   if (claim != NULL && claim->attached)
     list_remove(&pg->claimed, &claim->in_base);
   else
     claim = NULL; /* it came while the session was being attached without one */
   (void)pthread_mutex_unlock(&pg->lock);
   if (claim != NULL)
-    claim_free(claim);
+    shared_claim_free(claim);
 }
 
 bool shared_claimed_log(struct pg_base *pg, const char *id, struct buf *out) {
   struct err err;
   (void)pthread_mutex_lock(&pg->lock);
-  const struct base_claim *claim = claim_find(pg, id);
+  const struct base_claim *claim = claim_find(&pg->claimed, id);
   bool there = claim != NULL && claim->log.n > 0 && heartbeat_trusts(pg, claim->term, &err);
   if (there)
     buf_str(out, buf_view(&claim->log));
@@ -379,33 +388,26 @@ bool shared_take(struct pg_base *pg, const char *id, unsigned wait_ms, struct ba
 
 /* --- claims: sessions that nobody attached or knows of --- */
 
-static struct base_claim *claim_new(const char *id, uint64_t fence, unsigned term) {
-  struct base_claim *claim = xcalloc(1, sizeof *claim);
-  print_into(claim->id, sizeof claim->id, "%.36s", id);
-  claim->held.fence = fence;
-  claim->term = term;
-  return claim;
-}
-
-void leave_call_init(struct leave_call *call, const struct base_leave *leave) {
-  call->args[0] = arg_text(leave->id);
-  call->args[1] = arg_number(call->fence, leave->fence);
-  call->args[2] = arg_number(call->pause, leave->pause_ms);
-  call->args[3] = arg_text(leave->why);
-  call->args[4] = arg_text(leave->refuses ? "t" : "f");
+void leave_call_init(struct leave_call *call, const struct base_claim *claim) {
+  call->args[0] = arg_text(claim->id);
+  call->args[1] = arg_number(call->fence, claim->held.fence);
+  call->args[2] = arg_number(call->pause, claim->pause_ms);
+  call->args[3] = arg_text(claim->why);
+  call->args[4] = arg_text(claim->refuses ? "t" : "f");
 }
 
 /* Retries on another connection: after a lost request the session would stay held for as long as
  * this worker lives. If it was already released, the answer is "fenced", which does no harm. Not
  * for longer than somebody may wait for the session: after that it stands among the claims, as the
- * oldest, for the next look for work, which has time to wait for the server. */
-void shared_release(struct pg_base *pg, struct base_leave *leave) {
+ * oldest, for the next look for work, which has time to wait for the server. Its log is forgotten
+ * then: if only the answer was lost, another worker may have written more. */
+void shared_release(struct pg_base *pg, struct base_claim *claim) {
   struct base_tries tries = {.until = clock_mono_ms() + NOW_TRY_MS};
   enum conn_failure failure;
   struct err err;
   struct leave_call call;
   PGresult *answer = NULL;
-  leave_call_init(&call, leave);
+  leave_call_init(&call, claim);
   do {
     failure = CONN_FINE;
     struct conn *conn = base_take(pg, &failure, &err);
@@ -419,23 +421,16 @@ void shared_release(struct pg_base *pg, struct base_leave *leave) {
     }
     base_give(pg, conn);
   } while (answer == NULL && failure == CONN_LOST && base_again(&tries, NULL));
-  if (answer == NULL) {
-    struct base_claim *claim = claim_new(leave->id, leave->fence, leave->term);
-    (void)pthread_mutex_lock(&pg->lock);
-    list_push_front(&pg->claimed, &claim->in_base); /* at_ms 0: the oldest */
-    (void)pthread_mutex_unlock(&pg->lock);
+  if (answer != NULL) {
+    conn_free(answer);
+    shared_claim_free(claim);
+    return;
   }
-  conn_free(answer);
-  free(leave->why);
-  free(leave);
-}
-
-static void claim_back(struct pg_base *pg, const char *id, uint64_t fence, unsigned term) {
-  struct base_leave *leave = xcalloc(1, sizeof *leave);
-  print_into(leave->id, sizeof leave->id, "%.36s", id);
-  leave->fence = fence;
-  leave->term = term;
-  shared_release(pg, leave);
+  buf_deinit(&claim->log);
+  claim->at_ms = 0;
+  (void)pthread_mutex_lock(&pg->lock);
+  list_push_front(&pg->claimed, &claim->in_base);
+  (void)pthread_mutex_unlock(&pg->lock);
 }
 
 /* Gives the oldest one back if nobody attached it in time: the program may have no place for it any
@@ -452,10 +447,8 @@ static void claims_give_back(struct pg_base *pg) {
   if (old != NULL)
     list_remove(&pg->claimed, &old->in_base);
   (void)pthread_mutex_unlock(&pg->lock);
-  if (old == NULL)
-    return;
-  claim_back(pg, old->id, old->held.fence, old->term);
-  claim_free(old);
+  if (old != NULL)
+    shared_release(pg, old);
 }
 
 /* The time is for claims_give_back. The newest stands last. */
@@ -488,16 +481,14 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
     /* This program may know that it holds the session: open, claimed, or being given back. */
     bool known = shared_open_count(pg, id) > 0;
     (void)pthread_mutex_lock(&pg->lock);
-    known = known || claim_find(pg, id) != NULL;
-    LIST_EACH(struct base_leave, leave, in_base, &pg->leaving)
-      known = known || strcmp(leave->id, id) == 0;
+    known = known || claim_find(&pg->claimed, id) != NULL || claim_find(&pg->leaving, id) != NULL;
     (void)pthread_mutex_unlock(&pg->lock);
     if (known)
       continue;
     if (*count < max)
-      claim_keep(pg, claim_new(id, fence, term), &ids[(*count)++]);
+      claim_keep(pg, shared_claim_new(id, fence, term), &ids[(*count)++]);
     else
-      claim_back(pg, id, fence, term);
+      shared_release(pg, shared_claim_new(id, fence, term));
   }
   conn_free(answer);
 }
@@ -510,7 +501,7 @@ static const char claim_sql[] =
     "o_died, o_asked, o_log FROM segue.claim($1, $2, $3, $4)";
 
 static struct base_claim *claim_read(const PGresult *answer, int row, unsigned term) {
-  struct base_claim *claim = claim_new(conn_text(answer, row, 0), 0, term);
+  struct base_claim *claim = shared_claim_new(conn_text(answer, row, 0), 0, term);
   struct str log = conn_bytes(answer, row, 9);
   shared_held_read(answer, row, &claim->held);
   if (log.n == claim->held.bytes) /* otherwise it is older than the row */
