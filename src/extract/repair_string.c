@@ -5,6 +5,35 @@
 
 #include <string.h>
 
+/* --- what a repair does: it is noted, its words are accounted for, its work is bounded --- */
+
+void repair_note(struct repair *r, const char *name, size_t offset) {
+  struct repair_result *out = r->out;
+  if (out->repair_count < EXTRACT_REPAIRS_MAX) {
+    out->repairs =
+        xgrow(out->repairs, &out->repairs_room, out->repairs_listed + 1, sizeof *out->repairs);
+    out->repairs[out->repairs_listed++] = (struct extract_repair){name, offset};
+  }
+  out->repair_count++;
+}
+
+void repair_keep(struct repair *r, size_t from, size_t to) {
+  if (from >= to)
+    return;
+  r->spans = xgrow(r->spans, &r->span_room, r->span_count + 1, sizeof *r->spans);
+  r->spans[r->span_count++] = (struct repair_span){from, to};
+}
+
+bool repair_spend(struct repair *r, size_t bytes) {
+  if (r->work_left < bytes) {
+    r->work_left = 0;
+    r->failed = true;
+    return false;
+  }
+  r->work_left -= bytes;
+  return true;
+}
+
 /* --- looking ahead: space, comments, quotes and keys; none of it moves r->i --- */
 
 /* Returns the length of the white space at i: JSON's own, and what word processors and web pages
@@ -169,6 +198,17 @@ bool repair_key_at(struct repair *r, size_t i) {
   return open != QUOTE_NONE || k + 2 >= r->n || memcmp(r->t + k, LIT("://")) != 0;
 }
 
+bool repair_unbalanced(const char *t, size_t n) {
+  size_t braces = 0, squares = 0;
+  for (size_t i = 0; i < n; i++) {
+    if ((t[i] == '}' && braces == 0) || (t[i] == ']' && squares == 0))
+      return true;
+    braces += (t[i] == '{') - (size_t)(t[i] == '}');
+    squares += (t[i] == '[') - (size_t)(t[i] == ']');
+  }
+  return braces + squares > 0;
+}
+
 bool repair_in(const struct repair *r, char kind) {
   for (size_t d = 0; d < r->depth; d++)
     if (r->stack[d] == kind || (kind == '{' && r->stack[d] == 's'))
@@ -306,6 +346,23 @@ void repair_decode(struct repair *r, size_t i, size_t end) {
 }
 
 /* --- whether a quote inside a string is its end --- */
+
+/* Tells what a quote inside a string is: content, its end, perhaps its end (taken when no better
+ * one comes), or the opening quote of something after it, this string having lost its own closing
+ * quote. */
+enum repair_verdict { REPAIR_INNER, REPAIR_END, REPAIR_PERHAPS, REPAIR_MISSED };
+
+struct repair_reading {
+  enum repair_place place;
+  enum repair_quote open;
+  size_t open_at, start;         /* the opening quote, the content */
+  size_t inner_quotes;           /* quotes judged to be content */
+  size_t inner_brackets;         /* open { or [ in the content that a quote follows */
+  size_t colon;                  /* first colon in the content, SIZE_MAX without */
+  size_t end, after;             /* end of the content, SIZE_MAX until known; where to go on */
+  size_t perhaps, perhaps_after; /* the last quote that might end it, SIZE_MAX without */
+  size_t escaped_end;            /* \" that looks like the end, SIZE_MAX without: C:\dir\" */
+};
 
 /* Returns true if a whole quoted run at i ends the text: it is a key whose value was cut off. */
 static bool quoted_last(struct repair *r, size_t i) {

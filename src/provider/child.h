@@ -48,4 +48,8 @@ void ended_fail(struct call_result *r, const struct process_result *p);
 /* Notes what a program lost or left at its end, unless there is another note. */
 void ended_note(struct call_result *r, const struct process_result *p);
 
+/* Finds a program: a name without a slash is looked up in PATH, as the shim does. Returns false if
+ * it is nowhere. */
+bool program_find(const char *name, char *out, size_t size);
+
 #endif
