@@ -10,7 +10,7 @@ bool walk_spend(struct walk *walk, int64_t work) {
   return walk->status == SCHEMA_OK;
 }
 
-bool walk_init(struct walk *walk, const struct schema *schema) {
+void walk_init(struct walk *walk, const struct schema *schema) {
   assert(schema && schema->node_count > 0);
   size_t entries = schema->entry_count ? schema->entry_count : 1;
   *walk = (struct walk){.schema = schema, .work = OUTLINE_WORK_MAX, .status = SCHEMA_OK};
@@ -23,7 +23,6 @@ bool walk_init(struct walk *walk, const struct schema *schema) {
     if (node != NODE_NONE && node != NODE_TRUE)
       walk->origin[node] = i;
   }
-  return true;
 }
 
 void walk_deinit(struct walk *walk) {
