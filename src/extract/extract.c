@@ -102,14 +102,10 @@ static const struct marker {
     {"<|channel|>analysis", {"<|end|>", "<|start|>", "<|channel|>"}, true},
 };
 
-static char look_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static size_t look_match(const char *text, size_t n, size_t i, const char *word) {
   size_t k = 0;
   while (word[k]) {
-    if (i + k >= n || look_lower(text[i + k]) != word[k])
+    if (i + k >= n || str_lower(text[i + k]) != word[k])
       return 0;
     k++;
   }
@@ -135,7 +131,7 @@ static size_t find_close(const char *text, size_t n, size_t i, const struct mark
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed) {
   /* Most marks of prose begin no tag: the first letter of its name shows that. */
   size_t name = i + 1 < n && text[i + 1] == '/' ? i + 2 : i + 1;
-  char first = name < n ? look_lower(text[name]) : '\0';
+  char first = name < n ? str_lower(text[name]) : '\0';
   bool angle = text[i] == '<' && (first == 'r' || first == 's' || first == '|');
   if (first != 't' && !angle && text[i] != '\xE2')
     return EXTRACT_TAG_NO;
@@ -214,7 +210,7 @@ static size_t extract_comment_end(const char *text, size_t n, size_t i) {
 /* Returns the offset after white space, comments, and line breaks written as \n. */
 static size_t look_past(const char *text, size_t end, size_t i) {
   while (i < end) {
-    if (text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r'))
+    if (str_is_space(text[i]))
       i++;
     else if (i + 1 < end && text[i] == '\\' && jscan_one_of("nrt", text[i + 1]))
       i += 2;
@@ -266,8 +262,7 @@ static bool extract_loose_member(const char *text, size_t n, size_t i) {
     k += look_quote(text, end, k);
   } else {
     while (k < end &&
-           ((text[k] >= 'a' && text[k] <= 'z') || (text[k] >= 'A' && text[k] <= 'Z') ||
-            (text[k] >= '0' && text[k] <= '9') || jscan_one_of("_$-\"", text[k]) ||
+           (str_is_letter(text[k]) || str_is_digit(text[k]) || jscan_one_of("_$-\"", text[k]) ||
             (text[k] == '\\' && k + 1 < end && text[k + 1] == '_') ||
             ((text[k] & 0x80) && !(end - k >= 2 && memcmp(text + k, LIT("\xEF\xBC")) == 0))))
       k++;
@@ -311,8 +306,8 @@ static bool extract_prose_between(const struct extract_pass *p, size_t from, siz
     return false;
   for (size_t k = from; k < i; k++) {
     char c = p->text[k];
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80);
-    if (!letter && !(c >= '0' && c <= '9') && !jscan_one_of(" \t\r\n.!?;-", c))
+    bool letter = str_is_letter(c) || (c & 0x80);
+    if (!letter && !str_is_digit(c) && !jscan_one_of(" \t\r\n.!?;-", c))
       return false;
     word = word || letter;
   }
@@ -332,14 +327,13 @@ static bool extract_plainly_prose(const struct extract_pass *p, size_t i) {
   if (p->text[i] == '{' && (c == '{' || c == '['))
     return !extract_line_start(p, i);
   if (p->text[i] == '{') { /* bare words may still be an object that lost its quotes */
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+    if (!str_is_letter(c))
       return false;
-    while (k < p->n &&
-           ((p->text[k] >= 'a' && p->text[k] <= 'z') || (p->text[k] >= 'A' && p->text[k] <= 'Z')))
+    while (k < p->n && str_is_letter(p->text[k]))
       k++;
     return k < p->n && p->text[k] == '}' && !extract_line_start(p, i);
   }
-  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  bool letter = str_is_letter(c);
   if (!letter || extract_line_start(p, i))
     return false;
   if (c != 't' && c != 'f' && c != 'n')
@@ -352,12 +346,8 @@ static bool extract_plainly_prose(const struct extract_pass *p, size_t i) {
 
 enum { PIECE_KEY_MAX = 128 }; /* the most bytes of a key that are examined */
 
-static bool piece_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static size_t space_back(const char *t, size_t from, size_t i) {
-  while (i > from && piece_space(t[i - 1]))
+  while (i > from && str_is_space(t[i - 1]))
     i--;
   return i;
 }
@@ -501,18 +491,9 @@ static size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail) {
   return over ? end : SIZE_MAX;
 }
 
-/* Returns whether [from, to) has a closer that nothing opened there. */
-static bool extract_stray_closer(const struct extract_pass *p, size_t from, size_t to) {
-  size_t braces = 0, brackets = 0;
+static bool stray_closer(const struct extract_pass *p, size_t from, size_t to) {
   assert(from <= to && to <= p->n);
-  for (size_t i = from; i < to; i++) {
-    char c = p->text[i];
-    if ((c == '}' && braces == 0) || (c == ']' && brackets == 0))
-      return true;
-    braces += (c == '{') - (size_t)(c == '}');
-    brackets += (c == '[') - (size_t)(c == ']');
-  }
-  return false;
+  return repair_brackets((struct str){p->text + from, to - from}) & REPAIR_STRAY_CLOSER;
 }
 
 /* --- which candidate is the answer --- */
@@ -763,43 +744,25 @@ static void extract_candidate(struct extract_pass *p, size_t start, const struct
 }
 
 const char *extract_stage_name(enum extract_stage stage) {
-  switch (stage) {
-  case EXTRACT_NONE:
-    return "none";
-  case EXTRACT_DIRECT:
-    return "direct";
-  case EXTRACT_CODE_BLOCK:
-    return "code_block";
-  case EXTRACT_BRACE:
-    return "brace";
-  }
-  return "?";
+  static const char *const names[] = {[EXTRACT_NONE] = "none",
+                                      [EXTRACT_DIRECT] = "direct",
+                                      [EXTRACT_CODE_BLOCK] = "code_block",
+                                      [EXTRACT_BRACE] = "brace"};
+  return names[stage];
 }
 
 const char *extract_code_name(enum extract_code code) {
-  switch (code) {
-  case EXTRACT_ERR_NONE:
-    return "none";
-  case EXTRACT_ERR_NO_JSON:
-    return "no_json";
-  case EXTRACT_ERR_SYNTAX:
-    return "syntax";
-  case EXTRACT_ERR_TRUNCATED:
-    return "truncated";
-  case EXTRACT_ERR_DEPTH_LIMIT:
-    return "depth_limit";
-  case EXTRACT_ERR_NUMBER_RANGE:
-    return "number_range";
-  case EXTRACT_ERR_WRONG_ROOT:
-    return "wrong_root";
-  case EXTRACT_ERR_NOT_VALID:
-    return "not_valid";
-  case EXTRACT_ERR_REASONING:
-    return "reasoning_only";
-  case EXTRACT_ERR_DRAFT:
-    return "draft";
-  }
-  return "?";
+  static const char *const names[] = {[EXTRACT_ERR_NONE] = "none",
+                                      [EXTRACT_ERR_NO_JSON] = "no_json",
+                                      [EXTRACT_ERR_SYNTAX] = "syntax",
+                                      [EXTRACT_ERR_TRUNCATED] = "truncated",
+                                      [EXTRACT_ERR_DEPTH_LIMIT] = "depth_limit",
+                                      [EXTRACT_ERR_NUMBER_RANGE] = "number_range",
+                                      [EXTRACT_ERR_WRONG_ROOT] = "wrong_root",
+                                      [EXTRACT_ERR_NOT_VALID] = "not_valid",
+                                      [EXTRACT_ERR_REASONING] = "reasoning_only",
+                                      [EXTRACT_ERR_DRAFT] = "draft"};
+  return names[code];
 }
 
 bool extract_want_parse(const char *name, enum extract_want *want) {
@@ -813,10 +776,9 @@ bool extract_want_parse(const char *name, enum extract_want *want) {
 }
 
 size_t extract_space(const char *text, size_t n, size_t i) {
-  unsigned char c = (unsigned char)text[i];
-  if (c == ' ' || (c >= '\t' && c <= '\r'))
+  if (str_is_space(text[i]))
     return 1;
-  if (c == 0xC2 && n - i >= 2 && (unsigned char)text[i + 1] == 0xA0)
+  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
     return 2;
   if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
                      memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
@@ -824,21 +786,19 @@ size_t extract_space(const char *text, size_t n, size_t i) {
   return 0;
 }
 
-static void extract_trim(struct extract_pass *p) {
-  size_t i = 0, end = p->n, len;
-  while (i < end && (len = extract_space(p->text, end, i)))
-    i += len;
-  for (bool again = true; again && end > i;) {
+struct str extract_trim(struct str s) {
+  size_t len;
+  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
+    s = (struct str){s.p + len, s.n - len};
+  for (bool again = true; again;) {
     again = false;
-    for (size_t k = 1; k <= 3 && end >= i + k; k++)
-      if (extract_space(p->text, end, end - k) == k) {
-        end -= k;
+    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
+      if (extract_space(s.p, s.n, s.n - k) == k) {
+        s.n -= k;
         again = true;
-        break;
       }
   }
-  p->trim_start = i;
-  p->trim_end = end;
+  return s;
 }
 
 /* Looks at the text between the last sound value and `to`: a key of the answer in it turns what
@@ -991,8 +951,7 @@ static size_t extract_fence(struct extract_pass *p, size_t i) {
   size_t info = k;
   while (info < eol && (p->text[info] == ' ' || p->text[info] == '\t' || p->text[info] == '\r'))
     info++;
-  bool named = info < eol && ((p->text[info] >= 'a' && p->text[info] <= 'z') ||
-                              (p->text[info] >= 'A' && p->text[info] <= 'Z'));
+  bool named = info < eol && str_is_letter(p->text[info]);
   p->fence_open = named || !p->fence_open;
   if (p->fence_open) {
     p->fence_start = named ? info : k;
@@ -1355,7 +1314,7 @@ static bool extract_fix(struct extract_pass *p) {
         continue;
       if (fix_place(p, &job, region->fenced, &f)) {
         if (fix_goes_on(p, &f, job.limit) || (p->region_count > k + 1 && f.r.end < job.limit &&
-                                              extract_stray_closer(p, f.r.end, job.limit))) {
+                                              stray_closer(p, f.r.end, job.limit))) {
           fix_drop(&f); /* it is a piece of something larger */
           continue;
         }
@@ -1456,10 +1415,10 @@ static void extract_choose(struct extract_pass *p) {
   if (!p->reasoning_open)
     extract_gap(p, p->n);
   if (p->valid.value && (p->broken_seen || p->other_seen) &&
-      extract_stray_closer(p, p->valid.offset + p->valid.length, p->segment_limit))
+      stray_closer(p, p->valid.offset + p->valid.length, p->segment_limit))
     extract_refuse_drafts(p, "inside_broken");
   if (p->plain.value && p->broken_seen &&
-      extract_stray_closer(p, p->plain.offset + p->plain.length, p->segment_limit))
+      stray_closer(p, p->plain.offset + p->plain.length, p->segment_limit))
     extract_slot_drop(&p->plain);
   if (p->valid.value) {
     extract_give(p, &p->valid, true);
@@ -1494,7 +1453,9 @@ enum extract_status extract(const char *text, size_t n, const struct extract_opt
   *out = (struct extract_result){0};
   jscan_init(&p.js, text, n);
   p.piece_work = n > SIZE_MAX / 32 ? n : 16 * n + 65536;
-  extract_trim(&p);
+  struct str trimmed = extract_trim((struct str){text, n});
+  p.trim_start = (size_t)(trimmed.p - text);
+  p.trim_end = p.trim_start + trimmed.n;
   p.segment_start = p.trim_start;
   if (!direct_scalar(&p))
     extract_walk(&p);

@@ -12,5 +12,6 @@ enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *cl
 
 /* length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for none */
 size_t extract_space(const char *text, size_t n, size_t i);
+struct str extract_trim(struct str text); /* without such white space at its ends */
 
 #endif

@@ -31,10 +31,6 @@ static void copy_end(struct repair_copy *c, size_t limit) {
   c->at[c->text.n] = (uint32_t)limit;
 }
 
-static bool copy_blank(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* Returns the byte that \n, \t or \r at text[i] stands for, else NUL. */
 static char line_escape(const char *text, size_t i, size_t limit) {
   static const char table[] = "n\nt\tr\r";
@@ -51,9 +47,9 @@ static bool copy_unescaped(struct repair_copy *c, const char *text, size_t from,
   if (i < from + 2 || text[i - 1] != '\\')
     return false;
   size_t before = i - 1;
-  while (before > from && (copy_blank(text[before - 1]) ||
+  while (before > from && (str_is_space(text[before - 1]) ||
                            (before > from + 1 && line_escape(text, before - 2, limit) != '\0')))
-    before -= copy_blank(text[before - 1]) ? 1 : 2;
+    before -= str_is_space(text[before - 1]) ? 1 : 2;
   if (before == from || !jscan_one_of("[{,:", text[before - 1]))
     return false;
   for (i = from; i < limit; i++) {
@@ -76,7 +72,7 @@ static bool copy_unquoted(struct repair_copy *c, const char *text, size_t from, 
   size_t line = from;
   while (line > 0 && text[line - 1] != '\n')
     line--;
-  while (line < from && copy_blank(text[line]))
+  while (line < from && str_is_space(text[line]))
     line++;
   if (text[line] != '>')
     return false;
@@ -85,7 +81,7 @@ static bool copy_unquoted(struct repair_copy *c, const char *text, size_t from, 
     if (text[i++] != '\n')
       continue;
     size_t mark = i;
-    while (mark < limit && copy_blank(text[mark]))
+    while (mark < limit && str_is_space(text[mark]))
       mark++;
     if (mark < limit && text[mark] == '>')
       i = mark + 1;
@@ -144,7 +140,7 @@ static bool copy_entities(struct repair_copy *c, const char *text, size_t from, 
   while (i < limit && !jscan_one_of("\"&", text[i]))
     i++;
   size_t before = i;
-  while (before > from && copy_blank(text[before - 1]))
+  while (before > from && str_is_space(text[before - 1]))
     before--;
   if (i >= limit || before == from || !jscan_one_of("[{,:", text[before - 1]) ||
       !entity_at(text, i, limit, out, &n, &length) || n != 1 || !jscan_one_of("\"'", out[0]))
@@ -261,19 +257,19 @@ static bool words_follow(struct repair *r, size_t end, size_t next) {
     return false;
   if (r->t[next] == ':')
     return true;
-  return next > end && jscan_word_byte(r->t[next]) && !jscan_digit(r->t[next]) &&
+  return next > end && jscan_word_byte(r->t[next]) && !str_is_digit(r->t[next]) &&
          !memchr(r->t + end, '\n', next - end) && !repair_key_at(r, next) && r->t[next] != '-';
 }
 
 /* Returns the offset after the last group of 1,234 as a member's value, since no key can look like
  * that. Returns `end` itself if no group follows, 0 if the comma makes it text: 105,12. */
 static size_t behind_groups(struct repair *r, size_t end) {
-  if (end + 1 >= r->n || r->t[end] != ',' || !jscan_digit(r->t[end + 1]) ||
+  if (end + 1 >= r->n || r->t[end] != ',' || !str_is_digit(r->t[end + 1]) ||
       repair_key_at(r, end + 1))
     return end;
   size_t k = end;
-  while (k + 3 < r->n && r->t[k] == ',' && jscan_digit(r->t[k + 1]) && jscan_digit(r->t[k + 2]) &&
-         jscan_digit(r->t[k + 3]) && (k + 4 >= r->n || !jscan_digit(r->t[k + 4])))
+  while (k + 3 < r->n && r->t[k] == ',' && str_is_digit(r->t[k + 1]) && str_is_digit(r->t[k + 2]) &&
+         str_is_digit(r->t[k + 3]) && (k + 4 >= r->n || !str_is_digit(r->t[k + 4])))
     k += 4;
   return k == end ? 0 : k;
 }
@@ -290,10 +286,10 @@ static size_t plain_number(const struct repair *r, size_t from, size_t end, bool
     i++;
   if (i < end && r->t[i] == '.')
     copy[n++] = '0';
-  while (r->zeros && i + 1 < end && r->t[i] == '0' && jscan_digit(r->t[i + 1]))
+  while (r->zeros && i + 1 < end && r->t[i] == '0' && str_is_digit(r->t[i + 1]))
     i++;
   for (; i < end; i++) /* 1_000 as in programs */
-    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !jscan_digit(copy[n - 1]))
+    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !str_is_digit(copy[n - 1]))
       copy[n++] = r->t[i];
   while (n && jscan_one_of("eE+-.", copy[n - 1]))
     n--;
@@ -376,15 +372,11 @@ static const struct literal {
                 {"nil", 'n'},      {"undefined", 'n'}, {"nan", 'n'},  {"nul", 'n'},
                 {"infinity", 'n'}, {"-infinity", 'n'}};
 
-static char repair_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Returns the literal that text[i, end) is, in any case; NUL if it is none. */
 static char literal_of(const struct repair *r, size_t i, size_t end) {
   for (size_t w = 0; w < sizeof literals / sizeof *literals; w++) {
     size_t k = 0;
-    while (i + k < end && literals[w].word[k] && repair_lower(r->t[i + k]) == literals[w].word[k])
+    while (i + k < end && literals[w].word[k] && str_lower(r->t[i + k]) == literals[w].word[k])
       k++;
     if (i + k == end && !literals[w].word[k])
       return literals[w].value;
@@ -510,7 +502,8 @@ static char literal_before(struct repair *r, size_t from, size_t *stop) {
 /* Takes text without quotes. `half_quoted` says that only its first quote is missing. */
 static json_t *bare_text(struct repair *r, size_t from, size_t stop, bool half_quoted) {
   repair_note(r, half_quoted ? "missing_quote" : "unquoted_value", from);
-  if (memchr(r->t + from, '"', stop - from) || repair_unbalanced(r->t + from, stop - from)) {
+  if (memchr(r->t + from, '"', stop - from) ||
+      repair_brackets((struct str){r->t + from, stop - from})) {
     r->failed = true; /* more than words has been swallowed */
     return NULL;
   }
@@ -806,11 +799,11 @@ static json_t *repair_array(struct repair *r, char kind) {
 /* Returns the length of the character at i if it can be part of a word, 0 if it is punctuation or
  * space. */
 static size_t word_at(const struct repair *r, size_t i, size_t to) {
-  const unsigned char *s = (const unsigned char *)r->t + i;
   uint32_t cp;
+  char c = r->t[i];
   size_t len = utf8_decode(r->t + i, to - i, &cp);
-  if (s[0] < 0x80)
-    return (s[0] >= '0' && s[0] <= '9') || ((s[0] | 0x20) >= 'a' && (s[0] | 0x20) <= 'z');
+  if (!(c & 0x80))
+    return str_is_digit(c) || str_is_letter(c);
   if (len == 0)
     return 1;
   bool mark = cp < 0xC0 || (cp >= 0x2000 && cp < 0x2070) || (cp >= 0x3000 && cp < 0x3004) ||
@@ -978,8 +971,8 @@ static bool set_at(struct repair *r) {
   size_t len, i = repair_junk(r, r->i + 1, false);
   if (i >= r->n || repair_key_at(r, i))
     return false;
-  if (r->t[i] >= '0' && r->t[i] <= '9') {
-    while (i < r->n && ((r->t[i] >= '0' && r->t[i] <= '9') || r->t[i] == '.'))
+  if (str_is_digit(r->t[i])) {
+    while (i < r->n && (str_is_digit(r->t[i]) || r->t[i] == '.'))
       i++;
   } else {
     enum repair_quote open = repair_quote_at(r, i, &len);
@@ -1171,7 +1164,7 @@ static json_t *repair_read(struct repair *r, enum repair_place place) {
       return NULL;
     return jscan_made(json_stringn_nocheck(buf_c(&r->buf), r->buf.n));
   }
-  if ((c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.') {
+  if (str_is_digit(c) || c == '-' || c == '+' || c == '.') {
     json_t *v = repair_number(r, place);
     if (v || r->failed || r->i != at)
       return v;

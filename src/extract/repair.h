@@ -70,6 +70,10 @@ extern const struct repair_way {
 } repair_ways[];
 enum { REPAIR_WAY_PUNCTUATION = 3, REPAIR_WAY_COUNT };
 
+/* Looks for a bracket that nothing closes or opens there. Returns 0, or the first that is wrong. */
+enum { REPAIR_STRAY_CLOSER = 1, REPAIR_UNCLOSED = 2 };
+unsigned repair_brackets(struct str text);
+
 /* Returns false if no value can be read there; only out->work_used says something then. */
 bool repair_value(const struct repair_job *job, size_t work_max, struct repair_result *out)
     __attribute__((warn_unused_result));

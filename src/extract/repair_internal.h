@@ -55,9 +55,6 @@ bool repair_in(const struct repair *r, char kind); /* such a container is open *
 bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len);
 bool repair_fence_at(const struct repair *r, size_t i);
 
-/* Returns whether it has a bracket that nothing closes or opens there. */
-bool repair_unbalanced(const char *t, size_t n);
-
 /* Reads a string at r->i, which moves, into r->buf. */
 bool repair_string(struct repair *r, enum repair_place place);
 /* Reads string content into r->buf. */

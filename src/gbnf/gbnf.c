@@ -129,15 +129,9 @@ void gbnf_result_deinit(struct gbnf_result *result) {
 }
 
 const char *gbnf_status_name(enum gbnf_status status) {
-  switch (status) {
-  case GBNF_OK:
-    return "ok";
-  case GBNF_INVALID_SCHEMA:
-    return "invalid_schema";
-  case GBNF_UNSATISFIABLE:
-    return "unsatisfiable";
-  case GBNF_TOO_COMPLEX:
-    return "too_complex";
-  }
-  return "";
+  static const char *const names[] = {[GBNF_OK] = "ok",
+                                      [GBNF_INVALID_SCHEMA] = "invalid_schema",
+                                      [GBNF_UNSATISFIABLE] = "unsatisfiable",
+                                      [GBNF_TOO_COMPLEX] = "too_complex"};
+  return names[status];
 }

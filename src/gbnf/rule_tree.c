@@ -329,21 +329,14 @@ const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t l
 /* Makes a number. A model might spell it in many ways that are equal; the grammar has the shortest
  * decimals only, and for an integer also ".0". */
 static const struct gb_node *number_literal(struct gb *g, const json_t *value, bool integers) {
-  char text[64];
-  if (json_is_integer(value)) {
-    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-  } else {
-    double real = json_real_value(value);
-    if (schema_value_is_integral(value) && fabs(real) < 1e15) {
-      snprintf(text, sizeof text, "%.0f", real == 0 ? 0.0 : real);
-    } else {
-      for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, real);
-        if (strtod(text, NULL) == real)
-          break;
-      }
-    }
-  }
+  char text[STR_REAL_BYTES];
+  double real = json_real_value(value);
+  if (json_is_integer(value))
+    str_from_number(text, json_integer_value(value));
+  else if (schema_value_is_integral(value) && fabs(real) < 1e15)
+    snprintf(text, sizeof text, "%.0f", real == 0 ? 0.0 : real);
+  else
+    str_from_real(text, real);
   const struct gb_node *node = gb_word(g, text);
   /* It is exact as a double, too. */
   bool exact = !json_is_integer(value) || (json_integer_value(value) <= 9007199254740992 &&

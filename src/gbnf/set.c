@@ -45,12 +45,6 @@ static bool scope_within(const struct gb *g, uint32_t scope, uint32_t outer) {
   return scope == outer;
 }
 
-static uint64_t count_of(const json_t *value) {
-  if (json_is_integer(value))
-    return (uint64_t)json_integer_value(value);
-  return json_real_value(value) < 9e18 ? (uint64_t)json_real_value(value) : UINT64_MAX;
-}
-
 static unsigned type_of(const json_t *value) {
   switch (json_typeof(value)) {
   case JSON_OBJECT:
@@ -139,13 +133,13 @@ static void keep_values(struct gb *g, struct gb_shape *shape, const json_t *valu
 }
 
 static void limit_raise(struct gb_limit *limit, const json_t *value, uint32_t entry) {
-  if (value && count_of(value) > limit->value)
-    *limit = (struct gb_limit){count_of(value), entry};
+  if (value && schema_value_count(value) > limit->value)
+    *limit = (struct gb_limit){schema_value_count(value), entry};
 }
 
 static void limit_lower(struct gb_limit *limit, const json_t *value, uint32_t entry) {
-  if (value && count_of(value) < limit->value)
-    *limit = (struct gb_limit){count_of(value), entry};
+  if (value && schema_value_count(value) < limit->value)
+    *limit = (struct gb_limit){schema_value_count(value), entry};
 }
 
 static void merge_bounds(struct gb_shape *shape, const json_t *const *have, uint32_t entry) {
@@ -454,7 +448,7 @@ static struct gb_set set_of(uint32_t *entries, size_t count) {
 static void rule_name(char out[NAME_BYTES], const char *name) {
   size_t n = 0;
   for (const char *p = name; *p && n < NAME_BYTES - 10; p++) {
-    bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+    bool plain = str_is_digit(*p) || str_is_letter(*p);
     if (plain || (n && out[n - 1] != '-'))
       out[n++] = plain ? *p : '-';
   }
@@ -1012,7 +1006,7 @@ static void hold_contains(struct gb *g, const struct tuple *t, uint32_t *entry, 
     const json_t *have[KEYWORD_COUNT];
     uint32_t child;
     schema_entry_keywords(g->compiler.schema, c->entry, have);
-    uint64_t min = have[K_MIN_CONTAINS] ? count_of(have[K_MIN_CONTAINS]) : 1;
+    uint64_t min = have[K_MIN_CONTAINS] ? schema_value_count(have[K_MIN_CONTAINS]) : 1;
     bool possible = child_of(g, c->value, &child);
     if (!min && !have[K_MAX_CONTAINS])
       continue;

@@ -617,8 +617,8 @@ static void name_structure(struct types *t, struct place place, struct named *na
   schema_entry_text(walk->schema, walk->schema->nodes[place.nodes[0]].entry, &where);
   const char *from = where.n ? strrchr(where.p, '/') : NULL;
   for (const char *p = from ? from + 1 : "Root"; *p && name.n < 40; p++) {
-    bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
-    bool digit = *p >= '0' && *p <= '9';
+    bool letter = str_is_letter(*p) || *p == '_';
+    bool digit = str_is_digit(*p);
     char first = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
     if (letter || (digit && name.n))
       buf_append(&name, name.n ? p : &first, 1);
@@ -1064,26 +1064,25 @@ enum schema_status describe_json(const struct schema *schema, bool keep, char **
  * 37 renderings of ten schemas: 0.95 to 1.16 times what cl100k_base makes of them. */
 size_t describe_tokens(const char *text) {
   size_t tokens = 0;
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+  for (const char *p = text; *p;) {
     size_t n = 0;
-    if ((*p | 32) >= 'a' && (*p | 32) <= 'z') {
-      while ((p[n] | 32) >= 'a' && (p[n] | 32) <= 'z')
+    if (str_is_letter(*p)) {
+      while (str_is_letter(p[n]))
         n++;
       tokens += n <= 8 ? 1 : 1 + (n - 3) / 4;
-    } else if (*p >= '0' && *p <= '9') {
-      while (p[n] >= '0' && p[n] <= '9')
+    } else if (str_is_digit(*p)) {
+      while (str_is_digit(p[n]))
         n++;
       tokens += (n + 2) / 3;
     } else if (*p == ' ' || *p == '\n') {
       while (p[n] == ' ' || p[n] == '\n')
         n++;
       tokens += n > 1 || *p == '\n';
-    } else if (*p >= 0x80) {
+    } else if (*p & 0x80) {
       n = 1;
-      tokens += *p >= 0xc0;
+      tokens += !utf8_is_tail(*p);
     } else {
-      while (n < 4 && p[n] > ' ' && p[n] < 0x7f && !((p[n] | 32) >= 'a' && (p[n] | 32) <= 'z') &&
-             !(p[n] >= '0' && p[n] <= '9'))
+      while (n < 4 && p[n] > ' ' && p[n] < 0x7f && !str_is_letter(p[n]) && !str_is_digit(p[n]))
         n++;
       n = n ? n : 1;
       tokens++;

@@ -29,12 +29,6 @@ static void *emit_alloc(struct emit *e, size_t size) {
   return arena_alloc(&e->c->schema->arena, size);
 }
 
-static uint64_t count_of(const json_t *value) {
-  if (json_is_integer(value))
-    return (uint64_t)json_integer_value(value);
-  return json_real_value(value) < 9e18 ? (uint64_t)json_real_value(value) : UINT64_MAX;
-}
-
 static unsigned type_bits(const char *name) {
   switch (name[0]) {
   case 'o':
@@ -141,7 +135,7 @@ static void emit_count(struct emit *e, enum keyword_id id, enum op_code code, un
                        const char *keyword) {
   if (!e->have[id])
     return;
-  schema_compile_op(e->c, code, applies, keyword)->u.count = count_of(e->have[id]);
+  schema_compile_op(e->c, code, applies, keyword)->u.count = schema_value_count(e->have[id]);
 }
 
 static void emit_strings(struct emit *e) {
@@ -212,8 +206,8 @@ static void emit_arrays(struct emit *e) {
     const json_t *min = e->have[K_MIN_CONTAINS], *max = e->have[K_MAX_CONTAINS];
     o->node = schema_compile_child(e->c, e->entry, e->have[K_CONTAINS], "contains", NULL);
     o->has_min = min != NULL;
-    o->min = min ? count_of(min) : 1;
-    o->max = max ? count_of(max) : UINT64_MAX;
+    o->min = min ? schema_value_count(min) : 1;
+    o->max = max ? schema_value_count(max) : UINT64_MAX;
     o->marks = e->resource.dialect == DIALECT_2020;
     schema_compile_op(e->c, OP_CONTAINS, ON_ARRAY, "contains")->u.contains = o;
   }

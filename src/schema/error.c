@@ -42,13 +42,9 @@ bool schema_errors_add(struct schema_errors *errors, char *path, char *pointer, 
   return true;
 }
 
-static bool error_is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 int schema_pointer_order(const char *a, const char *b) {
   while (*a && *b) {
-    if (error_is_digit(*a) && error_is_digit(*b)) {
+    if (str_is_digit(*a) && str_is_digit(*b)) {
       size_t na = strspn(a, "0123456789"), nb = strspn(b, "0123456789");
       if (na != nb)
         return na < nb ? -1 : 1;
@@ -83,12 +79,11 @@ void schema_errors_sort(struct schema_errors *errors, size_t from) {
 }
 
 static bool plain_name(const char *key, size_t n) {
-  if (!n || (key[0] >= '0' && key[0] <= '9'))
+  if (!n || str_is_digit(key[0]))
     return false;
   for (size_t i = 0; i < n; i++) {
     char c = key[i];
-    if (!(c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-          (c >= 'A' && c <= 'Z')))
+    if (!(c == '_' || c == '$' || str_is_digit(c) || str_is_letter(c)))
       return false;
   }
   return true;
@@ -188,16 +183,11 @@ void schema_quote_text(const char *bytes, size_t length, struct buf *out) {
 }
 
 static void shown_number(const json_t *value, struct buf *out) {
-  char text[40];
-  if (json_is_integer(value)) {
-    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-  } else {
-    for (int digits = 15; digits <= 17; digits++) {
-      snprintf(text, sizeof text, "%.*g", digits, json_real_value(value));
-      if (strtod(text, NULL) == json_real_value(value))
-        break;
-    }
-  }
+  char text[STR_REAL_BYTES];
+  if (json_is_integer(value))
+    str_from_number(text, json_integer_value(value));
+  else
+    str_from_real(text, json_real_value(value));
   buf_puts(out, text);
   if (json_is_real(value) && !strpbrk(text, ".en"))
     buf_puts(out, ".0");
@@ -284,13 +274,13 @@ void schema_found_text(const json_t *value, struct buf *out) {
   schema_value_text(value, out);
 }
 
-void schema_report_text(struct vm *vm, const struct node *node, const char *suffix,
-                        const char *keyword, struct buf *message) {
+void schema_report_text(struct vm *vm, const struct node *node, const char *keyword,
+                        struct buf *message) {
   struct buf path = {0}, pointer = {0}, place = {0};
   schema_path_text(vm->path, &path);
   schema_pointer_text(vm->path, &pointer);
   schema_entry_text(vm->schema, node->entry, &place);
-  buf_puts(&place, suffix);
+  buf_printf(&place, "%s%s", *keyword ? "/" : "", keyword);
   schema_errors_add(vm->errors, buf_take(&path), buf_take(&pointer), buf_take(&place), keyword,
                     buf_take(message));
 }
@@ -402,11 +392,9 @@ void schema_report(struct vm *vm, const struct node *node, const struct op *op,
     schema_types_text(node->types & ~(unsigned)TYPE_INTEGRAL, &message);
     buf_puts(&message, ", found ");
     schema_found_text(value, &message);
-    schema_report_text(vm, node, "/type", "type", &message);
+    schema_report_text(vm, node, "type", &message);
     return;
   }
-  char suffix[40];
-  snprintf(suffix, sizeof suffix, "%s%s", *op->keyword ? "/" : "", op->keyword);
   message_text(vm, op, value, &message);
-  schema_report_text(vm, node, suffix, op->keyword, &message);
+  schema_report_text(vm, node, op->keyword, &message);
 }

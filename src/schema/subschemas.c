@@ -23,9 +23,9 @@ struct uri {
 };
 
 static bool scheme_char(char c, bool first) {
-  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+  if (str_is_letter(c))
     return true;
-  return !first && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.');
+  return !first && (str_is_digit(c) || c == '+' || c == '-' || c == '.');
 }
 
 static struct uri uri_split(const char *s) {

@@ -41,8 +41,7 @@ static size_t plain_of(struct str name, char out[ALIKE_BYTES_MAX]) {
   for (size_t i = 0; i < name.n; i++) {
     char c = name.p[i];
     bool capital = c >= 'A' && c <= 'Z';
-    bool kept =
-        capital || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
+    bool kept = capital || (c >= 'a' && c <= 'z') || str_is_digit(c) || (unsigned char)c >= 0x80;
     if (kept && n == ALIKE_BYTES_MAX)
       return 0;
     if (kept)
@@ -240,7 +239,6 @@ static bool schema_report_discriminator(struct vm *vm, const struct node *node, 
     return false;
   struct buf message = {0};
   struct path_step step = {vm->path, first.name.p, first.name.n};
-  char suffix[40];
   if (member) {
     vm->path = &step;
     schema_value_text(member, &message);
@@ -253,8 +251,7 @@ static bool schema_report_discriminator(struct vm *vm, const struct node *node, 
     kinds_text(&kinds, &message);
     buf_puts(&message, ")");
   }
-  snprintf(suffix, sizeof suffix, "/%s", op->keyword);
-  schema_report_text(vm, node, suffix, op->keyword, &message);
+  schema_report_text(vm, node, op->keyword, &message);
   vm->path = step.up;
   return true;
 }
@@ -422,14 +419,12 @@ static void explain_none(struct vm *vm, const struct node *node, const struct op
     types |= meant[i] ? 0 : branch->types;
   }
   struct buf message = {0};
-  char suffix[40];
-  snprintf(suffix, sizeof suffix, "/%s", op->keyword);
   if (!candidates) {
     buf_puts(&message, "expected ");
     schema_types_text(types, &message);
     buf_puts(&message, ", found ");
     schema_found_text(value, &message);
-    schema_report_text(vm, node, suffix, op->keyword, &message);
+    schema_report_text(vm, node, op->keyword, &message);
     free(meant);
     return;
   }
@@ -456,7 +451,7 @@ static void explain_none(struct vm *vm, const struct node *node, const struct op
       buf_puts(&message, "; closest is number ");
       buf_append(&message, closest.line.p, closest.line.n);
     }
-    schema_report_text(vm, node, suffix, op->keyword, &message);
+    schema_report_text(vm, node, op->keyword, &message);
   }
   buf_deinit(&closest.line);
 }
@@ -487,7 +482,7 @@ static bool one_of(struct vm *vm, const struct node *node, const struct op *op, 
       struct buf message = {0};
       buf_printf(&message, "matches the alternatives %u and %u, but must match exactly one",
                  (unsigned)first + 1, (unsigned)i + 1);
-      schema_report_text(vm, node, "/oneOf", "oneOf", &message);
+      schema_report_text(vm, node, "oneOf", &message);
     }
     return false;
   }
@@ -571,7 +566,7 @@ static void report_missing(struct vm *vm, const struct node *node, const struct 
     schema_quote_text(like.p, like.n, &message);
     buf_puts(&message, " meant for it?)");
   }
-  schema_report_text(vm, node, "/required", "required", &message);
+  schema_report_text(vm, node, "required", &message);
 }
 
 /* Writes " (did you mean "a"? allowed: "a", "b")". */
@@ -605,14 +600,12 @@ static void add_allowed(struct vm *vm, const struct object_op *o, const json_t *
 static void report_extra(struct vm *vm, const struct node *node, const struct object_op *o,
                          const json_t *value, const char *keyword, struct str key) {
   struct buf message = {0};
-  char suffix[40];
   buf_puts(&message, "the property ");
   schema_quote_text(key.p, key.n, &message);
   buf_puts(&message, " is not allowed");
   if (o)
     add_allowed(vm, o, value, key, &message);
-  snprintf(suffix, sizeof suffix, "/%s", keyword);
-  schema_report_text(vm, node, suffix, keyword, &message);
+  schema_report_text(vm, node, keyword, &message);
 }
 
 static bool check_member_name(struct vm *vm, const struct node *node, const struct object_op *o,
@@ -630,7 +623,7 @@ static bool check_member_name(struct vm *vm, const struct node *node, const stru
     schema_quote_text(key, n, &message);
     buf_puts(&message, " is not allowed: ");
     buf_puts(&message, inner.items[0].message);
-    schema_report_text(vm, node, "/propertyNames", "propertyNames", &message);
+    schema_report_text(vm, node, "propertyNames", &message);
   }
   schema_errors_deinit(&inner);
   json_decref(name);
@@ -748,13 +741,11 @@ static bool check_dependency(struct vm *vm, const struct node *node, const struc
       return false;
     ok = false;
     struct buf message = {0};
-    char suffix[40];
     buf_puts(&message, "the property ");
     schema_quote_text(o->required[i].text, o->required[i].length, &message);
     buf_puts(&message, " is required where there is ");
     schema_quote_text(o->name, o->length, &message);
-    snprintf(suffix, sizeof suffix, "/%s", op->keyword);
-    schema_report_text(vm, node, suffix, op->keyword, &message);
+    schema_report_text(vm, node, op->keyword, &message);
   }
   vm->work -= o->count;
   return ok;
@@ -855,9 +846,7 @@ static bool check_contains(struct vm *vm, const struct node *node, const struct 
   const char *keyword = "maxContains";
   if (few)
     keyword = o->has_min ? "minContains" : "contains";
-  char suffix[40];
-  snprintf(suffix, sizeof suffix, "/%s", keyword);
-  schema_report_text(vm, node, suffix, keyword, &message);
+  schema_report_text(vm, node, keyword, &message);
   return false;
 }
 

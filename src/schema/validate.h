@@ -78,8 +78,9 @@ void schema_found_text(const json_t *value, struct buf *out); /* what is there *
  */
 void schema_report(struct vm *vm, const struct node *node, const struct op *op,
                    const json_t *value);
-void schema_report_text(struct vm *vm, const struct node *node, const char *suffix,
-                        const char *keyword, struct buf *message);
+/* Reports a message, which it takes, about the node, or about one of its keywords (""). */
+void schema_report_text(struct vm *vm, const struct node *node, const char *keyword,
+                        struct buf *message);
 
 /* Finds a property by its name, NULL if there is none. Reduces `work` for each other one on the
  * way. */

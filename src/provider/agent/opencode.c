@@ -127,8 +127,7 @@ static void look_for_port(struct driver *d, struct str line) {
   long port = 0;
   if (at == NULL || opencode_of(d)->step != OPENCODE_STARTING)
     return;
-  for (at += sizeof words - 1; at < line.p + line.n && *at >= '0' && *at <= '9' && port < 100000;
-       at++)
+  for (at += sizeof words - 1; at < line.p + line.n && str_is_digit(*at) && port < 100000; at++)
     port = port * 10 + (*at - '0');
   if (port < 1 || port > 65535) {
     serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name its port");

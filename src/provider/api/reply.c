@@ -342,7 +342,7 @@ static int64_t failure_whole(double ms) {
 static int64_t duration_ms(const char *s) {
   double total = 0;
   bool any = false;
-  while (*s >= '0' && *s <= '9') {
+  while (str_is_digit(*s)) {
     char *end;
     double n = strtod(s, &end), unit;
     if (str_starts(str_from(end), "ms")) {
