@@ -133,3 +133,22 @@ bool program_find(const char *name, char *out, size_t size) {
   buf_deinit(&path);
   return found;
 }
+
+/* --- from the loop --- */
+
+static void soon_closed(uv_handle_t *handle) {
+  struct soon *soon = handle->data;
+  soon->done(soon->ctx);
+}
+
+static void soon_over(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, soon_closed);
+}
+
+void soon_start(struct soon *soon, uv_loop_t *loop, void (*done)(void *ctx), void *ctx) {
+  soon->done = done;
+  soon->ctx = ctx;
+  uv_timer_init(loop, &soon->timer);
+  soon->timer.data = soon;
+  uv_timer_start(&soon->timer, soon_over, 0, 0);
+}

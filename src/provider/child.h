@@ -52,4 +52,12 @@ void ended_note(struct call_result *r, const struct process_result *p);
  * it is nowhere. */
 bool program_find(const char *name, char *out, size_t size);
 
+/* Calls done(ctx) once, from the loop: a start must not report its own end. */
+struct soon {
+  uv_timer_t timer;
+  void (*done)(void *ctx);
+  void *ctx;
+};
+void soon_start(struct soon *soon, uv_loop_t *loop, void (*done)(void *ctx), void *ctx);
+
 #endif
