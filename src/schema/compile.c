@@ -116,12 +116,10 @@ static void emit_enum(struct emit *e, const json_t *values, bool is_const) {
   }
   if (o->string_count > TABLE_FROM) {
     o->table = table_new(e, o->string_count, &o->table_mask);
-    for (uint32_t i = 0; o->table && i < o->string_count; i++)
+    for (uint32_t i = 0; i < o->string_count; i++)
       table_put(o->table, o->table_mask, o->strings[i].text, o->strings[i].length, i);
   }
-  struct op *op = schema_compile_op(e->c, OP_ENUM, ON_ANY, is_const ? "const" : "enum");
-  if (op)
-    op->u.options = o;
+  schema_compile_op(e->c, OP_ENUM, ON_ANY, is_const ? "const" : "enum")->u.options = o;
 }
 
 static void emit_value(struct emit *e, enum keyword_id id, enum op_code code, unsigned applies,
