@@ -1,7 +1,7 @@
 /* Hands out memory from blocks that all go at once. */
 #include "base/arena.h"
 
-#include "base/log.h"
+#include "base/memory.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Grows a buffer of bytes, and makes text safe for a terminal. */
 #include "base/buf.h"
 
-#include "base/log.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 
 #include <assert.h>

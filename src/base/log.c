@@ -1,14 +1,11 @@
-/* Says on stderr what the program has to say about itself; allocates, or aborts. */
+/* Says on stderr what the program has to say about itself. */
 #include "base/log.h"
 
 #include "base/buf.h"
 
-#include <assert.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Writes one line, in which nothing steers a terminal: it may hold names of files and what programs
  * said. */
@@ -45,47 +42,4 @@ void bug_at(const char *file, int line, const char *fmt, ...) {
   say(place, fmt, ap);
   va_end(ap);
   abort();
-}
-
-static void *log_check(void *p) {
-  if (p == NULL) {
-    fputs("segue: out of memory\n", stderr);
-    abort();
-  }
-  return p;
-}
-
-void *xmalloc(size_t n) {
-  return log_check(malloc(n ? n : 1));
-}
-
-void *xcalloc(size_t count, size_t n) {
-  return log_check(calloc(count ? count : 1, n ? n : 1));
-}
-
-void *xrealloc(void *p, size_t n) {
-  return log_check(realloc(p, n ? n : 1));
-}
-
-void *xgrow(void *items, size_t *capacity, size_t need, size_t each) {
-  assert(each > 0);
-  if (need <= *capacity)
-    return items;
-  size_t wanted = *capacity ? *capacity * 2 : 8;
-  while (wanted < need)
-    wanted *= 2;
-  assert(wanted <= SIZE_MAX / 2 / each);
-  *capacity = wanted;
-  return xrealloc(items, wanted * each);
-}
-
-char *xstrdup(const char *s) {
-  return xstrndup(s, strlen(s));
-}
-
-char *xstrndup(const char *s, size_t n) {
-  char *copy = xmalloc(n + 1);
-  memcpy(copy, s, n);
-  copy[n] = '\0';
-  return copy;
 }

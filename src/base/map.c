@@ -1,7 +1,7 @@
 /* Maps bytes to numbers: one table, open addressing, at most half full. */
 #include "base/map.h"
 
-#include "base/log.h"
+#include "base/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>

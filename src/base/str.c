@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -47,33 +48,25 @@ bool str_among(struct str word, const char *words) {
   return false;
 }
 
-static char str_fold(char c) { /* the case of ASCII letters */
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 bool str_eq_fold(struct str a, const char *b) {
-  if (a.n == 0 || str_fold(a.p[0]) != str_fold(b[0]))
+  if (a.n == 0 || str_lower(a.p[0]) != str_lower(b[0]))
     return a.n == 0 && b[0] == '\0';
   return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
 }
 
 bool str_starts_fold(struct str s, const char *prefix) {
-  if (s.n == 0 || str_fold(s.p[0]) != str_fold(prefix[0]))
+  if (s.n == 0 || str_lower(s.p[0]) != str_lower(prefix[0]))
     return prefix[0] == '\0';
   size_t n = strlen(prefix);
   return s.n >= n && strncasecmp(s.p, prefix, n) == 0;
 }
 
-static bool is_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 struct str str_trim(struct str s) {
-  while (s.n > 0 && is_space(s.p[0])) {
+  while (s.n > 0 && str_is_space(s.p[0])) {
     s.p++;
     s.n--;
   }
-  while (s.n > 0 && is_space(s.p[s.n - 1]))
+  while (s.n > 0 && str_is_space(s.p[s.n - 1]))
     s.n--;
   return s;
 }
@@ -209,8 +202,7 @@ struct str_hint str_hint(struct str word, const char *const *names) {
 size_t str_span(struct str s, const char *also) {
   size_t n = 0;
   while (n < s.n && s.p[n] != '\0' &&
-         (strchr(also, s.p[n]) != NULL || (s.p[n] >= '0' && s.p[n] <= '9') ||
-          ((s.p[n] | 0x20) >= 'a' && (s.p[n] | 0x20) <= 'z')))
+         (strchr(also, s.p[n]) != NULL || str_is_digit(s.p[n]) || str_is_letter(s.p[n])))
     n++;
   return n;
 }
@@ -228,6 +220,14 @@ bool str_is_one(struct str word, const char *const *names) {
   return *names != NULL;
 }
 
+void str_from_real(char out[STR_REAL_BYTES], double value) {
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(out, STR_REAL_BYTES, "%.*g", digits, value);
+    if (strtod(out, NULL) == value)
+      break;
+  }
+}
+
 void print_into(char *out, size_t size, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
@@ -236,7 +236,7 @@ void print_into(char *out, size_t size, const char *fmt, ...) {
 }
 
 int str_hex_digit(char c) {
-  if (c >= '0' && c <= '9')
+  if (str_is_digit(c))
     return c - '0';
   if (c >= 'a' && c <= 'f')
     return c - 'a' + 10;

@@ -22,6 +22,20 @@ struct str {
 #define STR_FMT      "%.*s"
 #define STR_ARG(s)   (int)(s).n, (s).p
 
+/* ASCII, whatever the locale. */
+static inline bool str_is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+static inline bool str_is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static inline bool str_is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+static inline char str_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 struct str str_from(const char *s); /* NULL gives the empty view */
 bool str_eq(struct str a, struct str b);
 bool str_eq_c(struct str a, const char *b);
@@ -41,6 +55,9 @@ bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white
  * snprintf shows up in profiles. */
 enum { STR_NUMBER_BYTES = 24 };
 size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value);
+/* Writes the shortest decimal that is read as the same double again. */
+enum { STR_REAL_BYTES = 32 };
+void str_from_real(char out[STR_REAL_BYTES], double value);
 
 /* Prints into an array of `size` bytes, like snprintf: what has no room is cut, at whatever byte.
  * For names and messages whose room is known to do; a buf grows. */

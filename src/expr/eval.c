@@ -27,7 +27,7 @@ static bool read_clock(struct format_cursor *c, struct instant *out) {
     return false;
   if (schema_cursor_char(c, '.')) {
     out->fraction.p = c->p;
-    while (c->p < c->end && is_decimal(*c->p))
+    while (c->p < c->end && str_is_digit(*c->p))
       c->p++;
     out->fraction.n = (size_t)(c->p - out->fraction.p);
     if (out->fraction.n == 0)

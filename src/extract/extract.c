@@ -1,8 +1,11 @@
 /* Walks through a text once, tries each bracket, and chooses. */
 #include "extract/extract.h"
 
+#include "base/log.h"
 #include "extract/internal.h"
+#include "extract/repair.h"
 #include "format/json_value.h"
+#include "json/scan.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -10,7 +13,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what stands around a value --- */
+/* a candidate that is kept; value is owned */
+struct extract_slot {
+  json_t *value;
+  size_t offset, length;
+  enum extract_stage stage;
+  bool unwrapped, duplicate_key;
+  int nearness;
+  size_t note; /* index in notes, SIZE_MAX without */
+};
+
+/* a place that is not strict JSON but may be repaired */
+struct extract_region {
+  size_t start,
+      limit;   /* limit: where the reasoning section after it starts, SIZE_MAX until known */
+  size_t fail; /* offset at which the strict scan gave up */
+  bool fenced; /* inside a code fence */
+  bool sure;   /* looked like JSON: a member was seen */
+  enum jscan_code code;
+};
+
+struct extract_pass {
+  const char *text;
+  size_t n;
+  size_t trim_start, trim_end; /* text without the white space around it */
+  const struct extract_opts *opts;
+  struct extract_result *out;
+  struct jscan js;
+
+  bool fence_open;
+  size_t fence_start;   /* first byte of the content of the last fence opened, SIZE_MAX without */
+  size_t segment_start; /* after the last reasoning section */
+  size_t segment_limit; /* where an unclosed reasoning section starts, else n */
+  size_t inside_until;  /* candidates before this offset are pieces of a broken value */
+  size_t inside_start;  /* where that value starts */
+  size_t inside_fail;   /* where that value broke */
+  bool inside_fenced;   /* it starts inside a fence */
+  bool inside_unclosed; /* its end was not found: a fence ends it too */
+  bool broken_seen;     /* there was a broken value: its end may have been misread */
+  bool other_seen;      /* another value passed too, or was refused */
+  size_t gap_start;     /* after the last sound value or reasoning section */
+  bool gap_broken;      /* a broken value starts in the gap */
+  bool draft_seen;      /* a valid value was refused because of what follows it */
+  size_t draft_offset;
+  size_t piece_work;   /* bytes that may still be looked at for the ends of broken pieces */
+  size_t repair_work;  /* steps that the repair stage may still take */
+  bool reasoning_open; /* ended inside a reasoning section */
+  bool echo_seen;
+
+  struct extract_slot valid; /* last that passes the check */
+  struct extract_slot plain; /* last not empty (no check) */
+  struct extract_slot empty; /* last empty one (no check) */
+  struct extract_slot near;  /* nearest that fails the check */
+  bool empty_refused;        /* the check has seen an empty object in prose and refused it */
+  bool wrong_root_seen;
+  size_t wrong_root_offset;
+
+  struct extract_region regions[EXTRACT_REGIONS_MAX]; /* ring */
+  size_t region_count;       /* ever added; the newest is at (count - 1) % MAX */
+  enum jscan_code hard_code; /* depth or number range met at top level, else OK */
+  size_t hard_offset;
+};
+
+enum extract_within { EXTRACT_WITHIN_NOTHING, EXTRACT_WITHIN_REFUSED, EXTRACT_WITHIN_VALID };
 
 /* --- reasoning sections, and the bytes at which anything may begin --- */
 
@@ -37,14 +102,10 @@ static const struct marker {
     {"<|channel|>analysis", {"<|end|>", "<|start|>", "<|channel|>"}, true},
 };
 
-static char look_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static size_t look_match(const char *text, size_t n, size_t i, const char *word) {
   size_t k = 0;
   while (word[k]) {
-    if (i + k >= n || look_lower(text[i + k]) != word[k])
+    if (i + k >= n || str_lower(text[i + k]) != word[k])
       return 0;
     k++;
   }
@@ -70,7 +131,7 @@ static size_t find_close(const char *text, size_t n, size_t i, const struct mark
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed) {
   /* Most marks of prose begin no tag: the first letter of its name shows that. */
   size_t name = i + 1 < n && text[i + 1] == '/' ? i + 2 : i + 1;
-  char first = name < n ? look_lower(text[name]) : '\0';
+  char first = name < n ? str_lower(text[name]) : '\0';
   bool angle = text[i] == '<' && (first == 'r' || first == 's' || first == '|');
   if (first != 't' && !angle && text[i] != '\xE2')
     return EXTRACT_TAG_NO;
@@ -149,7 +210,7 @@ static size_t extract_comment_end(const char *text, size_t n, size_t i) {
 /* Returns the offset after white space, comments, and line breaks written as \n. */
 static size_t look_past(const char *text, size_t end, size_t i) {
   while (i < end) {
-    if (text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r'))
+    if (str_is_space(text[i]))
       i++;
     else if (i + 1 < end && text[i] == '\\' && jscan_one_of("nrt", text[i + 1]))
       i += 2;
@@ -201,8 +262,7 @@ static bool extract_loose_member(const char *text, size_t n, size_t i) {
     k += look_quote(text, end, k);
   } else {
     while (k < end &&
-           ((text[k] >= 'a' && text[k] <= 'z') || (text[k] >= 'A' && text[k] <= 'Z') ||
-            (text[k] >= '0' && text[k] <= '9') || jscan_one_of("_$-\"", text[k]) ||
+           (str_is_letter(text[k]) || str_is_digit(text[k]) || jscan_one_of("_$-\"", text[k]) ||
             (text[k] == '\\' && k + 1 < end && text[k + 1] == '_') ||
             ((text[k] & 0x80) && !(end - k >= 2 && memcmp(text + k, LIT("\xEF\xBC")) == 0))))
       k++;
@@ -246,8 +306,8 @@ static bool extract_prose_between(const struct extract_pass *p, size_t from, siz
     return false;
   for (size_t k = from; k < i; k++) {
     char c = p->text[k];
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80);
-    if (!letter && !(c >= '0' && c <= '9') && !jscan_one_of(" \t\r\n.!?;-", c))
+    bool letter = str_is_letter(c) || (c & 0x80);
+    if (!letter && !str_is_digit(c) && !jscan_one_of(" \t\r\n.!?;-", c))
       return false;
     word = word || letter;
   }
@@ -267,14 +327,13 @@ static bool extract_plainly_prose(const struct extract_pass *p, size_t i) {
   if (p->text[i] == '{' && (c == '{' || c == '['))
     return !extract_line_start(p, i);
   if (p->text[i] == '{') { /* bare words may still be an object that lost its quotes */
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+    if (!str_is_letter(c))
       return false;
-    while (k < p->n &&
-           ((p->text[k] >= 'a' && p->text[k] <= 'z') || (p->text[k] >= 'A' && p->text[k] <= 'Z')))
+    while (k < p->n && str_is_letter(p->text[k]))
       k++;
     return k < p->n && p->text[k] == '}' && !extract_line_start(p, i);
   }
-  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  bool letter = str_is_letter(c);
   if (!letter || extract_line_start(p, i))
     return false;
   if (c != 't' && c != 'f' && c != 'n')
@@ -287,12 +346,8 @@ static bool extract_plainly_prose(const struct extract_pass *p, size_t i) {
 
 enum { PIECE_KEY_MAX = 128 }; /* the most bytes of a key that are examined */
 
-static bool piece_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static size_t space_back(const char *t, size_t from, size_t i) {
-  while (i > from && piece_space(t[i - 1]))
+  while (i > from && str_is_space(t[i - 1]))
     i--;
   return i;
 }
@@ -332,7 +387,9 @@ static bool key_before(const struct extract_pass *p, size_t from, size_t i, bool
   return end > start && p->opts->check->is_key(p->opts->check->ctx, t + start, end - start);
 }
 
-bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, bool in_piece) {
+/* Returns true if a key of the answer is in [from, to), as a member has it. */
+static bool extract_key_between(const struct extract_pass *p, size_t from, size_t to,
+                                bool in_piece) {
   assert(from <= to && to <= p->n);
   if (p->opts->check == NULL || p->opts->check->is_key == NULL)
     return false;
@@ -434,17 +491,9 @@ static size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail) {
   return over ? end : SIZE_MAX;
 }
 
-bool extract_stray_closer(const struct extract_pass *p, size_t from, size_t to) {
-  size_t braces = 0, brackets = 0;
+static bool stray_closer(const struct extract_pass *p, size_t from, size_t to) {
   assert(from <= to && to <= p->n);
-  for (size_t i = from; i < to; i++) {
-    char c = p->text[i];
-    if ((c == '}' && braces == 0) || (c == ']' && brackets == 0))
-      return true;
-    braces += (c == '{') - (size_t)(c == '}');
-    brackets += (c == '[') - (size_t)(c == ']');
-  }
-  return false;
+  return repair_brackets((struct str){p->text + from, to - from}) & REPAIR_STRAY_CLOSER;
 }
 
 /* --- which candidate is the answer --- */
@@ -454,7 +503,7 @@ static void extract_slot_drop(struct extract_slot *slot) {
   *slot = (struct extract_slot){.note = SIZE_MAX};
 }
 
-bool extract_root_ok(enum extract_want want, const json_t *v) {
+static bool extract_root_ok(enum extract_want want, const json_t *v) {
   switch (want) {
   case EXTRACT_WANT_ANY:
     return true;
@@ -466,15 +515,15 @@ bool extract_root_ok(enum extract_want want, const json_t *v) {
   return false;
 }
 
-enum extract_stage extract_stage_of(const struct extract_pass *p, size_t start, size_t end,
-                                    bool fenced) {
+static enum extract_stage extract_stage_of(const struct extract_pass *p, size_t start, size_t end,
+                                           bool fenced) {
   if (start <= p->trim_start && end >= p->trim_end)
     return EXTRACT_DIRECT;
   return fenced ? EXTRACT_CODE_BLOCK : EXTRACT_BRACE;
 }
 
-size_t extract_note_add(struct extract_pass *p, size_t start, size_t end, enum extract_stage stage,
-                        const char *outcome, size_t error_offset) {
+static size_t extract_note_add(struct extract_pass *p, size_t start, size_t end,
+                               enum extract_stage stage, const char *outcome, size_t error_offset) {
   struct extract_result *out = p->out;
   if (!p->opts->explain)
     return SIZE_MAX;
@@ -572,7 +621,9 @@ static enum extract_within unwrap_at(struct extract_pass *p, json_t *v, int dept
   return found;
 }
 
-enum extract_within extract_unwrap(struct extract_pass *p, json_t *v, json_t **owned_found) {
+/* Finds the last thing in v that passes the check, or holds a key of the answer and does not
+ * pass. */
+static enum extract_within extract_unwrap(struct extract_pass *p, json_t *v, json_t **owned_found) {
   enum extract_within found = unwrap_at(p, v, 0, owned_found);
   if (found == EXTRACT_WITHIN_VALID && p->opts->whole && *owned_found != v) {
     json_decref(*owned_found);
@@ -693,43 +744,25 @@ static void extract_candidate(struct extract_pass *p, size_t start, const struct
 }
 
 const char *extract_stage_name(enum extract_stage stage) {
-  switch (stage) {
-  case EXTRACT_NONE:
-    return "none";
-  case EXTRACT_DIRECT:
-    return "direct";
-  case EXTRACT_CODE_BLOCK:
-    return "code_block";
-  case EXTRACT_BRACE:
-    return "brace";
-  }
-  return "?";
+  static const char *const names[] = {[EXTRACT_NONE] = "none",
+                                      [EXTRACT_DIRECT] = "direct",
+                                      [EXTRACT_CODE_BLOCK] = "code_block",
+                                      [EXTRACT_BRACE] = "brace"};
+  return names[stage];
 }
 
 const char *extract_code_name(enum extract_code code) {
-  switch (code) {
-  case EXTRACT_ERR_NONE:
-    return "none";
-  case EXTRACT_ERR_NO_JSON:
-    return "no_json";
-  case EXTRACT_ERR_SYNTAX:
-    return "syntax";
-  case EXTRACT_ERR_TRUNCATED:
-    return "truncated";
-  case EXTRACT_ERR_DEPTH_LIMIT:
-    return "depth_limit";
-  case EXTRACT_ERR_NUMBER_RANGE:
-    return "number_range";
-  case EXTRACT_ERR_WRONG_ROOT:
-    return "wrong_root";
-  case EXTRACT_ERR_NOT_VALID:
-    return "not_valid";
-  case EXTRACT_ERR_REASONING:
-    return "reasoning_only";
-  case EXTRACT_ERR_DRAFT:
-    return "draft";
-  }
-  return "?";
+  static const char *const names[] = {[EXTRACT_ERR_NONE] = "none",
+                                      [EXTRACT_ERR_NO_JSON] = "no_json",
+                                      [EXTRACT_ERR_SYNTAX] = "syntax",
+                                      [EXTRACT_ERR_TRUNCATED] = "truncated",
+                                      [EXTRACT_ERR_DEPTH_LIMIT] = "depth_limit",
+                                      [EXTRACT_ERR_NUMBER_RANGE] = "number_range",
+                                      [EXTRACT_ERR_WRONG_ROOT] = "wrong_root",
+                                      [EXTRACT_ERR_NOT_VALID] = "not_valid",
+                                      [EXTRACT_ERR_REASONING] = "reasoning_only",
+                                      [EXTRACT_ERR_DRAFT] = "draft"};
+  return names[code];
 }
 
 bool extract_want_parse(const char *name, enum extract_want *want) {
@@ -743,10 +776,9 @@ bool extract_want_parse(const char *name, enum extract_want *want) {
 }
 
 size_t extract_space(const char *text, size_t n, size_t i) {
-  unsigned char c = (unsigned char)text[i];
-  if (c == ' ' || (c >= '\t' && c <= '\r'))
+  if (str_is_space(text[i]))
     return 1;
-  if (c == 0xC2 && n - i >= 2 && (unsigned char)text[i + 1] == 0xA0)
+  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
     return 2;
   if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
                      memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
@@ -754,21 +786,19 @@ size_t extract_space(const char *text, size_t n, size_t i) {
   return 0;
 }
 
-static void extract_trim(struct extract_pass *p) {
-  size_t i = 0, end = p->n, len;
-  while (i < end && (len = extract_space(p->text, end, i)))
-    i += len;
-  for (bool again = true; again && end > i;) {
+struct str extract_trim(struct str s) {
+  size_t len;
+  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
+    s = (struct str){s.p + len, s.n - len};
+  for (bool again = true; again;) {
     again = false;
-    for (size_t k = 1; k <= 3 && end >= i + k; k++)
-      if (extract_space(p->text, end, end - k) == k) {
-        end -= k;
+    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
+      if (extract_space(s.p, s.n, s.n - k) == k) {
+        s.n -= k;
         again = true;
-        break;
       }
   }
-  p->trim_start = i;
-  p->trim_end = end;
+  return s;
 }
 
 /* Looks at the text between the last sound value and `to`: a key of the answer in it turns what
@@ -921,8 +951,7 @@ static size_t extract_fence(struct extract_pass *p, size_t i) {
   size_t info = k;
   while (info < eol && (p->text[info] == ' ' || p->text[info] == '\t' || p->text[info] == '\r'))
     info++;
-  bool named = info < eol && ((p->text[info] >= 'a' && p->text[info] <= 'z') ||
-                              (p->text[info] >= 'A' && p->text[info] <= 'Z'));
+  bool named = info < eol && str_is_letter(p->text[info]);
   p->fence_open = named || !p->fence_open;
   if (p->fence_open) {
     p->fence_start = named ? info : k;
@@ -1030,6 +1059,289 @@ static bool direct_scalar(struct extract_pass *p) {
   return true;
 }
 
+/* --- the repair stage: what to repair, and whether the repaired value is plausible --- */
+
+/* Holds a repaired candidate. One that passes the check is preferred, then the first found in the
+ * order of places. */
+struct fix {
+  struct repair_result r;
+  json_t *value; /* owned: r.value, or what was unwrapped from it */
+  size_t start;
+  bool fenced, unwrapped;
+};
+
+static void fix_drop(struct fix *f) {
+  json_decref(f->value);
+  repair_result_deinit(&f->r);
+  *f = (struct fix){0};
+}
+
+/* Returns true if one of these repairs happened. */
+static bool has_repair(const struct fix *f, const char *const *names) {
+  for (size_t i = 0; i < f->r.repairs_listed; i++)
+    for (size_t k = 0; names[k]; k++)
+      if (strcmp(f->r.repairs[i].name, names[k]) == 0)
+        return true;
+  return false;
+}
+
+/* Returns true if a repaired value looks like data, as it must without a schema: prose and source
+ * code have brackets too. */
+static bool fix_plausible(const struct extract_pass *p, const struct repair_job *job,
+                          const struct fix *f) {
+  if (f->r.code_like)
+    return false;
+  static const char *const stray[] = {"stray_text", NULL}; /* {name} is a placeholder, {} is not */
+  static const char *const cut[] = {"dropped_member", NULL};
+  bool whole = job->from == p->trim_start && f->r.end >= p->trim_end;
+  if (json_is_object(f->value))
+    return f->r.key_count > 0 ||
+           (whole && (!f->r.truncated || has_repair(f, cut)) && !has_repair(f, stray));
+  size_t next = f->r.end;
+  /* "[text](link)" and "[1]: a footnote" are no data. */
+  if (next < job->limit && job->text[job->from] == '[' &&
+      (job->text[next] == '(' || job->text[next] == ':'))
+    return false;
+  return json_array_size(f->value) > 0 || job->from == p->trim_start;
+}
+
+/* Runs the job. Returns true if its value is acceptable and now in *f. */
+static bool fix_attempt(struct extract_pass *p, const struct repair_job *job, bool fenced,
+                        struct fix *f) {
+  struct repair_job own = *job;
+  own.last = job->last || (job->text == p->text && job->limit == p->n);
+  own.said_only = p->opts->check != NULL; /* a schema may allow null: it would vouch for it */
+  *f = (struct fix){.start = job->from, .fenced = fenced};
+  bool read = repair_value(&own, p->repair_work, &f->r);
+  p->repair_work -= f->r.work_used;
+  if (!read) {
+    fix_drop(f);
+    return false;
+  }
+  bool ok;
+  if (p->opts->check) {
+    const struct extract_check *check = p->opts->check;
+    bool echo = check->is_schema_echo && check->is_schema_echo(check->ctx, f->r.value);
+    ok = !echo && extract_unwrap(p, f->r.value, &f->value) == EXTRACT_WITHIN_VALID;
+    f->unwrapped = f->value != f->r.value;
+  } else {
+    f->value = json_incref(f->r.value);
+    ok = extract_root_ok(p->opts->want, f->value) && fix_plausible(p, job, f);
+  }
+  size_t note =
+      extract_note_add(p, job->from, f->r.end, extract_stage_of(p, job->from, f->r.end, fenced),
+                       ok ? "repaired" : "repair_refused", 0);
+  if (note != SIZE_MAX)
+    p->out->notes[note].repaired = true;
+  if (!ok)
+    fix_drop(f);
+  return ok;
+}
+
+static size_t skip_blank(const struct extract_pass *p, size_t i, size_t limit) {
+  while (i < limit && jscan_one_of(" \t\r\n", p->text[i]) && p->text[i])
+    i++;
+  return i;
+}
+
+static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
+                        const struct repair_way *way, bool fenced, struct fix *f) {
+  static const char *const doubtful[] = {
+      "unescaped_quote", "missing_quote", "unquoted_value", "unquoted_key",
+      "missing_colon",   "stray_text",    "wrong_bracket",  NULL};
+  struct repair_copy copy = {0};
+  size_t work = 4 * (job->limit - job->from);
+  if (p->repair_work < work || job->limit > UINT32_MAX)
+    return false;
+  p->repair_work -= work;
+  bool ok = way->copy(&copy, p->text, job->from, job->limit);
+  if (ok) {
+    struct repair_job inner = *job;
+    inner.last = job->limit == p->n;
+    inner.text = copy.text.p;
+    inner.from = 0;
+    inner.limit = copy.text.n;
+    ok = fix_attempt(p, &inner, fenced, f);
+  }
+  if (ok && way->plain && has_repair(f, doubtful)) {
+    fix_drop(f);
+    ok = false;
+  }
+  if (ok) {
+    /* The offsets of a repair that ran on a copy are translated, and the reason for the copy is the
+     * first repair. */
+    f->start = job->from;
+    f->r.end = copy.at[f->r.end];
+    struct extract_repair *told = xcalloc(f->r.repairs_listed + 1, sizeof *told);
+    told[0] = (struct extract_repair){way->name, job->from};
+    for (size_t k = 0; k < f->r.repairs_listed; k++)
+      told[k + 1] = (struct extract_repair){f->r.repairs[k].name, copy.at[f->r.repairs[k].offset]};
+    free(f->r.repairs);
+    f->r.repairs = told;
+    f->r.repairs_listed++;
+    f->r.repair_count++;
+  }
+  buf_deinit(&copy.text);
+  free(copy.at);
+  return ok;
+}
+
+static void fix_take(struct extract_pass *p, struct fix *f) {
+  struct extract_result *out = p->out;
+  out->value = json_incref(f->value);
+  out->valid = true;
+  out->repaired = f->r.repair_count > 0;
+  out->truncated = f->r.truncated;
+  out->unwrapped = f->unwrapped;
+  out->offset = f->start;
+  out->length = f->r.end - f->start;
+  out->stage = extract_stage_of(p, f->start, f->r.end, f->fenced);
+  out->repairs = f->r.repairs;
+  out->repairs_listed = f->r.repairs_listed;
+  out->repair_count = f->r.repair_count;
+  f->r.repairs = NULL;
+}
+
+static bool quoted_key_at(const struct extract_pass *p, size_t i, size_t limit) {
+  if (i >= limit || p->text[i] != '"')
+    return false;
+  size_t end = limit - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : limit, k = i + 1;
+  while (k < end && p->text[k] != '"' && p->text[k] != '\n')
+    k += p->text[k] == '\\' ? 2 : 1;
+  if (k >= end || p->text[k] != '"')
+    return false;
+  k++;
+  while (k < end && (p->text[k] == ' ' || p->text[k] == '\t'))
+    k++;
+  return k < end && p->text[k] == ':';
+}
+
+/* Repairs places that no bracket marks: members whose opening brace is lost, a tuple, several
+ * values in a row, full-width brackets. */
+static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fenced,
+                     struct fix *f) {
+  from = skip_blank(p, from, limit);
+  if (from >= limit)
+    return false;
+  struct repair_job job = {.text = p->text, .from = from, .limit = limit};
+  if (quoted_key_at(p, from, limit)) {
+    job.members = true;
+    return fix_attempt(p, &job, fenced, f);
+  }
+  if (p->text[from] == '(' && (fenced || from == p->trim_start))
+    return fix_attempt(p, &job, fenced, f);
+  static const char *const brackets[] = {"\xEF\xBD\x9B", "\xEF\xBC\xBB"}; /* full-width { and [ */
+  bool wide = limit - from > 3 && (memcmp(p->text + from, brackets[0], 3) == 0 ||
+                                   memcmp(p->text + from, brackets[1], 3) == 0);
+  if (wide && (fenced || from == p->trim_start))
+    return fix_by_copy(p, &job, &repair_ways[REPAIR_WAY_PUNCTUATION], fenced, f);
+  return false;
+}
+
+/* Repairs objects one after the other, with nothing else in the text, where an array is wanted. */
+static bool fix_sequence(struct extract_pass *p, size_t from, size_t limit, struct fix *f) {
+  size_t i = skip_blank(p, from, limit);
+  if (i >= limit || !jscan_one_of("{/#\"0123456789", p->text[i]) || !p->text[i])
+    return false;
+  struct repair_job job = {.text = p->text, .from = i, .limit = limit};
+  job.sequence = true;
+  if (!fix_attempt(p, &job, false, f))
+    return false;
+  if (json_is_array(f->value) && json_array_size(f->value) > 1)
+    return true;
+  fix_drop(f);
+  return false;
+}
+
+/* Returns true if the text goes on with members or items where the value is said to end: then the
+ * end is wrong. Surplus brackets are allowed if only words, or nothing, follow them. */
+static bool fix_goes_on(const struct extract_pass *p, const struct fix *f, size_t limit) {
+  size_t i = skip_blank(p, f->r.end < limit ? f->r.end : limit, limit);
+  bool more = false;
+  while (i < limit && jscan_one_of(",:}])", p->text[i])) {
+    more = true;
+    i = skip_blank(p, i + 1, limit);
+  }
+  return more && i < limit && jscan_one_of("\"'{[-0123456789", p->text[i]);
+}
+
+/* Tries all readings of one place, the likelier ones first. */
+static bool fix_place(struct extract_pass *p, struct repair_job *job, bool fenced, struct fix *f) {
+  for (size_t k = 0; k < REPAIR_WAY_COUNT; k++)
+    if (fix_by_copy(p, job, &repair_ways[k], fenced, f))
+      return true;
+  if (fix_attempt(p, job, fenced, f))
+    return true;
+  if (!p->opts->check)
+    return false;
+  job->zeros = true; /* the schema may want a number where 007 stands */
+  return fix_attempt(p, job, fenced, f);
+}
+
+/* Returns true if a key of the answer follows what was repaired, which then was a draft. */
+static bool fix_is_draft(const struct extract_pass *p, const struct fix *f, size_t limit) {
+  size_t end = f->r.end < limit ? f->r.end : limit;
+  return extract_key_between(p, end, limit, true) ||
+         (limit < p->segment_limit &&
+          extract_key_between(p, p->segment_start, p->segment_limit, true));
+}
+
+/* Returns true when it filled out->value. */
+static bool extract_fix(struct extract_pass *p) {
+  struct fix best = {0}, f;
+  bool found = false;
+  size_t count = p->region_count < EXTRACT_REGIONS_MAX ? p->region_count : EXTRACT_REGIONS_MAX;
+  size_t limit_of_text = p->segment_limit;
+  /* All places together have one allowance, so that the whole stays linear. */
+  p->repair_work = SIZE_MAX;
+  if (p->n <= SIZE_MAX / (2 * REPAIR_WORK_FACTOR))
+    p->repair_work = p->n * REPAIR_WORK_FACTOR + REPAIR_WORK_MIN;
+  if (p->opts->want == EXTRACT_WANT_ARRAY)
+    found = fix_sequence(p, p->segment_start, limit_of_text, &best);
+  /* The last place comes first; what is surely JSON before what may be, in a fence before
+   * outside. */
+  for (int rank = 0; rank < 4 && !found; rank++) {
+    for (size_t k = 0; k < count; k++) {
+      const struct extract_region *region =
+          &p->regions[(p->region_count - 1 - k) % EXTRACT_REGIONS_MAX];
+      if (region->sure != (rank < 2) || region->fenced != (rank % 2 == 0))
+        continue;
+      if (region->code == JSCAN_DEPTH || region->code == JSCAN_NUMBER_RANGE)
+        continue;
+      struct repair_job job = {.text = p->text, .from = region->start};
+      job.limit = region->limit < limit_of_text ? region->limit : limit_of_text;
+      if (job.limit <= job.from)
+        continue;
+      if (fix_place(p, &job, region->fenced, &f)) {
+        if (fix_goes_on(p, &f, job.limit) || (p->region_count > k + 1 && f.r.end < job.limit &&
+                                              stray_closer(p, f.r.end, job.limit))) {
+          fix_drop(&f); /* it is a piece of something larger */
+          continue;
+        }
+        if (fix_is_draft(p, &f, job.limit)) {
+          fix_drop(&f);
+          return false;
+        }
+        best = f;
+        found = true;
+        break;
+      }
+    }
+  }
+  if (!found && p->fence_start != SIZE_MAX)
+    found = fix_text(p, p->fence_start, limit_of_text, true, &best);
+  if (!found)
+    found = fix_text(p, p->segment_start, limit_of_text, false, &best);
+  if (found && fix_is_draft(p, &best, limit_of_text)) {
+    fix_drop(&best);
+    return false;
+  }
+  if (found)
+    fix_take(p, &best);
+  fix_drop(&best);
+  return found;
+}
+
 static void extract_give(struct extract_pass *p, struct extract_slot *s, bool valid) {
   struct extract_result *out = p->out;
   out->value = s->value;
@@ -1103,10 +1415,10 @@ static void extract_choose(struct extract_pass *p) {
   if (!p->reasoning_open)
     extract_gap(p, p->n);
   if (p->valid.value && (p->broken_seen || p->other_seen) &&
-      extract_stray_closer(p, p->valid.offset + p->valid.length, p->segment_limit))
+      stray_closer(p, p->valid.offset + p->valid.length, p->segment_limit))
     extract_refuse_drafts(p, "inside_broken");
   if (p->plain.value && p->broken_seen &&
-      extract_stray_closer(p, p->plain.offset + p->plain.length, p->segment_limit))
+      stray_closer(p, p->plain.offset + p->plain.length, p->segment_limit))
     extract_slot_drop(&p->plain);
   if (p->valid.value) {
     extract_give(p, &p->valid, true);
@@ -1141,7 +1453,9 @@ enum extract_status extract(const char *text, size_t n, const struct extract_opt
   *out = (struct extract_result){0};
   jscan_init(&p.js, text, n);
   p.piece_work = n > SIZE_MAX / 32 ? n : 16 * n + 65536;
-  extract_trim(&p);
+  struct str trimmed = extract_trim((struct str){text, n});
+  p.trim_start = (size_t)(trimmed.p - text);
+  p.trim_end = p.trim_start + trimmed.n;
   p.segment_start = p.trim_start;
   if (!direct_scalar(&p))
     extract_walk(&p);

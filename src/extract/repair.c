@@ -10,6 +10,237 @@
 #include <string.h>
 #include <strings.h>
 
+/* --- copies of a stretch of text ---
+ *
+ * A copy leaves out what covers all of the text, so that it can be read as JSON: a level of
+ * escapes, mail quotation, HTML entities, foreign punctuation. False: there is nothing of the kind.
+ * c->at has the offset in the text for each byte of the copy and for its end. Linear. A text of
+ * 4 GiB or more is not copied. */
+
+/* Puts bytes that stand for what is at `at` in the text; n may be 0, for the end. */
+static void copy_put(struct repair_copy *c, const char *p, size_t n, size_t at) {
+  c->at = xgrow(c->at, &c->room, c->text.n + n + 1, sizeof *c->at);
+  for (size_t i = 0; i < n; i++)
+    c->at[c->text.n + i] = (uint32_t)at;
+  buf_append(&c->text, p, n);
+  c->at[c->text.n] = (uint32_t)at + 1;
+}
+
+static void copy_end(struct repair_copy *c, size_t limit) {
+  copy_put(c, "", 0, limit);
+  c->at[c->text.n] = (uint32_t)limit;
+}
+
+/* Returns the byte that \n, \t or \r at text[i] stands for, else NUL. */
+static char line_escape(const char *text, size_t i, size_t limit) {
+  static const char table[] = "n\nt\tr\r";
+  if (i + 1 >= limit || text[i] != '\\' || !jscan_one_of("ntr", text[i + 1]))
+    return '\0';
+  return strchr(table, text[i + 1])[1];
+}
+
+/* {\"a\": \"b\"}: every quote is escaped once too often */
+static bool copy_unescaped(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  assert(from < limit);
+  const char *quote = memchr(text + from, '"', limit - from);
+  size_t i = quote ? (size_t)(quote - text) : from;
+  if (i < from + 2 || text[i - 1] != '\\')
+    return false;
+  size_t before = i - 1;
+  while (before > from && (str_is_space(text[before - 1]) ||
+                           (before > from + 1 && line_escape(text, before - 2, limit) != '\0')))
+    before -= str_is_space(text[before - 1]) ? 1 : 2;
+  if (before == from || !jscan_one_of("[{,:", text[before - 1]))
+    return false;
+  for (i = from; i < limit; i++) {
+    char line = line_escape(text, i, limit);
+    if (line != '\0') {
+      copy_put(c, &line, 1, i++);
+    } else if (text[i] == '\\' && i + 1 < limit && jscan_one_of("\"\\/", text[i + 1])) {
+      copy_put(c, text + i + 1, 1, i);
+      i++;
+    } else {
+      copy_put(c, text + i, 1, i);
+    }
+  }
+  copy_end(c, limit);
+  return true;
+}
+
+/* > {"a": 1, > "b": 2}: every line begins with the mark, including the first */
+static bool copy_unquoted(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  size_t line = from;
+  while (line > 0 && text[line - 1] != '\n')
+    line--;
+  while (line < from && str_is_space(text[line]))
+    line++;
+  if (text[line] != '>')
+    return false;
+  for (size_t i = from; i < limit;) {
+    copy_put(c, text + i, 1, i);
+    if (text[i++] != '\n')
+      continue;
+    size_t mark = i;
+    while (mark < limit && str_is_space(text[mark]))
+      mark++;
+    if (mark < limit && text[mark] == '>')
+      i = mark + 1;
+  }
+  copy_end(c, limit);
+  return true;
+}
+
+/* --- HTML entities --- */
+
+enum { ENTITY_BYTES = 10 };
+
+/* Reads the entity at text[i]: its character goes to `out`, with the length of both. Returns false
+ * if there is none. */
+static bool entity_at(const char *text, size_t i, size_t limit, char out[UTF8_BYTES_MAX],
+                      size_t *out_n, size_t *length) {
+  static const struct {
+    const char *name;
+    char c;
+  } names[] = {{"quot", '"'}, {"apos", '\''}, {"amp", '&'}, {"lt", '<'}, {"gt", '>'}};
+  char word[ENTITY_BYTES + 1] = "";
+  size_t n = 0;
+  if (text[i] != '&')
+    return false;
+  while (i + 1 + n < limit && n < ENTITY_BYTES && text[i + 1 + n] != ';') {
+    word[n] = text[i + 1 + n];
+    n++;
+  }
+  if (n == 0 || i + 1 + n >= limit || text[i + 1 + n] != ';')
+    return false;
+  *length = n + 2;
+  *out_n = 1;
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (strcmp(names[k].name, word) == 0) {
+      out[0] = names[k].c;
+      return true;
+    }
+  if (word[0] != '#')
+    return false;
+  bool hex = word[1] == 'x' || word[1] == 'X';
+  const char *digits = word + (hex ? 2 : 1);
+  if (*digits == '\0' || digits[strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789")])
+    return false;
+  unsigned long cp = strtoul(digits, NULL, hex ? 16 : 10);
+  if (cp == 0 || cp > UTF8_LAST)
+    return false;
+  *out_n = utf8_put(out, (uint32_t)cp);
+  return true;
+}
+
+/* {&quot;a&quot;: 1} */
+static bool copy_entities(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  char out[UTF8_BYTES_MAX];
+  size_t i = from, n, length;
+  assert(from < limit);
+  while (i < limit && !jscan_one_of("\"&", text[i]))
+    i++;
+  size_t before = i;
+  while (before > from && str_is_space(text[before - 1]))
+    before--;
+  if (i >= limit || before == from || !jscan_one_of("[{,:", text[before - 1]) ||
+      !entity_at(text, i, limit, out, &n, &length) || n != 1 || !jscan_one_of("\"'", out[0]))
+    return false;
+  for (i = from; i < limit;) {
+    if (entity_at(text, i, limit, out, &n, &length)) {
+      copy_put(c, out, n, i);
+      i += length;
+    } else {
+      copy_put(c, text + i, 1, i);
+      i++;
+    }
+  }
+  copy_end(c, limit);
+  return true;
+}
+
+/* --- punctuation --- */
+
+/* Returns the ASCII punctuation that the bytes at text[i] were meant to be, NUL for none. */
+static char foreign_mark(const char *text, size_t i, size_t limit, size_t *length) {
+  static const struct {
+    const char *bytes;
+    char c;
+  } marks[] = {{"\xEF\xBC\x9A", ':'}, {"\xEF\xBC\x8C", ','},
+               {"\xEF\xBC\x9B", ','}, {"\xE3\x80\x81", ','},
+               {"\xEF\xBD\x9B", '{'}, {"\xEF\xBD\x9D", '}'},
+               {"\xEF\xBC\xBB", '['}, {"\xEF\xBC\xBD", ']'},
+               {"\xEF\xBC\x82", '"'}, {";", ','}};
+  if (!jscan_one_of(";\\\xEF\xE3", text[i]))
+    return '\0';
+  for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) {
+    *length = strlen(marks[k].bytes);
+    if (limit - i >= *length && memcmp(text + i, marks[k].bytes, *length) == 0)
+      return marks[k].c;
+  }
+  *length = 2;
+  return line_escape(text, i, limit) != '\0' ? ' ' : '\0';
+}
+
+static bool is_curly(const char *text, size_t i, size_t limit) {
+  return limit - i >= 3 && memcmp(text + i, LIT("\xE2\x80")) == 0 &&
+         (unsigned char)text[i + 2] >= 0x98 && (unsigned char)text[i + 2] <= 0x9F;
+}
+
+/* Returns the offset after the string that opens at text[i], the limit if nothing closes it. */
+static size_t behind_string(const char *text, size_t i, size_t limit) {
+  bool curly = is_curly(text, i, limit);
+  char open = text[i];
+  for (i += curly ? 3 : 1; i < limit; i++) {
+    if (text[i] == '\\')
+      i++;
+    else if (curly && is_curly(text, i, limit))
+      return i + 3;
+    else if (!curly && text[i] == open)
+      return i + 1;
+  }
+  return limit;
+}
+
+/* Outside of strings, full-width punctuation, semicolons for commas, and \n that was meant to be a
+ * line break. */
+static bool copy_punctuation(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  size_t changes = 0, depth = 0, first = from, length;
+  assert(from < limit);
+  while (first < limit && foreign_mark(text, first, limit, &length) == '\0')
+    first++;
+  if (first == limit)
+    return false;
+  for (size_t i = from; i < limit;) {
+    if (text[i] == '"' || text[i] == '\'' || is_curly(text, i, limit)) {
+      for (size_t end = behind_string(text, i, limit); i < end; i++)
+        copy_put(c, text + i, 1, i);
+      continue;
+    }
+    char mark = foreign_mark(text, i, limit, &length);
+    if (mark != '\0') {
+      changes++;
+      copy_put(c, &mark, 1, i);
+    } else {
+      mark = text[i];
+      length = 1;
+      copy_put(c, &mark, 1, i);
+    }
+    i += length;
+    depth += mark == '{' || mark == '[';
+    if ((mark == '}' || mark == ']') && (depth == 0 || --depth == 0)) {
+      copy_end(c, i); /* another text follows */
+      return changes > 0;
+    }
+  }
+  copy_end(c, limit);
+  return changes > 0;
+}
+
+const struct repair_way repair_ways[] = {{copy_unescaped, "escaped_text", false},
+                                         {copy_unquoted, "quoted_lines", false},
+                                         {copy_entities, "html_entities", false},
+                                         {copy_punctuation, "punctuation", true}};
+
 /* --- numbers, literals and words without quotes --- */
 
 static bool ends_token(const struct repair *r, size_t i) {
@@ -26,19 +257,19 @@ static bool words_follow(struct repair *r, size_t end, size_t next) {
     return false;
   if (r->t[next] == ':')
     return true;
-  return next > end && jscan_word_byte(r->t[next]) && !jscan_digit(r->t[next]) &&
+  return next > end && jscan_word_byte(r->t[next]) && !str_is_digit(r->t[next]) &&
          !memchr(r->t + end, '\n', next - end) && !repair_key_at(r, next) && r->t[next] != '-';
 }
 
 /* Returns the offset after the last group of 1,234 as a member's value, since no key can look like
  * that. Returns `end` itself if no group follows, 0 if the comma makes it text: 105,12. */
 static size_t behind_groups(struct repair *r, size_t end) {
-  if (end + 1 >= r->n || r->t[end] != ',' || !jscan_digit(r->t[end + 1]) ||
+  if (end + 1 >= r->n || r->t[end] != ',' || !str_is_digit(r->t[end + 1]) ||
       repair_key_at(r, end + 1))
     return end;
   size_t k = end;
-  while (k + 3 < r->n && r->t[k] == ',' && jscan_digit(r->t[k + 1]) && jscan_digit(r->t[k + 2]) &&
-         jscan_digit(r->t[k + 3]) && (k + 4 >= r->n || !jscan_digit(r->t[k + 4])))
+  while (k + 3 < r->n && r->t[k] == ',' && str_is_digit(r->t[k + 1]) && str_is_digit(r->t[k + 2]) &&
+         str_is_digit(r->t[k + 3]) && (k + 4 >= r->n || !str_is_digit(r->t[k + 4])))
     k += 4;
   return k == end ? 0 : k;
 }
@@ -55,10 +286,10 @@ static size_t plain_number(const struct repair *r, size_t from, size_t end, bool
     i++;
   if (i < end && r->t[i] == '.')
     copy[n++] = '0';
-  while (r->zeros && i + 1 < end && r->t[i] == '0' && jscan_digit(r->t[i + 1]))
+  while (r->zeros && i + 1 < end && r->t[i] == '0' && str_is_digit(r->t[i + 1]))
     i++;
   for (; i < end; i++) /* 1_000 as in programs */
-    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !jscan_digit(copy[n - 1]))
+    if ((r->t[i] != '_' && !(grouped && r->t[i] == ',')) || n == 0 || !str_is_digit(copy[n - 1]))
       copy[n++] = r->t[i];
   while (n && jscan_one_of("eE+-.", copy[n - 1]))
     n--;
@@ -141,15 +372,11 @@ static const struct literal {
                 {"nil", 'n'},      {"undefined", 'n'}, {"nan", 'n'},  {"nul", 'n'},
                 {"infinity", 'n'}, {"-infinity", 'n'}};
 
-static char repair_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Returns the literal that text[i, end) is, in any case; NUL if it is none. */
 static char literal_of(const struct repair *r, size_t i, size_t end) {
   for (size_t w = 0; w < sizeof literals / sizeof *literals; w++) {
     size_t k = 0;
-    while (i + k < end && literals[w].word[k] && repair_lower(r->t[i + k]) == literals[w].word[k])
+    while (i + k < end && literals[w].word[k] && str_lower(r->t[i + k]) == literals[w].word[k])
       k++;
     if (i + k == end && !literals[w].word[k])
       return literals[w].value;
@@ -247,17 +474,6 @@ static json_t *repair_call(struct repair *r) {
   return v;
 }
 
-bool repair_unbalanced(const char *t, size_t n) {
-  size_t braces = 0, squares = 0;
-  for (size_t i = 0; i < n; i++) {
-    if ((t[i] == '}' && braces == 0) || (t[i] == ']' && squares == 0))
-      return true;
-    braces += (t[i] == '{') - (size_t)(t[i] == '}');
-    squares += (t[i] == '[') - (size_t)(t[i] == ']');
-  }
-  return braces + squares > 0;
-}
-
 static bool strict_literal(struct str word) {
   return str_eq_c(word, "true") || str_eq_c(word, "false") || str_eq_c(word, "null");
 }
@@ -286,7 +502,8 @@ static char literal_before(struct repair *r, size_t from, size_t *stop) {
 /* Takes text without quotes. `half_quoted` says that only its first quote is missing. */
 static json_t *bare_text(struct repair *r, size_t from, size_t stop, bool half_quoted) {
   repair_note(r, half_quoted ? "missing_quote" : "unquoted_value", from);
-  if (memchr(r->t + from, '"', stop - from) || repair_unbalanced(r->t + from, stop - from)) {
+  if (memchr(r->t + from, '"', stop - from) ||
+      repair_brackets((struct str){r->t + from, stop - from})) {
     r->failed = true; /* more than words has been swallowed */
     return NULL;
   }
@@ -579,31 +796,14 @@ static json_t *repair_array(struct repair *r, char kind) {
 
 /* --- objects, members and values --- */
 
-void repair_note(struct repair *r, const char *name, size_t offset) {
-  struct repair_result *out = r->out;
-  if (out->repair_count < EXTRACT_REPAIRS_MAX) {
-    out->repairs =
-        xgrow(out->repairs, &out->repairs_room, out->repairs_listed + 1, sizeof *out->repairs);
-    out->repairs[out->repairs_listed++] = (struct extract_repair){name, offset};
-  }
-  out->repair_count++;
-}
-
-void repair_keep(struct repair *r, size_t from, size_t to) {
-  if (from >= to)
-    return;
-  r->spans = xgrow(r->spans, &r->span_room, r->span_count + 1, sizeof *r->spans);
-  r->spans[r->span_count++] = (struct repair_span){from, to};
-}
-
 /* Returns the length of the character at i if it can be part of a word, 0 if it is punctuation or
  * space. */
 static size_t word_at(const struct repair *r, size_t i, size_t to) {
-  const unsigned char *s = (const unsigned char *)r->t + i;
   uint32_t cp;
+  char c = r->t[i];
   size_t len = utf8_decode(r->t + i, to - i, &cp);
-  if (s[0] < 0x80)
-    return (s[0] >= '0' && s[0] <= '9') || ((s[0] | 0x20) >= 'a' && (s[0] | 0x20) <= 'z');
+  if (!(c & 0x80))
+    return str_is_digit(c) || str_is_letter(c);
   if (len == 0)
     return 1;
   bool mark = cp < 0xC0 || (cp >= 0x2000 && cp < 0x2070) || (cp >= 0x3000 && cp < 0x3004) ||
@@ -632,16 +832,6 @@ static bool repair_lost(const struct repair *r, size_t from, size_t to) {
     }
   }
   return false;
-}
-
-bool repair_spend(struct repair *r, size_t bytes) {
-  if (r->work_left < bytes) {
-    r->work_left = 0;
-    r->failed = true;
-    return false;
-  }
-  r->work_left -= bytes;
-  return true;
 }
 
 /* Sets a member. If a key is given twice with two values, the last one counts without a schema, and
@@ -781,8 +971,8 @@ static bool set_at(struct repair *r) {
   size_t len, i = repair_junk(r, r->i + 1, false);
   if (i >= r->n || repair_key_at(r, i))
     return false;
-  if (r->t[i] >= '0' && r->t[i] <= '9') {
-    while (i < r->n && ((r->t[i] >= '0' && r->t[i] <= '9') || r->t[i] == '.'))
+  if (str_is_digit(r->t[i])) {
+    while (i < r->n && (str_is_digit(r->t[i]) || r->t[i] == '.'))
       i++;
   } else {
     enum repair_quote open = repair_quote_at(r, i, &len);
@@ -974,7 +1164,7 @@ static json_t *repair_read(struct repair *r, enum repair_place place) {
       return NULL;
     return jscan_made(json_stringn_nocheck(buf_c(&r->buf), r->buf.n));
   }
-  if ((c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.') {
+  if (str_is_digit(c) || c == '-' || c == '+' || c == '.') {
     json_t *v = repair_number(r, place);
     if (v || r->failed || r->i != at)
       return v;

@@ -22,6 +22,7 @@
 #ifndef SEGUE_EXTRACT_REPAIR_H
 #define SEGUE_EXTRACT_REPAIR_H
 
+#include "base/buf.h"
 #include "extract/extract.h"
 
 #define REPAIR_WORK_FACTOR 24    /* steps (bytes looked at) allowed per byte of the whole text */
@@ -51,6 +52,27 @@ struct repair_result {
   struct extract_repair *repairs; /* owned */
   size_t repairs_listed, repairs_room, repair_count;
 };
+
+/* A copy of a stretch of text that leaves out what covers all of it, with the offset in the text
+ * for each byte of the copy and for its end. */
+struct repair_copy {
+  struct buf text;
+  uint32_t *at; /* owned */
+  size_t room;
+};
+
+/* The ways to write a text anew before it is read, in the order in which they are tried. */
+extern const struct repair_way {
+  /* false: there is nothing of the kind in it */
+  bool (*copy)(struct repair_copy *c, const char *text, size_t from, size_t limit);
+  const char *name;
+  bool plain; /* only if nothing about quotes is in doubt then */
+} repair_ways[];
+enum { REPAIR_WAY_PUNCTUATION = 3, REPAIR_WAY_COUNT };
+
+/* Looks for a bracket that nothing closes or opens there. Returns 0, or the first that is wrong. */
+enum { REPAIR_STRAY_CLOSER = 1, REPAIR_UNCLOSED = 2 };
+unsigned repair_brackets(struct str text);
 
 /* Returns false if no value can be read there; only out->work_used says something then. */
 bool repair_value(const struct repair_job *job, size_t work_max, struct repair_result *out)

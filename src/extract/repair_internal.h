@@ -40,12 +40,12 @@ struct repair {
   size_t span_count, span_room;
 };
 
-/* repair.c */
+/* repair_string.c */
 void repair_note(struct repair *r, const char *name, size_t offset);
 void repair_keep(struct repair *r, size_t from, size_t to); /* [from, to) is accounted for */
 bool repair_spend(struct repair *r, size_t bytes); /* false and failed when the work is used up */
 
-/* repair_string.c: looking ahead; none of them changes r->i */
+/* looking ahead; none of them changes r->i */
 size_t repair_space(const struct repair *r, size_t i); /* length of white space of any kind at i */
 size_t repair_junk(struct repair *r, size_t i, bool note); /* after white space and comments */
 enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len);
@@ -55,29 +55,9 @@ bool repair_in(const struct repair *r, char kind); /* such a container is open *
 bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len);
 bool repair_fence_at(const struct repair *r, size_t i);
 
-/* repair_string.c, repair.c: read at r->i, move it */
-bool repair_string(struct repair *r, enum repair_place place); /* into r->buf */
-/* Returns whether it has a bracket that nothing closes or opens there. */
-bool repair_unbalanced(const char *t, size_t n);
-
-/* Tells what a quote inside a string is: content, its end, perhaps its end (taken when no better
- * one comes), or the opening quote of something after it, this string having lost its own closing
- * quote. */
-enum repair_verdict { REPAIR_INNER, REPAIR_END, REPAIR_PERHAPS, REPAIR_MISSED };
-
-struct repair_reading {
-  enum repair_place place;
-  enum repair_quote open;
-  size_t open_at, start;         /* the opening quote, the content */
-  size_t inner_quotes;           /* quotes judged to be content */
-  size_t inner_brackets;         /* open { or [ in the content that a quote follows */
-  size_t colon;                  /* first colon in the content, SIZE_MAX without */
-  size_t end, after;             /* end of the content, SIZE_MAX until known; where to go on */
-  size_t perhaps, perhaps_after; /* the last quote that might end it, SIZE_MAX without */
-  size_t escaped_end;            /* \" that looks like the end, SIZE_MAX without: C:\dir\" */
-};
-
-/* repair_string.c: string content into r->buf */
+/* Reads a string at r->i, which moves, into r->buf. */
+bool repair_string(struct repair *r, enum repair_place place);
+/* Reads string content into r->buf. */
 void repair_decode(struct repair *r, size_t i, size_t end);
 
 #endif

@@ -5,31 +5,48 @@
 
 #include <string.h>
 
+/* --- what a repair does: it is noted, its words are accounted for, its work is bounded --- */
+
+void repair_note(struct repair *r, const char *name, size_t offset) {
+  struct repair_result *out = r->out;
+  if (out->repair_count < EXTRACT_REPAIRS_MAX) {
+    out->repairs =
+        xgrow(out->repairs, &out->repairs_room, out->repairs_listed + 1, sizeof *out->repairs);
+    out->repairs[out->repairs_listed++] = (struct extract_repair){name, offset};
+  }
+  out->repair_count++;
+}
+
+void repair_keep(struct repair *r, size_t from, size_t to) {
+  if (from >= to)
+    return;
+  r->spans = xgrow(r->spans, &r->span_room, r->span_count + 1, sizeof *r->spans);
+  r->spans[r->span_count++] = (struct repair_span){from, to};
+}
+
+bool repair_spend(struct repair *r, size_t bytes) {
+  if (r->work_left < bytes) {
+    r->work_left = 0;
+    r->failed = true;
+    return false;
+  }
+  r->work_left -= bytes;
+  return true;
+}
+
 /* --- looking ahead: space, comments, quotes and keys; none of it moves r->i --- */
 
 /* Returns the length of the white space at i: JSON's own, and what word processors and web pages
  * put in its place. */
 size_t repair_space(const struct repair *r, size_t i) {
-  if (i >= r->n)
-    return 0;
-  const unsigned char *s = (const unsigned char *)r->t + i;
-  size_t left = r->n - i;
-  if (s[0] == ' ' || (s[0] >= '\t' && s[0] <= '\r'))
-    return 1;
-  if (s[0] < 0xC2 || left < 2)
-    return 0;
-  if (s[0] == 0xC2 && (s[1] == 0xA0 || s[1] == 0x85))
-    return 2;
-  if (left < 3)
-    return 0;
-  if (s[0] == 0xE2 && s[1] == 0x80 &&
-      (s[2] <= 0x8D || s[2] == 0xA8 || s[2] == 0xA9 || s[2] == 0xAF))
-    return 3; /* U+2000 to U+200D, line and paragraph separators, narrow no-break space */
-  if ((s[0] == 0xE2 && s[1] == 0x81 && (s[2] == 0x9F || s[2] == 0xA0)) ||
-      (s[0] == 0xE3 && s[1] == 0x80 && s[2] == 0x80) ||
-      (s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF))
-    return 3;
-  return 0;
+  uint32_t cp;
+  if (i >= r->n || str_is_space(r->t[i]))
+    return i < r->n;
+  size_t len = r->t[i] & 0x80 ? utf8_decode(r->t + i, r->n - i, &cp) : 0;
+  bool space = len > 0 && (cp == 0x85 || cp == 0xA0 || (cp >= 0x2000 && cp <= 0x200D) ||
+                           cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F ||
+                           cp == 0x2060 || cp == 0x3000 || cp == 0xFEFF);
+  return space ? len : 0;
 }
 
 bool repair_fence_at(const struct repair *r, size_t i) {
@@ -79,55 +96,34 @@ size_t repair_junk(struct repair *r, size_t i, bool note) {
 }
 
 enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len) {
-  *len = 1;
-  if (i >= r->n)
-    return QUOTE_NONE;
-  const unsigned char *s = (const unsigned char *)r->t + i;
-  switch (s[0]) {
+  uint32_t cp = 0;
+  *len = i < r->n ? utf8_decode(r->t + i, r->n - i, &cp) : 0;
+  switch (cp) {
   case '"':
     return QUOTE_DOUBLE;
   case '\'':
     return QUOTE_SINGLE;
   case '`':
     return QUOTE_TICK;
-  case 0xC2:
-    *len = 2;
-    if (r->n - i < 2)
-      return QUOTE_NONE;
-    if (s[1] == 0xAB || s[1] == 0xBB)
-      return QUOTE_CURLY2;
-    return s[1] == 0xB4 ? QUOTE_CURLY1 : QUOTE_NONE;
-  case 0xE2:
-    *len = 3;
-    if (r->n - i < 3 || s[1] != 0x80)
-      return QUOTE_NONE;
-    if (s[2] >= 0x98 && s[2] <= 0x9B)
-      return QUOTE_CURLY1;
-    return s[2] >= 0x9C && s[2] <= 0x9F ? QUOTE_CURLY2 : QUOTE_NONE;
-  case 0xEF:
-    *len = 3;
-    return r->n - i >= 3 && s[1] == 0xBC && s[2] == 0x82 ? QUOTE_CURLY2 : QUOTE_NONE;
+  case 0xB4: /* an accent */
+    return QUOTE_CURLY1;
+  case 0xAB:
+  case 0xBB:
+  case 0xFF02:
+    return QUOTE_CURLY2;
   default:
+    if (cp >= 0x2018 && cp <= 0x201F)
+      return cp < 0x201C ? QUOTE_CURLY1 : QUOTE_CURLY2;
     return QUOTE_NONE;
   }
 }
 
 bool repair_closes(enum repair_quote open, enum repair_quote close) {
-  switch (open) {
-  case QUOTE_NONE:
-    return false;
-  case QUOTE_DOUBLE:
-    return close == QUOTE_DOUBLE;
-  case QUOTE_SINGLE:
-    return close == QUOTE_SINGLE;
-  case QUOTE_TICK:
-    return close == QUOTE_TICK || close == QUOTE_SINGLE;
-  case QUOTE_CURLY2:
-    return close == QUOTE_CURLY2 || close == QUOTE_DOUBLE;
-  case QUOTE_CURLY1:
-    return close == QUOTE_CURLY1 || close == QUOTE_SINGLE || close == QUOTE_TICK;
-  }
-  return false;
+  if (open == QUOTE_NONE || open == close)
+    return open != QUOTE_NONE;
+  return (close == QUOTE_DOUBLE && open == QUOTE_CURLY2) ||
+         (close == QUOTE_SINGLE && (open == QUOTE_TICK || open == QUOTE_CURLY1)) ||
+         (close == QUOTE_TICK && open == QUOTE_CURLY1);
 }
 
 bool repair_key_at(struct repair *r, size_t i) {
@@ -167,6 +163,18 @@ bool repair_key_at(struct repair *r, size_t i) {
   if (k >= r->n || r->t[k] != ':')
     return false;
   return open != QUOTE_NONE || k + 2 >= r->n || memcmp(r->t + k, LIT("://")) != 0;
+}
+
+unsigned repair_brackets(struct str text) {
+  size_t braces = 0, squares = 0;
+  for (size_t i = 0; i < text.n; i++) {
+    char c = text.p[i];
+    if ((c == '}' && braces == 0) || (c == ']' && squares == 0))
+      return REPAIR_STRAY_CLOSER;
+    braces += (c == '{') - (size_t)(c == '}');
+    squares += (c == '[') - (size_t)(c == ']');
+  }
+  return braces + squares > 0 ? REPAIR_UNCLOSED : 0;
 }
 
 bool repair_in(const struct repair *r, char kind) {
@@ -261,7 +269,7 @@ static bool no_letter_escapes(const struct repair *r, size_t i, size_t end) {
     if (r->t[i] != '\\')
       continue;
     char c = r->t[++i];
-    if (((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !jscan_one_of("bfnrtu", c))
+    if (str_is_letter(c) && !jscan_one_of("bfnrtu", c))
       return false;
   }
   return true;
@@ -307,6 +315,23 @@ void repair_decode(struct repair *r, size_t i, size_t end) {
 
 /* --- whether a quote inside a string is its end --- */
 
+/* Tells what a quote inside a string is: content, its end, perhaps its end (taken when no better
+ * one comes), or the opening quote of something after it, this string having lost its own closing
+ * quote. */
+enum repair_verdict { REPAIR_INNER, REPAIR_END, REPAIR_PERHAPS, REPAIR_MISSED };
+
+struct repair_reading {
+  enum repair_place place;
+  enum repair_quote open;
+  size_t open_at, start;         /* the opening quote, the content */
+  size_t inner_quotes;           /* quotes judged to be content */
+  size_t inner_brackets;         /* open { or [ in the content that a quote follows */
+  size_t colon;                  /* first colon in the content, SIZE_MAX without */
+  size_t end, after;             /* end of the content, SIZE_MAX until known; where to go on */
+  size_t perhaps, perhaps_after; /* the last quote that might end it, SIZE_MAX without */
+  size_t escaped_end;            /* \" that looks like the end, SIZE_MAX without: C:\dir\" */
+};
+
 /* Returns true if a whole quoted run at i ends the text: it is a key whose value was cut off. */
 static bool quoted_last(struct repair *r, size_t i) {
   size_t len, k;
@@ -329,7 +354,7 @@ static bool starts_value(const struct repair *r, size_t i) {
   size_t len;
   char c = r->t[i];
   return repair_quote_at(r, i, &len) != QUOTE_NONE || c == '{' || c == '[' || c == '-' ||
-         (c >= '0' && c <= '9');
+         str_is_digit(c);
 }
 
 static bool literal_at(const struct repair *r, size_t i) {
@@ -511,7 +536,7 @@ static enum repair_verdict judge_item(struct repair *r, const struct repair_read
                                       size_t after, size_t next) {
   size_t len;
   char c = r->t[next];
-  bool digit = next > after && c >= '0' && c <= '9';
+  bool digit = next > after && str_is_digit(c);
   bool quoted = next > after && repair_quote_at(r, next, &len) != QUOTE_NONE;
   if (c == ':' || c == '{' || c == '[' || digit || (quoted && quoted_item_at(r, next)))
     return s->inner_quotes % 2 ? REPAIR_INNER : REPAIR_END; /* ':': a member without its braces */
@@ -678,7 +703,7 @@ static size_t quote_run(const struct repair *r, size_t i) {
 static bool closes_only(const struct repair *r, const struct repair_reading *s, size_t k,
                         size_t len) {
   char before = k > s->start ? r->t[k - 1] : ' ', after = k + len < r->n ? r->t[k + len] : ' ';
-  bool digit = before >= '0' && before <= '9';
+  bool digit = str_is_digit(before);
   for (size_t i = s->start, n; i < k; i++)
     if (repair_quote_at(r, i, &n) == QUOTE_CURLY2)
       return false; /* it closes that one */
@@ -708,7 +733,7 @@ static void note_inner_quotes(struct repair *r, const struct repair_reading *s, 
  * closer that it did not open, or, where its quote is lost, a comma and the start of another
  * value. */
 static bool repair_swallowed(const char *t, size_t n, bool lost) {
-  if (repair_unbalanced(t, n))
+  if (repair_brackets((struct str){t, n}))
     return true;
   for (size_t i = 0; lost && i < n; i++) {
     if (t[i] != ',')
@@ -717,8 +742,8 @@ static bool repair_swallowed(const char *t, size_t n, bool lost) {
     while (k < n && jscan_one_of(" \t\r\n", t[k]))
       k++;
     if (k < n &&
-        (jscan_one_of("\"{[", t[k]) || (t[k] >= '0' && t[k] <= '9') ||
-         (t[k] == '-' && k + 1 < n && t[k + 1] >= '0' && t[k + 1] <= '9') ||
+        (jscan_one_of("\"{[", t[k]) || str_is_digit(t[k]) ||
+         (t[k] == '-' && k + 1 < n && str_is_digit(t[k + 1])) ||
          (n - k >= 4 && (memcmp(t + k, LIT("true")) == 0 || memcmp(t + k, LIT("null")) == 0)) ||
          (n - k >= 5 && memcmp(t + k, LIT("false")) == 0)))
       return true;

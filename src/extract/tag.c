@@ -10,7 +10,7 @@
 /* --- what stands above a tag or a value: whose words they are, as far as form tells --- */
 
 static bool alpha(char c) {
-  return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80);
+  return str_is_letter(c) || (c & 0x80);
 }
 
 static struct str above_skip(struct str s, size_t n) {
@@ -46,7 +46,7 @@ static bool has_fold_from(struct str s, char first, const char *part) {
 }
 
 static bool has_fold(struct str s, const char *part) {
-  char small = tag_fold(part[0]), large = small;
+  char small = str_lower(part[0]), large = small;
   if (small >= 'a' && small <= 'z')
     large = (char)(small - 'a' + 'A');
   return has_fold_from(s, small, part) || (large != small && has_fold_from(s, large, part));
@@ -57,7 +57,7 @@ static bool has_fold(struct str s, const char *part) {
 /* Returns the length of the word at the start of `s`: letters, digits and apostrophes within. */
 static size_t word_length(struct str s) {
   size_t n = 0;
-  while (n < s.n && (alpha(s.p[n]) || jscan_digit(s.p[n]) || (n > 0 && s.p[n] == '\'')))
+  while (n < s.n && (alpha(s.p[n]) || str_is_digit(s.p[n]) || (n > 0 && s.p[n] == '\'')))
     n++;
   return n;
 }
@@ -71,7 +71,7 @@ static bool word_is_one_of(struct str word, const char *const *words) {
 
 static bool above_is_number(struct str word) {
   size_t n = 0;
-  while (n < word.n && jscan_digit(word.p[n]))
+  while (n < word.n && str_is_digit(word.p[n]))
     n++;
   return n == word.n;
 }
@@ -396,7 +396,7 @@ static bool is_prompt(struct str line) {
       char before = line.p[i - 1];
       if (host && next == ' ')
         return true;
-      bool ends_name = alpha(before) || jscan_digit(before) || memchr("\\)=", before, 3) != NULL;
+      bool ends_name = alpha(before) || str_is_digit(before) || memchr("\\)=", before, 3) != NULL;
       if (c == '>' && spaces == 0 && alpha(line.p[0]) && ends_name && (next == ' ' || path))
         return true;
       bool shell = c == '#' && before == '=';
@@ -409,7 +409,7 @@ static bool is_prompt(struct str line) {
     spaces += c == ' ';
     host |= c == '@';
     path |= (c == '\\' && i > 1 && line.p[i - 1] == ':') || c == '~';
-    path |= c == '-' && jscan_digit(next);
+    path |= c == '-' && str_is_digit(next);
   }
   return false;
 }
@@ -457,7 +457,7 @@ bool tag_shows_output(struct str line) {
 static bool is_list_mark(struct str s) {
   size_t n = 0;
   s = str_trim(s);
-  while (n < s.n && jscan_digit(s.p[n]))
+  while (n < s.n && str_is_digit(s.p[n]))
     n++;
   return n + 1 == s.n && memchr(n > 0 ? ".).)" : "-*+-", s.p[n], 4) != NULL;
 }
@@ -474,7 +474,7 @@ bool tag_begins_foreign(struct str line) {
   if (above_one_of(line, marks, false) > 0 || tag_shows_output(line) ||
       above_is_labelled(line, sources))
     return true;
-  if (line.n > 1 && line.p[0] == '[' && jscan_digit(line.p[1])) /* the time of a log */
+  if (line.n > 1 && line.p[0] == '[' && str_is_digit(line.p[1])) /* the time of a log */
     return true;
   const char *quote = memchr(line.p, '>', line.n);
   if (quote != NULL && quote > line.p &&
@@ -543,7 +543,7 @@ static size_t list_markers(const char *p, size_t n) {
     size_t i = length, digits = 0;
     while (i < n && (p[i] == ' ' || p[i] == '\t'))
       i++;
-    while (i + digits < n && p[i + digits] >= '0' && p[i + digits] <= '9')
+    while (i + digits < n && str_is_digit(p[i + digits]))
       digits++;
     i += digits;
     if (i + 1 >= n || memchr(digits > 0 ? ".)." : "-*+", p[i], 3) == NULL ||

@@ -44,12 +44,12 @@ static const struct language {
 
 static size_t tag_word_at(struct str text, const char *const *words) {
   size_t longest = 0;
-  char first = text.n > 0 ? tag_fold(text.p[0]) : '\0';
+  char first = text.n > 0 ? str_lower(text.p[0]) : '\0';
   for (size_t i = 0; i < LANGUAGE_WORDS && words[i]; i++) {
     size_t n = 0;
-    if (tag_fold(words[i][0]) != first) /* most differ here */
+    if (str_lower(words[i][0]) != first) /* most differ here */
       continue;
-    while (words[i][n] && n < text.n && tag_fold(text.p[n]) == tag_fold(words[i][n]))
+    while (words[i][n] && n < text.n && str_lower(text.p[n]) == str_lower(words[i][n]))
       n++;
     if (words[i][n] == '\0' && n > longest)
       longest = n;
@@ -58,8 +58,8 @@ static size_t tag_word_at(struct str text, const char *const *words) {
 }
 
 static bool ends_word(struct str text, size_t at) {
-  char c = at < text.n ? tag_fold(text.p[at]) : ' ';
-  return !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9');
+  char c = at < text.n ? str_lower(text.p[at]) : ' ';
+  return !(c >= 'a' && c <= 'z') && !str_is_digit(c);
 }
 
 static size_t lead_in_of(const struct language *language, struct str text) {
@@ -85,7 +85,7 @@ static size_t lead_in_of(const struct language *language, struct str text) {
 
 size_t tag_lead_in(struct str text) {
   size_t longest = 0;
-  char first = text.n > 0 ? tag_fold(text.p[0]) : ' ';
+  char first = text.n > 0 ? str_lower(text.p[0]) : ' ';
   if (!(first & 0x80) && (first < 'a' || first > 'z')) /* no word begins so */
     return 0;
   for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++) {
@@ -161,7 +161,7 @@ bool tag_folded_equal(struct str a, struct str b) {
   if (a.n != b.n)
     return false;
   for (size_t i = 0; i < a.n; i++)
-    if (tag_fold(a.p[i]) != tag_fold(b.p[i]))
+    if (str_lower(a.p[i]) != str_lower(b.p[i]))
       return false;
   return true;
 }
@@ -174,7 +174,7 @@ size_t tag_match(struct str text, struct str name, long *number) {
   i += text.p[i] == ' ';
   size_t digits = i;
   long value = 0;
-  while (i < text.n && text.p[i] >= '0' && text.p[i] <= '9') {
+  while (i < text.n && str_is_digit(text.p[i])) {
     value = value > (LONG_MAX - 9) / 10 ? LONG_MAX : value * 10 + (text.p[i] - '0');
     i++;
   }
@@ -457,7 +457,7 @@ bool tag_line_number(struct str line, const struct tag_query *query, bool any_wo
   form_gap(&f);
   form_noun(&f);
   const char *digits = f.rest.p;
-  for (place->number = 0; f.rest.n > 0 && f.rest.p[0] >= '0' && f.rest.p[0] <= '9';) {
+  for (place->number = 0; f.rest.n > 0 && str_is_digit(f.rest.p[0]);) {
     place->number = place->number > LONG_MAX / 10 - 1 ? LONG_MAX / 10 - 1 : place->number * 10;
     place->number += f.rest.p[0] - '0';
     form_skip(&f, 1);
@@ -501,7 +501,7 @@ static struct str blocks_skip(struct str s, size_t n) {
 }
 
 static bool in_name(char c) {
-  return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9');
+  return str_is_letter(c) || str_is_digit(c);
 }
 
 static size_t marks_in(struct str s, const char *part) {

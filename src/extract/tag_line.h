@@ -4,10 +4,6 @@
 
 #include "extract/tag.h"
 
-static inline char tag_fold(char c) { /* the case of ASCII letters */
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Length of the tag at the start of `text`, 0 when there is none. */
 size_t tag_match(struct str text, struct str name, long *number);
 

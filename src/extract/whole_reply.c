@@ -13,21 +13,6 @@ enum { EXTRACT_ECHO_WORK = 1 << 20 }; /* steps that comparing two values may tak
 
 /* --- a reply that is one value alone --- */
 
-static struct str whole_reply_trim(struct str s) {
-  size_t len;
-  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
-    s = (struct str){s.p + len, s.n - len};
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
-      if (extract_space(s.p, s.n, s.n - k) == k) {
-        s.n -= k;
-        again = true;
-      }
-  }
-  return s;
-}
-
 /* Returns what follows the reasoning section that s begins with, s itself if it begins with
  * none. */
 static struct str skip_reasoning(struct str s) {
@@ -35,7 +20,7 @@ static struct str skip_reasoning(struct str s) {
   if (s.n == 0 || !(s.p[0] == '<' || s.p[0] == '[' || s.p[0] == '\xE2') ||
       extract_tag_at(s.p, s.n, 0, &closed) == EXTRACT_TAG_NO || closed >= s.n)
     return s;
-  return whole_reply_trim((struct str){s.p + closed, s.n - closed});
+  return extract_trim((struct str){s.p + closed, s.n - closed});
 }
 
 /* Returns true if the name is of what a fence around JSON may say that it holds. */
@@ -61,7 +46,7 @@ static bool unwrap_fence(struct str *s, bool *foreign) {
   for (start = ticks; start < end && !jscan_one_of(" \t\r\n{[(\"", s->p[start]);)
     start++; /* the name of its language */
   *foreign |= !is_json_kind((struct str){s->p + ticks, start - ticks});
-  *s = whole_reply_trim((struct str){s->p + start, end - start});
+  *s = extract_trim((struct str){s->p + start, end - start});
   return true;
 }
 
@@ -90,7 +75,7 @@ static bool unwrap_element(struct str *s) {
         s->p[n + 1] != '>' || memcmp(s->p + s->n - n - 3, LIT("</")) != 0 ||
         memcmp(s->p + s->n - n - 1, name, n) != 0 || s->p[s->n - 1] != '>')
       continue;
-    *s = whole_reply_trim((struct str){s->p + n + 2, s->n - (2 * n + 5)});
+    *s = extract_trim((struct str){s->p + n + 2, s->n - (2 * n + 5)});
     return true;
   }
   return false;
@@ -116,7 +101,7 @@ static json_t *unwrap_value(json_t *v, bool *duplicate) {
     json_incref(inner);
   } else if (json_is_string(v)) {
     struct str s = {json_string_value(v), json_string_length(v)};
-    inner = value_alone(whole_reply_trim(s), duplicate);
+    inner = value_alone(extract_trim(s), duplicate);
   }
   if (inner == NULL)
     return v;
@@ -140,7 +125,7 @@ bool whole_reply_placeholder(const json_t *value) {
     if (!json_is_string(member))
       continue;
     struct str s =
-        whole_reply_trim((struct str){json_string_value(member), json_string_length(member)});
+        extract_trim((struct str){json_string_value(member), json_string_length(member)});
     if (s.n == 0 ||
         (s.p[0] == '<' && s.p[s.n - 1] == '>' && memchr(s.p + 1, '<', s.n - 1) == NULL) ||
         str_eq_c(s, "...") || str_eq_c(s, "\xE2\x80\xA6") || str_eq_c(s, "string"))
@@ -150,12 +135,12 @@ bool whole_reply_placeholder(const json_t *value) {
 }
 
 static bool read_alone(struct whole_reply *s, struct str reply, const struct extract_check *check) {
-  struct str rest = whole_reply_trim(reply), was;
+  struct str rest = extract_trim(reply), was;
   do {
     was = rest;
     rest = skip_reasoning(rest);
   } while (rest.n < was.n);
-  bool whole = rest.n == whole_reply_trim(reply).n;
+  bool whole = rest.n == extract_trim(reply).n;
   size_t wrappers = 0;
   while (wrappers < WHOLE_REPLY_WRAPPERS &&
          (unwrap_fence(&rest, &s->foreign) || unwrap_element(&rest)))
@@ -206,11 +191,11 @@ static bool has_words(struct str reply, size_t from, size_t to) {
     } else if (c == '`' || c == '~') {
       while (i < to && reply.p[i] == c)
         i++;
-      while (i < to && ((reply.p[i] | 0x20) >= 'a' && (reply.p[i] | 0x20) <= 'z'))
+      while (i < to && str_is_letter(reply.p[i]))
         i++;
     } else if (extract_space(reply.p, to, i) > 0) {
       i += extract_space(reply.p, to, i);
-    } else if (((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) {
+    } else if (str_is_letter(c) || (c & 0x80)) {
       return true;
     } else {
       i++;
@@ -253,7 +238,7 @@ static bool hands_over(struct str reply, size_t line, size_t from) {
  * line somebody else's words: a quotation, markup, a comment. */
 static bool line_is_foreign(struct str line) {
   static const char *const marks[] = {">", ":::", ".. ", "/*", "<!"};
-  line = whole_reply_trim(line);
+  line = extract_trim(line);
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
     if (str_starts(line, marks[i]))
       return true;
@@ -266,7 +251,7 @@ static bool line_is_foreign(struct str line) {
   char mark = line.p[0];
   while (line.n > 0 && line.p[0] == mark)
     line = (struct str){line.p + 1, line.n - 1};
-  return !is_json_kind(whole_reply_trim(line));
+  return !is_json_kind(extract_trim(line));
 }
 
 /* Returns the line that ends before `end`, and sets *start to where it begins. */
@@ -282,7 +267,7 @@ static struct str line_before(struct str reply, size_t end, size_t *start) {
 static bool is_below_foreign(struct str reply, size_t line) {
   bool near = true;
   for (size_t start; line > 0; line = start) {
-    struct str text = whole_reply_trim(line_before(reply, line, &start));
+    struct str text = extract_trim(line_before(reply, line, &start));
     bool fence = str_starts(text, "```") || str_starts(text, "~~~");
     if (fence && line_is_foreign(text))
       return true;
@@ -303,7 +288,7 @@ static bool is_in_block(struct str reply, size_t line) {
   struct tag_blocks blocks = {0};
   struct str rest = {reply.p, line};
   for (struct str s = str_next_line(&rest); s.p != NULL; s = str_next_line(&rest))
-    if (!answer_element(whole_reply_trim(s)))
+    if (!answer_element(extract_trim(s)))
       tag_blocks_line(&blocks, s);
   return tag_blocks_open(&blocks);
 }

@@ -151,12 +151,8 @@ void json_write_string(struct str text, struct buf *out) {
 }
 
 void json_write_real(double value, struct buf *out) {
-  char text[40];
-  for (int digits = 15; digits <= 17; digits++) {
-    print_into(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value)
-      break;
-  }
+  char text[STR_REAL_BYTES];
+  str_from_real(text, value);
   buf_puts(out, text);
   if (strpbrk(text, ".e") == NULL)
     buf_puts(out, ".0");

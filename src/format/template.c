@@ -21,8 +21,7 @@ struct mark {
 struct template {
   struct str text;
   struct mark *items;
-  size_t count, cap;
-  struct mark few[64];
+  size_t count, room;
 };
 
 static bool has_name(const struct template_var *var, struct str name) {
@@ -83,14 +82,7 @@ static void find_marks(struct template *t, const struct template_var *vars) {
     if (!read_mark(brace, (size_t)(end - brace), vars, near, &mark))
       continue;
     near = mark.var;
-    if (t->count == t->cap) {
-      struct mark *more = xmalloc(2 * t->cap * sizeof *more);
-      memcpy(more, t->items, t->count * sizeof *more);
-      if (t->items != t->few)
-        free(t->items);
-      t->items = more;
-      t->cap *= 2;
-    }
+    t->items = xgrow(t->items, &t->room, t->count + 1, sizeof *t->items);
     t->items[t->count++] = mark;
   }
 }
@@ -117,29 +109,17 @@ static void match_sections(struct template *t, const struct template_var *vars) 
     free(closers);
 }
 
-static void template_scan(struct template *t, struct str text, const struct template_var *vars) {
+struct template *template_parse(struct str text, const struct template_var *vars) {
+  struct template *t = xcalloc(1, sizeof *t);
   t->text = text;
-  t->items = t->few;
-  t->count = 0;
-  t->cap = ARRAY_LEN(t->few);
   find_marks(t, vars);
   match_sections(t, vars);
-}
-
-static void drop_marks(struct template *t) {
-  if (t->items != t->few)
-    free(t->items);
-}
-
-struct template *template_parse(struct str text, const struct template_var *vars) {
-  struct template *t = xmalloc(sizeof *t);
-  template_scan(t, text, vars);
   return t;
 }
 
 void template_free(struct template *t) {
   if (t != NULL)
-    drop_marks(t);
+    free(t->items);
   free(t);
 }
 
@@ -182,10 +162,9 @@ void template_put(const struct template *t, const struct template_var *vars, tem
 
 void template_render(struct str text, const struct template_var *vars, template_piece_fn fn,
                      void *ctx) {
-  struct template t;
-  template_scan(&t, text, vars);
-  template_put(&t, vars, fn, ctx);
-  drop_marks(&t);
+  struct template *t = template_parse(text, vars);
+  template_put(t, vars, fn, ctx);
+  template_free(t);
 }
 
 void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),

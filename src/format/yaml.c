@@ -15,10 +15,6 @@
 
 /* --- plain scalars by the core schema, and places within them --- */
 
-static bool yaml_scalar_is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 static bool is_one_of(struct str s, const char *const *words) {
   for (; *words; words++)
     if (str_eq_c(s, *words))
@@ -65,14 +61,14 @@ static bool parse_real(struct str s, double *out, bool *fits) {
     i++;
     whole++;
   }
-  if (i >= s.n || !yaml_scalar_is_digit(s.p[i]))
+  if (i >= s.n || !str_is_digit(s.p[i]))
     json[n++] = '0';
-  for (; i < s.n && yaml_scalar_is_digit(s.p[i]); i++, whole++)
+  for (; i < s.n && str_is_digit(s.p[i]); i++, whole++)
     json[n++] = s.p[i];
   if (i < s.n && s.p[i] == '.') {
     i++;
     json[n++] = '.';
-    for (; i < s.n && yaml_scalar_is_digit(s.p[i]); i++, fraction++)
+    for (; i < s.n && str_is_digit(s.p[i]); i++, fraction++)
       json[n++] = s.p[i];
     if (fraction == 0)
       json[n++] = '0';
@@ -83,7 +79,7 @@ static bool parse_real(struct str s, double *out, bool *fits) {
     json[n++] = s.p[i++];
     if (i < s.n && (s.p[i] == '-' || s.p[i] == '+'))
       json[n++] = s.p[i++];
-    for (; i < s.n && yaml_scalar_is_digit(s.p[i]); i++, exponent++)
+    for (; i < s.n && str_is_digit(s.p[i]); i++, exponent++)
       json[n++] = s.p[i];
     if (exponent == 0)
       return false;

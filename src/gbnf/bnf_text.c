@@ -43,12 +43,10 @@ static void range_add(const struct gb *g, struct gb_chars *chars, uint32_t low, 
 }
 
 /* Makes a set of ranges in any order, or of what is in none of them. */
-static bool chars_new(struct gb *g, struct gb_range *ranges, size_t count, bool inverted,
+static void chars_new(struct gb *g, struct gb_range *ranges, size_t count, bool inverted,
                       struct gb_chars *out) {
   uint32_t next = 0; /* all below is decided */
   *out = (struct gb_chars){gb_get(g, (2 * count + 4) * sizeof *ranges), 0};
-  if (!out->ranges)
-    return false;
   if (count)
     qsort(ranges, count, sizeof *ranges, by_low);
   for (size_t i = 0; i < count; i++) {
@@ -62,24 +60,21 @@ static bool chars_new(struct gb *g, struct gb_range *ranges, size_t count, bool 
   }
   if (inverted && next <= LAST)
     range_add(g, out, next, LAST);
-  return true;
 }
 
-/* Makes the part of a set that is within `n` sorted ranges. */
-static bool chars_within(struct gb *g, const struct gb_chars *chars, const struct gb_range *within,
-                         size_t n, struct gb_chars *out) {
-  *out = (struct gb_chars){gb_get(g, (chars->count * n + 1) * sizeof *out->ranges), 0};
-  if (!out->ranges)
-    return false;
+/* Returns the part of a set that is within `n` sorted ranges. */
+static struct gb_chars chars_within(struct gb *g, const struct gb_chars *chars,
+                                    const struct gb_range *within, size_t n) {
+  struct gb_chars out = {gb_get(g, (chars->count * n + 1) * sizeof *out.ranges), 0};
   for (size_t i = 0; i < chars->count; i++)
     for (size_t k = 0; k < n; k++) {
       struct gb_range r = chars->ranges[i], w = within[k];
       r.low = r.low > w.low ? r.low : w.low;
       r.high = r.high < w.high ? r.high : w.high;
       if (r.low <= r.high)
-        out->ranges[out->count++] = r;
+        out.ranges[out.count++] = r;
     }
-  return true;
+  return out;
 }
 
 static bool chars_have(const struct gb_chars *chars, uint32_t low, uint32_t high) {
@@ -103,9 +98,7 @@ static void put_char(struct buf *out, uint32_t c) {
 /* Makes the characters that stand for themselves in a JSON string. */
 static const struct gb_node *raw(struct gb *g, const struct gb_chars *chars) {
   static const struct gb_range plain[] = {{0x20, 0x21}, {0x23, 0x5b}, {0x5d, LAST}};
-  struct gb_chars own;
-  if (!chars_within(g, chars, plain, sizeof plain / sizeof *plain, &own))
-    return NULL;
+  struct gb_chars own = chars_within(g, chars, plain, sizeof plain / sizeof *plain);
   if (!own.count)
     return &gb_never;
   struct gb_range first = own.ranges[0];
@@ -192,10 +185,9 @@ static const struct gb_node *escapes_of(struct gb *g, const struct gb_chars *cha
 static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars) {
   static const struct gb_range with_escapes[] = {
       {0, 0x1f}, {'"', '"'}, {'/', '/'}, {'\\', '\\'}, {0x80, LAST}};
-  struct gb_chars own;
+  struct gb_chars own =
+      chars_within(g, chars, with_escapes, sizeof with_escapes / sizeof *with_escapes);
   uint32_t rule;
-  if (!chars_within(g, chars, with_escapes, sizeof with_escapes / sizeof *with_escapes, &own))
-    return NULL;
   struct buf key = {0};
   buf_puts(&key, "escapes"); /* no set of characters begins so */
   buf_append(&key, (const char *)own.ranges, own.count * sizeof *own.ranges);
@@ -203,12 +195,13 @@ static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars)
   const struct gb_node *node = known ? gb_ref(g, rule) : &gb_never;
   if (!known && own.count)
     node = escapes_of(g, &own);
-  if (!known && node && own.count >= 3 && gb_rule_new(g, "escape", node, &rule)) {
+  if (!known && own.count >= 3) {
+    rule = gb_rule_new(g, "escape", node);
     map_put(&g->classes, &g->arena, buf_view(&key), rule);
     node = gb_ref(g, rule);
   }
   buf_deinit(&key);
-  return g->status == GBNF_OK ? node : NULL;
+  return node;
 }
 
 static const struct gb_node *any_char(struct gb *g) {
@@ -229,10 +222,9 @@ static const struct gb_node *chars_node(struct gb *g, const struct gb_chars *cha
   if (map_get(&g->classes, key, &rule))
     return gb_ref(g, rule);
   const struct gb_node *node = gb_alt(g, raw(g, chars), escaped(g, chars));
-  if (!node || node->kind == GB_LITERAL || node->kind == GB_CLASS || node->kind == GB_NEVER)
+  if (node->kind == GB_LITERAL || node->kind == GB_CLASS || node->kind == GB_NEVER)
     return node;
-  if (!gb_rule_new(g, "c", node, &rule))
-    return NULL;
+  rule = gb_rule_new(g, "c", node);
   map_put(&g->classes, &g->arena, key, rule);
   return gb_ref(g, rule);
 }
@@ -257,8 +249,6 @@ static const struct gb_node *except_rest(struct gb *g, const struct str *texts, 
   struct gb_range *firsts = gb_get(g, (count + 1) * sizeof *firsts);
   struct gb_chars set;
   size_t n = 0, i = 0;
-  if (!kids || !firsts)
-    return NULL;
   while (i < count && texts[i].n == depth)
     i++;
   bool may_end = i == 0;
@@ -268,14 +258,12 @@ static const struct gb_node *except_rest(struct gb *g, const struct str *texts, 
     assert(size);
     while (i < count && !memcmp(texts[i].p + depth, texts[from].p + depth, size))
       i++;
-    if (!chars_new(g, &(struct gb_range){c, c}, 1, false, &set))
-      return NULL;
+    chars_new(g, &(struct gb_range){c, c}, 1, false, &set);
     firsts[n] = (struct gb_range){c, c};
     kids[n++] =
         gb_seq(g, chars_node(g, &set), except_rest(g, texts + from, i - from, depth + size));
   }
-  if (!chars_new(g, firsts, n, true, &set))
-    return NULL;
+  chars_new(g, firsts, n, true, &set);
   kids[n++] = gb_seq(g, chars_node(g, &set), any_chars(g));
   if (may_end)
     kids[n++] = &gb_empty;
@@ -377,18 +365,15 @@ static const struct gb_node *class_node(struct regex_reading *r, const struct ec
   struct gb_chars chars;
   for (const struct ecma_member *m = node->members; m; m = m->next) {
     size_t n = ecma_member_ranges(m, members);
-    if (n == 0) {
+    if (n == 0)
       pattern_refuse(r, "the pattern has a Unicode property");
-      free(ranges);
-      return NULL;
-    }
     ranges = xgrow(ranges, &capacity, count + n, sizeof *ranges);
     for (size_t i = 0; i < n; i++)
       ranges[count++] = (struct gb_range){members[i].low, members[i].high};
   }
-  bool ok = chars_new(r->g, ranges, count, node->negated, &chars);
+  chars_new(r->g, ranges, count, node->negated, &chars);
   free(ranges);
-  return ok ? chars_node(r->g, &chars) : NULL;
+  return r->pattern->why ? &gb_never : chars_node(r->g, &chars);
 }
 
 static const struct gb_node *regex_node(struct regex_reading *r, const struct ecma_node *node,
@@ -401,9 +386,9 @@ static const struct gb_node *row_node(struct regex_reading *r, const struct ecma
   struct gb *g = r->g;
   const struct gb_node *rows = &gb_never;
   if (not_empty && can_be_empty(node)) {
-    for (const struct ecma_node *first = node->kids; first && rows; first = first->next) {
+    for (const struct ecma_node *first = node->kids; first; first = first->next) {
       const struct gb_node *row = regex_node(r, first, true);
-      for (const struct ecma_node *kid = first->next; kid && row; kid = kid->next)
+      for (const struct ecma_node *kid = first->next; kid; kid = kid->next)
         row = gb_seq(g, row, regex_node(r, kid, false));
       rows = gb_alt(g, rows, row);
     }
@@ -413,12 +398,9 @@ static const struct gb_node *row_node(struct regex_reading *r, const struct ecma
   for (const struct ecma_node *kid = node->kids; kid; kid = kid->next)
     count++;
   const struct gb_node **kids = gb_get(g, (count + 1) * sizeof *kids);
-  for (const struct ecma_node *kid = kids ? node->kids : NULL; kid; kid = kid->next) {
-    kids[n] = regex_node(r, kid, false);
-    if (!kids[n++])
-      return NULL;
-  }
-  return kids ? gb_list(g, GB_SEQ, kids, n) : NULL;
+  for (const struct ecma_node *kid = node->kids; kid; kid = kid->next)
+    kids[n++] = regex_node(r, kid, false);
+  return gb_list(g, GB_SEQ, kids, n);
 }
 
 /* Makes what a node without anchors matches; `not_empty`: without the empty text. llama.cpp takes
@@ -426,8 +408,8 @@ static const struct gb_node *row_node(struct regex_reading *r, const struct ecma
 static const struct gb_node *regex_node(struct regex_reading *r, const struct ecma_node *node,
                                         bool not_empty) {
   struct gb *g = r->g;
-  if (!gb_spend(g, 1))
-    return NULL;
+  if (r->pattern->why || !gb_spend(g, 1))
+    return &gb_never;
   switch (node->kind) {
   case ECMA_CLASS:
     return class_node(r, node);
@@ -437,7 +419,7 @@ static const struct gb_node *regex_node(struct regex_reading *r, const struct ec
     return regex_node(r, node->kids, not_empty);
   case ECMA_ALT: {
     const struct gb_node *all = &gb_never;
-    for (const struct ecma_node *kid = node->kids; kid && all; kid = kid->next)
+    for (const struct ecma_node *kid = node->kids; kid; kid = kid->next)
       all = gb_alt(g, all, regex_node(r, kid, not_empty));
     return all;
   }
@@ -457,7 +439,7 @@ static const struct gb_node *regex_node(struct regex_reading *r, const struct ec
     break; /* read_placed has them all */
   }
   assert(false); /* an item asks about its place */
-  return NULL;
+  return &gb_never;
 }
 
 struct fit {                        /* how the length that is asked for goes together with a way */
@@ -512,8 +494,6 @@ static bool write_way(struct regex_reading *r, const struct way *way) {
   const struct gb_node **kids = gb_get(g, (way->count - way->from + 2) * sizeof *kids);
   const struct gb_node *around = any_chars(g);
   size_t n = 0;
-  if (!kids)
-    return false;
   r->pattern->fits = r->pattern->fits && fit.held;
   if (fit.counted && !fit.flexible)
     around = gb_repeat(g, name, any_char(g), fit.min, fit.max);
@@ -522,16 +502,14 @@ static bool write_way(struct regex_reading *r, const struct way *way) {
   for (size_t i = way->from; i < way->count; i++) {
     const struct ecma_node *item = r->items[i];
     if (fit.counted && item == fit.flexible)
-      kids[n] = gb_repeat(g, name, regex_node(r, item->kids, false), fit.min, fit.max);
+      kids[n++] = gb_repeat(g, name, regex_node(r, item->kids, false), fit.min, fit.max);
     else
-      kids[n] = regex_node(r, item, false);
-    if (!kids[n++])
-      return false;
+      kids[n++] = regex_node(r, item, false);
   }
   if (!way->end)
     kids[n++] = around;
-  r->ways[r->way_count] = gb_list(g, GB_SEQ, kids, n);
-  return r->ways[r->way_count++] != NULL;
+  r->ways[r->way_count++] = gb_list(g, GB_SEQ, kids, n);
+  return !r->pattern->why && g->status == GBNF_OK;
 }
 
 static bool read_placed(struct regex_reading *r, struct way way, const struct ecma_node *item,
@@ -626,13 +604,13 @@ static const struct gb_node *pattern_body(struct gb *g, struct gb_pattern *p) {
     node = quoted(g, gb_list(g, GB_ALT, r.ways, r.way_count));
   free(r.items);
   arena_deinit(&arena);
-  return g->status == GBNF_OK ? node : NULL;
+  return node;
 }
 
 /* The same pattern and lengths make the same rule. */
 const struct gb_node *gb_pattern_node(struct gb *g, struct gb_pattern *p) {
   struct buf key = {0};
-  uint32_t known, rule;
+  uint32_t known;
   buf_printf(&key, "%d %" PRIu64 " %" PRIu64 " ", g->naming, p->min, p->max);
   buf_append(&key, p->text, p->length);
   const struct gb_node *node = NULL;
@@ -641,13 +619,14 @@ const struct gb_node *gb_pattern_node(struct gb *g, struct gb_pattern *p) {
     node = gb_ref(g, known >> 1);
   } else {
     node = pattern_body(g, p);
-    if (node && node->kind != GB_NEVER && gb_rule_new(g, p->name, node, &rule)) {
+    if (node && node->kind != GB_NEVER) {
+      uint32_t rule = gb_rule_new(g, p->name, node);
       map_put(&g->patterns, &g->arena, buf_view(&key), rule << 1 | p->fits);
       node = gb_ref(g, rule);
     }
   }
   buf_deinit(&key);
-  return g->status == GBNF_OK ? node : NULL;
+  return node;
 }
 
 /* --- formats, as patterns: whatever one matches, the asserting validator takes --- */
@@ -733,14 +712,13 @@ static const struct gb_node *by_length(struct gb *g, const struct gb_shape *s, c
   return quoted(g, gb_repeat(g, name, any_char(g), min, max));
 }
 
-/* Makes the first pattern that can be written, and lists the others. NULL: there is none, or the
- * status is set. */
+/* Makes the first pattern that can be written, and lists the others. NULL: there is none. */
 static const struct gb_node *by_pattern(struct gb *g, const struct gb_shape *s,
                                         struct gb_pattern *p) {
   const struct gb_node *node = NULL;
   size_t count;
   const struct gb_link **patterns = gb_links(g, s->patterns, &count);
-  for (size_t i = 0; patterns && i < count && g->status == GBNF_OK; i++) {
+  for (size_t i = 0; i < count && g->status == GBNF_OK; i++) {
     const char *why = "another pattern is written; kept by the validator only";
     if (!node) {
       p->text = json_string_value(patterns[i]->value);
@@ -794,14 +772,10 @@ static const struct gb_node *without_values(struct gb *g, const struct gb_shape 
                                             const struct gb_node *node, bool free_otherwise) {
   struct str *texts = gb_get(g, (gb_link_count(s->not_values) + 1) * sizeof *texts);
   size_t count = 0;
-  if (!texts || !node)
-    return NULL;
   for (const struct gb_link *v = s->not_values; v; v = v->next)
     if (json_is_string(v->value))
       texts[count++] = (struct str){json_string_value(v->value), json_string_length(v->value)};
   const struct gb_node *others = count && free_otherwise ? gb_except(g, texts, count) : NULL;
-  if (g->status != GBNF_OK)
-    return NULL;
   if (others || !count)
     return others ? others : node;
   for (const struct gb_link *v = s->not_values; v; v = v->next)
@@ -815,8 +789,6 @@ const struct gb_node *gb_string(struct gb *g, const struct gb_shape *s, const ch
   const struct gb_node *node = by_pattern(g, s, &p);
   for (const struct gb_link *f = s->formats; f && g->status == GBNF_OK; f = f->next)
     node = by_format(g, s, f, node, &p);
-  if (g->status != GBNF_OK)
-    return NULL;
   if (node && !p.fits) {
     static const char why[] = "together with a pattern or format it is kept by the validator only";
     if (s->min_length.value)

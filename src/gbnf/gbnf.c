@@ -8,8 +8,7 @@ static const struct gb_node *think_node(struct gb *g) {
   static const char end[] = "</think>";
   uint32_t states[sizeof end - 1];
   for (size_t i = 0; i + 1 < sizeof end; i++)
-    if (!gb_rule_new(g, "think", NULL, &states[i]))
-      return NULL;
+    states[i] = gb_rule_new(g, "think", NULL);
   for (size_t i = 0; i + 1 < sizeof end; i++) {
     char other[16];
     snprintf(other, sizeof other, i ? "[^<%c]" : "[^%c]", end[i]);
@@ -20,29 +19,20 @@ static const struct gb_node *think_node(struct gb *g) {
     const struct gb_node *off = gb_seq(g, gb_class(g, other), gb_ref(g, states[0]));
     const struct gb_node *again = i ? gb_seq(g, gb_word(g, "<"), gb_ref(g, states[1])) : &gb_never;
     g->rules[states[i]].node = gb_alt(g, off, on, again);
-    if (!g->rules[states[i]].node)
-      return NULL;
   }
   return gb_seq(g, gb_word(g, "<think>"), gb_ref(g, states[0]));
 }
 
-static bool convert(struct gb *g, bool think, struct buf *out) {
-  struct compiler *c = &g->compiler;
-  uint32_t root;
+static void convert(struct gb *g, bool think, struct buf *out) {
   gb_primitives_reserve(g);
-  if (!gb_rule_new(g, "root", NULL, &root))
-    return false;
-  uint32_t *entry = gb_get(g, sizeof *entry);
-  if (!entry)
-    return false;
-  *entry = c->schema->resources[0].entry;
-  struct gb_set set = gb_set_of(entry, 1);
-  const struct gb_node *value = gb_set_node(g, &set, "json");
+  uint32_t root = gb_rule_new(g, "root", NULL);
+  const struct gb_node *value = gb_schema_node(g, "json");
   const struct gb_node *before = think ? gb_maybe(g, "thinking", think_node(g)) : &gb_empty;
-  g->rules[root].node = gb_seq(g, before, value, gb_space(g));
-  if (!g->rules[root].node)
-    return false;
-  return gb_sets_build(g) && gb_write(g, root, out);
+  const struct gb_node *all = gb_seq(g, before, value, gb_space(g));
+  g->rules[root].node = all; /* the rules may have moved */
+  gb_sets_build(g);
+  if (g->status == GBNF_OK)
+    gb_write(g, root, out);
 }
 
 static void say_refusal(struct gb *g, const struct schema_errors *errors, struct gbnf_result *out) {
@@ -139,15 +129,9 @@ void gbnf_result_deinit(struct gbnf_result *result) {
 }
 
 const char *gbnf_status_name(enum gbnf_status status) {
-  switch (status) {
-  case GBNF_OK:
-    return "ok";
-  case GBNF_INVALID_SCHEMA:
-    return "invalid_schema";
-  case GBNF_UNSATISFIABLE:
-    return "unsatisfiable";
-  case GBNF_TOO_COMPLEX:
-    return "too_complex";
-  }
-  return "";
+  static const char *const names[] = {[GBNF_OK] = "ok",
+                                      [GBNF_INVALID_SCHEMA] = "invalid_schema",
+                                      [GBNF_UNSATISFIABLE] = "unsatisfiable",
+                                      [GBNF_TOO_COMPLEX] = "too_complex"};
+  return names[status];
 }

@@ -1,7 +1,7 @@
 /* internal.h - shared by the files of gbnf: the grammar as a tree, shapes of a value, the state.
  *
  * DESIGN. A nonterminal is a set of schemas that one value must match (gbnf/set.c). Such a set is
- * broken down into *shapes* (gbnf/value_shape.c): references and `allOf` are merged in, and each
+ * broken down into *shapes* (gbnf/set.c): references and `allOf` are merged in, and each
  * choice (`anyOf`, `oneOf`, `if`, dependencies) multiplies the shapes until each is a plain list of
  * constraints by type. Each type of a shape becomes a tree of grammar nodes. A grammar can neither
  * negate nor intersect, and the answer is validated anyway: so what must not match is only listed,
@@ -12,8 +12,8 @@
  *
  * The grammar may be wider than the schema where a keyword is listed (gb_note), and never narrower.
  *
- * Every function that can fail returns NULL or false with g->status set; its memory is in the
- * arena.
+ * A function that meets a bound sets g->status, and what it returns then is of no use; the loops
+ * over much end at that. All memory is in the arena.
  */
 #ifndef SEGUE_GBNF_INTERNAL_H
 #define SEGUE_GBNF_INTERNAL_H
@@ -88,9 +88,9 @@ struct gb_link { /* a list that shapes share; the newest comes first */
   const json_t *value;
   const json_t *patterns, *additional; /* those in an object's schema */
   const char *keyword;                 /* static; what is listed if it is not held */
-  uint8_t kind;
+  uint8_t kind;                        /* enum choice_kind */
+  bool unevaluated;                    /* it is about what no other schema speaks of */
 };
-enum gb_spec { SPEC_MEMBERS, SPEC_UNEVALUATED };
 
 struct gb_shape {
   unsigned types;
@@ -144,13 +144,16 @@ struct gb_job {
   uint32_t rule;
 };
 
-bool gb_too_complex(struct gb *g, const char *limit);
-bool gb_spend(struct gb *g, int64_t work); /* false: too much in all */
+void gb_too_complex(struct gb *g, const char *limit);
+bool gb_spend(struct gb *g, int64_t work); /* false: too much in all, or the status is set */
 void *gb_get(struct gb *g, size_t size);
+size_t gb_link_count(const struct gb_link *list);
+/* Returns the list in the order of adding, in the arena. */
+const struct gb_link **gb_links(struct gb *g, const struct gb_link *list, size_t *count);
 /* Lists a keyword of an entry, once. */
 void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why);
 
-/* gbnf/rule_tree.c. NULL if a bound was hit; a NULL kid gives NULL. */
+/* gbnf/rule_tree.c. Once the status is set, lists and repetitions are gb_never. */
 extern const struct gb_node gb_never, gb_empty;
 const struct gb_node *gb_literal(struct gb *g, const char *text, size_t length);
 const struct gb_node *gb_word(struct gb *g, const char *text);
@@ -170,45 +173,26 @@ const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_
 const struct gb_node *gb_maybe(struct gb *g, const char *name, const struct gb_node *kid);
 /* Returns the node itself if it is small, else a reference to a rule of its own. */
 const struct gb_node *gb_named(struct gb *g, const char *name, const struct gb_node *node);
-bool gb_rule_new(struct gb *g, const char *name, const struct gb_node *node, uint32_t *rule);
+uint32_t gb_rule_new(struct gb *g, const char *name, const struct gb_node *node);
+/* A string, or any value, as JSON. `integers`: no "1.0" for 1. */
+const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t length);
+const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool integers);
 /* Shared rules: "char", "string", "number", "integer", "value", "ws", ... */
 const struct gb_node *gb_primitive(struct gb *g, const char *name);
 void gb_primitives_reserve(struct gb *g); /* their names are for them alone */
 const struct gb_node *gb_space(struct gb *g);
 /* Writes the rules that derive something and are reached from `root`. */
-bool gb_write(struct gb *g, uint32_t root, struct buf *out);
+void gb_write(struct gb *g, uint32_t root, struct buf *out);
 
 /* gbnf/set.c */
-struct gb_set gb_set_of(uint32_t *entries, size_t count); /* sorts them in place */
-/* Returns a reference to the rule of a set, which is made when its turn comes. `name`: the
- * rule's. */
-const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name);
-bool gb_sets_build(struct gb *g);
-enum { GB_NAME_BYTES = 40 };
-/* gbnf/value_shape.c: schemas into shapes */
-#define GB_NO_SCOPE UINT32_MAX
-struct gb_shapes {
-  struct gb_shape *items;
-  size_t count, capacity;
-};
-/* The caller releases out->items, either way. */
-bool gb_shapes_of(struct gb *g, const struct gb_set *set, struct gb_shapes *out);
-/* Reads a subschema: false if it is `false`; *entry is NODE_NONE if it is `true`. */
-bool gb_child(struct gb *g, const json_t *schema, uint32_t *entry);
-size_t gb_link_count(const struct gb_link *list);
-/* Returns the list in the order of adding, in the arena; NULL if that is used up. */
-const struct gb_link **gb_links(struct gb *g, const struct gb_link *list, size_t *count);
-bool gb_scope_within(const struct gb *g, uint32_t scope, uint32_t outer);
-uint64_t gb_count_of(const json_t *value);
+/* Returns a reference to the rule of the whole schema, which gb_sets_build makes with all others
+ * that it needs. `name`: the rule's. */
+const struct gb_node *gb_schema_node(struct gb *g, const char *name);
+void gb_sets_build(struct gb *g);
 
-/* gbnf/number.c, gbnf/bnf_text.c, gbnf/set.c: one type of a shape */
+/* gbnf/number.c, gbnf/bnf_text.c: one type of a shape */
 const struct gb_node *gb_number(struct gb *g, const struct gb_shape *shape);
 const struct gb_node *gb_string(struct gb *g, const struct gb_shape *shape, const char *name);
-/* Returns what the value of a member must match. */
-struct gb_set gb_member_set(struct gb *g, const struct gb_shape *shape, const char *name,
-                            size_t length);
-/* Returns true if no object of the shape is written with a member of that name. */
-bool gb_closed_to(const struct gb_shape *shape, const char *name, size_t length);
 
 /* gbnf/bnf_text.c: a pattern as the rule of a quoted string */
 struct gb_pattern {
@@ -219,9 +203,9 @@ struct gb_pattern {
   bool fits;         /* set: whatever is written has that length */
   const char *why;   /* set, static: what no grammar can express */
 };
-/* NULL: p->why is set, or the status. */
+/* NULL: p->why is set, or the status of g. */
 const struct gb_node *gb_pattern_node(struct gb *g, struct gb_pattern *p);
-/* Makes any string but the given ones. NULL: they are too many, or the status is set. */
+/* Makes any string but the given ones. NULL: they are too many. */
 const struct gb_node *gb_except(struct gb *g, struct str *texts, size_t count);
 
 #endif

@@ -73,11 +73,7 @@ static void digits_of_value(const json_t *value, struct digits_of *d) {
   } else if (fabs(json_real_value(value)) >= 1e15) {
     snprintf(text, sizeof text, "%.0f", json_real_value(value));
   } else {
-    for (int digits = 15; digits <= 17; digits++) {
-      snprintf(text, sizeof text, "%.*e", digits - 1, json_real_value(value));
-      if (strtod(text, NULL) == json_real_value(value))
-        break;
-    }
+    str_from_real(text, json_real_value(value));
   }
   decimal_of_text(text, d);
 }

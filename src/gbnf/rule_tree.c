@@ -3,29 +3,30 @@
 #include "gbnf/internal.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-/* --- bounds and notes --- */
+/* --- bounds, notes and lists --- */
 
-bool gb_too_complex(struct gb *g, const char *limit) {
+void gb_too_complex(struct gb *g, const char *limit) {
   if (g->status == GBNF_OK) {
     g->status = GBNF_TOO_COMPLEX;
     g->limit = limit;
   }
-  return false;
 }
 
 bool gb_spend(struct gb *g, int64_t work) {
   g->work += work;
-  return g->work <= GB_WORK_MAX || gb_too_complex(g, "the schema takes too much work");
+  if (g->work > GB_WORK_MAX)
+    gb_too_complex(g, "the schema takes too much work");
+  return g->status == GBNF_OK;
 }
 
 void *gb_get(struct gb *g, size_t size) {
   g->bytes += size;
-  if (g->bytes > GB_MEMORY_BYTES_MAX) {
+  if (g->bytes > GB_MEMORY_BYTES_MAX)
     gb_too_complex(g, "the schema takes too much memory");
-    return NULL;
-  }
   return arena_alloc(&g->arena, size);
 }
 
@@ -54,6 +55,21 @@ void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why)
   buf_deinit(&key);
 }
 
+size_t gb_link_count(const struct gb_link *list) {
+  size_t n = 0;
+  for (; list; list = list->next)
+    n++;
+  return n;
+}
+
+const struct gb_link **gb_links(struct gb *g, const struct gb_link *list, size_t *count) {
+  *count = gb_link_count(list);
+  const struct gb_link **links = gb_get(g, (*count + 1) * sizeof *links);
+  for (size_t i = *count; list; list = list->next)
+    links[--i] = list;
+  return links;
+}
+
 enum { COMPARED_MAX = 1000 }; /* alternatives that are compared, to leave out equal ones */
 
 /* --- nodes --- */
@@ -63,15 +79,12 @@ const struct gb_node gb_empty = {.kind = GB_SEQ};
 
 static struct gb_node *gb_node_new(struct gb *g, enum gb_kind kind) {
   struct gb_node *node = gb_get(g, sizeof *node);
-  if (node)
-    node->kind = kind;
+  node->kind = kind;
   return node;
 }
 
 const struct gb_node *gb_literal(struct gb *g, const char *text, size_t length) {
   struct gb_node *node = gb_node_new(g, GB_LITERAL);
-  if (!node)
-    return NULL;
   node->text = arena_strndup(&g->arena, text, length);
   node->length = length;
   return node;
@@ -82,17 +95,16 @@ const struct gb_node *gb_word(struct gb *g, const char *text) {
 }
 
 const struct gb_node *gb_class(struct gb *g, const char *text) {
-  const struct gb_node *node = gb_word(g, text);
-  if (node)
-    ((struct gb_node *)node)->kind = GB_CLASS;
+  struct gb_node *node = gb_node_new(g, GB_CLASS);
+  node->length = strlen(text);
+  node->text = arena_strndup(&g->arena, text, node->length);
   return node;
 }
 
 const struct gb_node *gb_ref(struct gb *g, uint32_t rule) {
   assert(rule < g->rule_count);
   struct gb_node *node = gb_node_new(g, GB_REF);
-  if (node)
-    node->rule = rule;
+  node->rule = rule;
   return node;
 }
 
@@ -122,18 +134,14 @@ const struct gb_node *gb_list(struct gb *g, enum gb_kind kind, const struct gb_n
   assert(kind == GB_SEQ || kind == GB_ALT);
   size_t room = 0;
   for (size_t i = 0; i < count; i++) {
-    if (!kids[i])
-      return NULL;
     if (kind == GB_SEQ && kids[i]->kind == GB_NEVER)
       return &gb_never;
     room += kids[i]->kind == kind ? kids[i]->count : 1;
   }
+  if (g->status != GBNF_OK) /* no more memory is used */
+    return &gb_never;
   struct gb_node *node = gb_node_new(g, kind);
-  if (!node)
-    return NULL;
-  node->kids = gb_get(g, (room ? room : 1) * sizeof *node->kids);
-  if (!node->kids)
-    return NULL;
+  node->kids = gb_get(g, room * sizeof *node->kids);
   for (size_t i = 0; i < count; i++) {
     bool flat = kids[i]->kind == kind;
     const struct gb_node *const *from = flat ? kids[i]->kids : &kids[i];
@@ -152,16 +160,17 @@ const struct gb_node *gb_list(struct gb *g, enum gb_kind kind, const struct gb_n
 
 /* --- rules --- */
 
-static bool rule_add(struct gb *g, const char *name, const struct gb_node *node, uint32_t *rule) {
-  if (g->rule_count >= GBNF_RULES_MAX)
-    return gb_too_complex(g, "the grammar has too many rules");
+static uint32_t rule_add(struct gb *g, const char *name, const struct gb_node *node) {
+  if (g->rule_count >= GBNF_RULES_MAX) {
+    gb_too_complex(g, "the grammar has too many rules");
+    return 0;
+  }
   g->rules = xgrow(g->rules, &g->rule_capacity, g->rule_count + 1, sizeof *g->rules);
   g->rules[g->rule_count] = (struct gb_rule){.name = name, .node = node};
-  *rule = (uint32_t)g->rule_count++;
-  return true;
+  return (uint32_t)g->rule_count++;
 }
 
-bool gb_rule_new(struct gb *g, const char *name, const struct gb_node *node, uint32_t *rule) {
+uint32_t gb_rule_new(struct gb *g, const char *name, const struct gb_node *node) {
   char unique[80];
   uint32_t known = 0;
   if (map_get(&g->names, str_from(name), &known)) {
@@ -172,15 +181,14 @@ bool gb_rule_new(struct gb *g, const char *name, const struct gb_node *node, uin
     name = unique;
   }
   map_put(&g->names, &g->arena, str_from(name), 1);
-  return rule_add(g, arena_strdup(&g->arena, name), node, rule);
+  return rule_add(g, arena_strdup(&g->arena, name), node);
 }
 
 const struct gb_node *gb_named(struct gb *g, const char *name, const struct gb_node *node) {
-  uint32_t rule;
-  if (!node || node->kind == GB_NEVER || node->kind == GB_REF || node->kind == GB_CLASS ||
+  if (node->kind == GB_NEVER || node->kind == GB_REF || node->kind == GB_CLASS ||
       node->kind == GB_LITERAL)
     return node;
-  return gb_rule_new(g, name, node, &rule) ? gb_ref(g, rule) : NULL;
+  return gb_ref(g, gb_rule_new(g, name, node));
 }
 
 /* --- repetitions --- */
@@ -192,11 +200,7 @@ static const struct gb_node *repeat_plain(struct gb *g, const struct gb_node *ki
   if (min == 1 && max == 1)
     return kid;
   struct gb_node *node = gb_node_new(g, GB_REPEAT);
-  if (!node)
-    return NULL;
   node->kids = gb_get(g, sizeof *node->kids);
-  if (!node->kids)
-    return NULL;
   node->kids[0] = kid;
   node->count = 1;
   node->min = min;
@@ -211,7 +215,7 @@ static const struct gb_node *repeat_exactly(struct gb *g, const char *name,
     return repeat_plain(g, kid, count, count);
   const uint64_t block = 1000;
   const struct gb_node *one = gb_named(g, name, repeat_plain(g, kid, block, block));
-  return gb_seq(g, one ? repeat_plain(g, one, count / block, count / block) : NULL,
+  return gb_seq(g, repeat_plain(g, one, count / block, count / block),
                 repeat_plain(g, kid, count % block, count % block));
 }
 
@@ -224,11 +228,11 @@ static const struct gb_node *repeat_up_to(struct gb *g, const char *name, const 
   const uint64_t block = 1000;
   uint64_t blocks = (count + 1) / block, rest = (count + 1) % block;
   const struct gb_node *one = gb_named(g, name, repeat_plain(g, kid, block, block));
-  const struct gb_node *most = gb_seq(g, one ? repeat_plain(g, one, 0, blocks - 1) : NULL,
+  const struct gb_node *most = gb_seq(g, repeat_plain(g, one, 0, blocks - 1),
                                       gb_named(g, name, repeat_plain(g, kid, 0, block - 1)));
   if (!rest)
     return most;
-  const struct gb_node *all = gb_seq(g, one ? repeat_plain(g, one, blocks, blocks) : NULL,
+  const struct gb_node *all = gb_seq(g, repeat_plain(g, one, blocks, blocks),
                                      gb_named(g, name, repeat_plain(g, kid, 0, rest - 1)));
   return gb_named(g, name, gb_alt(g, most, all));
 }
@@ -248,14 +252,10 @@ const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_
                                 uint64_t min, uint64_t max) {
   assert(name);
   bool simple = max == 1 || (max == UINT64_MAX && min <= 1);
-  if (!kid)
-    return NULL;
   if (kid->kind == GB_SEQ && !kid->count)
     return kid;
   if (!simple || !is_small(kid))
     kid = gb_named(g, name, kid);
-  if (!kid)
-    return NULL;
   if (kid->kind == GB_NEVER)
     return min ? &gb_never : &gb_empty;
   if (min > max)
@@ -277,6 +277,144 @@ const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_
 
 const struct gb_node *gb_maybe(struct gb *g, const char *name, const struct gb_node *kid) {
   return gb_repeat(g, name, kid, 0, 1);
+}
+
+/* --- single values --- */
+
+/* Writes a string as JSON; with `ascii`, all beyond ASCII as \u escapes. Sets *foreign if there was
+ * some. */
+static void escape(struct buf *out, const char *text, size_t length, bool ascii, bool *foreign) {
+  const char *short_forms = "\"\"\\\\\bb\ff\nn\rr\tt";
+  for (size_t i = 0, n; i < length; i += n) {
+    const char *found = NULL;
+    uint32_t c;
+    n = utf8_decode(text + i, length - i, &c);
+    assert(n); /* JSON strings are well-formed */
+    for (const char *s = short_forms; *s && !found; s += 2)
+      found = (uint32_t)*s == c ? s : NULL;
+    if (found) {
+      buf_printf(out, "\\%c", found[1]);
+    } else if (c < 0x20) {
+      buf_printf(out, "\\u%04x", (unsigned)c);
+    } else if (c < 0x80 || !ascii) {
+      buf_append(out, text + i, n);
+    } else if (c < 0x10000) {
+      buf_printf(out, "\\u%04x", (unsigned)c);
+    } else {
+      buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
+                 (unsigned)(0xdc00 + (c & 0x3ff)));
+    }
+    *foreign = *foreign || c >= 0x80;
+  }
+}
+
+const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t length) {
+  struct buf raw = {0}, ascii = {0};
+  bool foreign = false;
+  buf_puts(&raw, "\"");
+  escape(&raw, text, length, false, &foreign);
+  buf_puts(&raw, "\"");
+  buf_puts(&ascii, "\"");
+  if (foreign)
+    escape(&ascii, text, length, true, &foreign);
+  buf_puts(&ascii, "\"");
+  const struct gb_node *node = gb_literal(g, raw.p, raw.n);
+  if (foreign)
+    node = gb_alt(g, node, gb_literal(g, ascii.p, ascii.n));
+  buf_deinit(&raw);
+  buf_deinit(&ascii);
+  return node;
+}
+
+/* Makes a number. A model might spell it in many ways that are equal; the grammar has the shortest
+ * decimals only, and for an integer also ".0". */
+static const struct gb_node *number_literal(struct gb *g, const json_t *value, bool integers) {
+  char text[STR_REAL_BYTES];
+  double real = json_real_value(value);
+  if (json_is_integer(value))
+    str_from_number(text, json_integer_value(value));
+  else if (schema_value_is_integral(value) && fabs(real) < 1e15)
+    snprintf(text, sizeof text, "%.0f", real == 0 ? 0.0 : real);
+  else
+    str_from_real(text, real);
+  const struct gb_node *node = gb_word(g, text);
+  /* It is exact as a double, too. */
+  bool exact = !json_is_integer(value) || (json_integer_value(value) <= 9007199254740992 &&
+                                           json_integer_value(value) >= -9007199254740992);
+  if (!integers && exact && !strpbrk(text, ".eE"))
+    node = gb_seq(g, node, gb_maybe(g, "zero", gb_word(g, ".0")));
+  return node;
+}
+
+struct literal_member {
+  const char *name;
+  size_t length;
+  const json_t *value;
+};
+
+static const struct gb_node *object_in_order(struct gb *g, const struct literal_member *members,
+                                             const size_t *order, size_t n, bool integers) {
+  const struct gb_node *node = gb_seq(g, gb_word(g, "{"), gb_space(g));
+  for (size_t i = 0; i < n; i++) {
+    const struct literal_member *m = &members[order[i]];
+    node = gb_seq(g, node, gb_string_literal(g, m->name, m->length), gb_space(g), gb_word(g, ":"),
+                  gb_space(g), gb_value_literal(g, m->value, integers), gb_space(g));
+    if (i + 1 < n)
+      node = gb_seq(g, node, gb_word(g, ","), gb_space(g));
+  }
+  return gb_seq(g, node, gb_word(g, "}"));
+}
+
+/* Makes an object. Nobody can know in which order a model writes the members of a fixed value: if
+ * there are only a few, any order will do. */
+static const struct gb_node *object_literal(struct gb *g, const json_t *value, bool integers) {
+  static const size_t orders[6][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                      {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
+  size_t n = json_object_size(value), i = 0;
+  struct literal_member *members = gb_get(g, (n + 1) * sizeof *members);
+  size_t *order = gb_get(g, (n + 1) * sizeof *order);
+  for (void *at = json_object_iter((json_t *)value); at;
+       at = json_object_iter_next((json_t *)value, at), i++) {
+    members[i] = (struct literal_member){json_object_iter_key(at), json_object_iter_key_len(at),
+                                         json_object_iter_value(at)};
+    order[i] = i;
+  }
+  const struct gb_node *node = object_in_order(g, members, order, n, integers);
+  size_t orders_count = n == 2 || n == 3 ? n * (n - 1) : 1;
+  for (size_t k = 1; k < orders_count; k++)
+    node = gb_alt(g, node, object_in_order(g, members, orders[k], n, integers));
+  return node;
+}
+
+const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool integers) {
+  if (!gb_spend(g, 1))
+    return &gb_never;
+  switch (json_typeof(value)) {
+  case JSON_STRING:
+    return gb_string_literal(g, json_string_value(value), json_string_length(value));
+  case JSON_INTEGER:
+  case JSON_REAL:
+    return number_literal(g, value, integers);
+  case JSON_ARRAY: {
+    size_t n = json_array_size(value);
+    const struct gb_node *node = gb_seq(g, gb_word(g, "["), gb_space(g));
+    for (size_t i = 0; i < n; i++) {
+      node = gb_seq(g, node, gb_value_literal(g, json_array_get(value, i), integers), gb_space(g));
+      if (i + 1 < n)
+        node = gb_seq(g, node, gb_word(g, ","), gb_space(g));
+    }
+    return gb_seq(g, node, gb_word(g, "]"));
+  }
+  case JSON_OBJECT:
+    return object_literal(g, value, integers);
+  case JSON_TRUE:
+    return gb_word(g, "true");
+  case JSON_FALSE:
+    return gb_word(g, "false");
+  case JSON_NULL:
+    return gb_word(g, "null");
+  }
+  return &gb_never;
 }
 
 /* --- rules that every grammar may use --- */
@@ -320,37 +458,20 @@ void gb_primitives_reserve(struct gb *g) {
 
 /* Makes a primitive's rule. Its text is written as it is (GB_CLASS), followed by the rules that it
  * names. */
-static bool primitive_rule(struct gb *g, const char *name, uint32_t *rule) {
+const struct gb_node *gb_primitive(struct gb *g, const char *name) {
   size_t i = 0;
-  if (map_get(&g->primitives, str_from(name), rule))
-    return true;
+  uint32_t rule;
+  if (map_get(&g->primitives, str_from(name), &rule))
+    return gb_ref(g, rule);
   while (strcmp(primitives[i].name, name) != 0)
     i++;
-  if (!rule_add(g, primitives[i].name, NULL, rule))
-    return false;
-  map_put(&g->primitives, &g->arena, str_from(name), *rule);
   struct gb_node *node = (struct gb_node *)gb_class(g, primitives[i].body);
-  if (!node)
-    return false;
-  g->rules[*rule].node = node;
+  rule = rule_add(g, primitives[i].name, node);
+  map_put(&g->primitives, &g->arena, str_from(name), rule);
   node->kids = gb_get(g, 6 * sizeof *node->kids);
-  if (!node->kids)
-    return false;
-  for (size_t k = 0; k < 6 && primitives[i].uses[k]; k++) {
-    uint32_t used;
-    if (!primitive_rule(g, primitives[i].uses[k], &used))
-      return false;
-    node->kids[k] = gb_ref(g, used);
-    if (!node->kids[k])
-      return false;
-    node->count++;
-  }
-  return true;
-}
-
-const struct gb_node *gb_primitive(struct gb *g, const char *name) {
-  uint32_t rule;
-  return primitive_rule(g, name, &rule) ? gb_ref(g, rule) : NULL;
+  for (; node->count < 6 && primitives[i].uses[node->count]; node->count++)
+    node->kids[node->count] = gb_primitive(g, primitives[i].uses[node->count]);
+  return gb_ref(g, rule);
 }
 
 const struct gb_node *gb_space(struct gb *g) {
@@ -401,19 +522,13 @@ static const struct gb_node *prune(struct gb *g, const struct gb_node *node) {
   if (node->kind != GB_SEQ && node->kind != GB_ALT && node->kind != GB_REPEAT)
     return node;
   struct gb_node *copy = gb_get(g, sizeof *copy);
-  if (!copy)
-    return NULL;
   *copy = *node;
   copy->count = 0;
-  copy->kids = gb_get(g, (node->count ? node->count : 1) * sizeof *copy->kids);
-  if (!copy->kids)
-    return NULL;
+  copy->kids = gb_get(g, node->count * sizeof *copy->kids);
   for (uint32_t i = 0; i < node->count; i++) {
     if (node->kind == GB_ALT && !productive(g, node->kids[i]))
       continue;
     const struct gb_node *kid = prune(g, node->kids[i]);
-    if (!kid)
-      return NULL;
     if (node->kind == GB_SEQ && kid->kind == GB_SEQ && !kid->count)
       continue;
     copy->kids[copy->count++] = kid;
@@ -421,21 +536,17 @@ static const struct gb_node *prune(struct gb *g, const struct gb_node *node) {
   return copy->count == 1 && node->kind != GB_REPEAT ? copy->kids[0] : copy;
 }
 
-static bool reach(struct gb *g, uint32_t root) {
+static void reach(struct gb *g, uint32_t root) {
   uint32_t *stack = xmalloc(g->rule_count * sizeof *stack);
   size_t depth = 0, count = 0, capacity = 0;
   const struct gb_node **todo = NULL;
-  bool ok = true;
   stack[depth++] = root;
   g->rules[root].reached = true;
-  while (ok && depth) {
+  while (depth && g->status == GBNF_OK) {
     struct gb_rule *rule = &g->rules[stack[--depth]];
     rule->node = prune(g, rule->node);
-    ok = rule->node != NULL;
     todo = xgrow(todo, &capacity, 1, sizeof *todo);
-    count = 0;
-    if (ok)
-      todo[count++] = rule->node;
+    todo[count++] = rule->node;
     while (count) {
       const struct gb_node *node = todo[--count];
       if (node->kind == GB_REF && !g->rules[node->rule].reached) {
@@ -449,7 +560,6 @@ static bool reach(struct gb *g, uint32_t root) {
   }
   free(stack);
   free(todo);
-  return ok;
 }
 
 static void write_literal(struct buf *out, const char *text, size_t length) {
@@ -534,7 +644,7 @@ static void write_node(const struct gb *g, const struct gb_node *node, enum plac
   buf_puts(out, grouped ? ")" : "");
 }
 
-bool gb_write(struct gb *g, uint32_t root, struct buf *out) {
+void gb_write(struct gb *g, uint32_t root, struct buf *out) {
   /* The rules that derive something are marked first. Rules are mostly made after those that refer
    * to them, so this goes from the last. */
   for (bool again = true; again;) {
@@ -543,20 +653,17 @@ bool gb_write(struct gb *g, uint32_t root, struct buf *out) {
       if (!g->rules[i].productive && g->rules[i].node && productive(g, g->rules[i].node))
         again = g->rules[i].productive = true;
   }
-  if (!g->rules[root].productive) {
+  if (!g->rules[root].productive)
     g->status = GBNF_UNSATISFIABLE;
-    return false;
-  }
-  if (!reach(g, root))
-    return false;
-  for (size_t i = 0; i < g->rule_count; i++) {
+  else
+    reach(g, root);
+  for (size_t i = 0; i < g->rule_count && g->status == GBNF_OK; i++) {
     if (!g->rules[i].reached)
       continue;
     buf_printf(out, "%s ::= ", g->rules[i].name);
     write_node(g, g->rules[i].node, PLACE_RULE, out);
     buf_puts(out, "\n");
     if (out->n > GBNF_TEXT_BYTES_MAX)
-      return gb_too_complex(g, "the grammar is too long");
+      gb_too_complex(g, "the grammar is too long");
   }
-  return true;
 }

@@ -1,4 +1,6 @@
-/* Makes nonterminals: sets of schemas that one value must match. */
+/* Makes nonterminals: sets of schemas that one value must match. What the schemas of a set say about
+ * each type is merged, and choices are made one after the other, until plain shapes are left; each
+ * type of a shape is written by itself. */
 #include "gbnf/internal.h"
 
 #include <assert.h>
@@ -6,331 +8,423 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- single values --- */
+#define NO_SCOPE UINT32_MAX
 
-/* Writes a string as JSON; with `ascii`, all beyond ASCII as \u escapes. Sets *foreign if there was
- * some. */
-static void escape(struct buf *out, const char *text, size_t length, bool ascii, bool *foreign) {
-  const char *short_forms = "\"\"\\\\\bb\ff\nn\rr\tt";
-  for (size_t i = 0, n; i < length; i += n) {
-    const char *found = NULL;
-    uint32_t c;
-    n = utf8_decode(text + i, length - i, &c);
-    assert(n); /* JSON strings are well-formed */
-    for (const char *s = short_forms; *s && !found; s += 2)
-      found = (uint32_t)*s == c ? s : NULL;
-    if (found) {
-      buf_printf(out, "\\%c", found[1]);
-    } else if (c < 0x20) {
-      buf_printf(out, "\\u%04x", (unsigned)c);
-    } else if (c < 0x80 || !ascii) {
-      buf_append(out, text + i, n);
-    } else if (c < 0x10000) {
-      buf_printf(out, "\\u%04x", (unsigned)c);
-    } else {
-      buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
-                 (unsigned)(0xdc00 + (c & 0x3ff)));
-    }
-    *foreign = *foreign || c >= 0x80;
-  }
-}
+enum { NAME_BYTES = 40 }; /* of a rule */
 
-/* Gbnf/literal.c: a string or any value as JSON. `integers`: no "1.0" for 1. */
-static const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t length) {
-  struct buf raw = {0}, ascii = {0};
-  bool foreign = false;
-  buf_puts(&raw, "\"");
-  escape(&raw, text, length, false, &foreign);
-  buf_puts(&raw, "\"");
-  buf_puts(&ascii, "\"");
-  if (foreign)
-    escape(&ascii, text, length, true, &foreign);
-  buf_puts(&ascii, "\"");
-  const struct gb_node *node = gb_literal(g, raw.p, raw.n);
-  if (node && foreign)
-    node = gb_alt(g, node, gb_literal(g, ascii.p, ascii.n));
-  buf_deinit(&raw);
-  buf_deinit(&ascii);
-  return node;
-}
-
-/* Makes a number. A model might spell it in many ways that are equal; the grammar has the shortest
- * decimals only, and for an integer also ".0". */
-static const struct gb_node *number_literal(struct gb *g, const json_t *value, bool integers) {
-  char text[64];
-  if (json_is_integer(value)) {
-    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-  } else {
-    double real = json_real_value(value);
-    if (schema_value_is_integral(value) && fabs(real) < 1e15) {
-      snprintf(text, sizeof text, "%.0f", real == 0 ? 0.0 : real);
-    } else {
-      for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, real);
-        if (strtod(text, NULL) == real)
-          break;
-      }
-    }
-  }
-  const struct gb_node *node = gb_word(g, text);
-  /* It is exact as a double, too. */
-  bool exact = !json_is_integer(value) || (json_integer_value(value) <= 9007199254740992 &&
-                                           json_integer_value(value) >= -9007199254740992);
-  if (!integers && exact && !strpbrk(text, ".eE"))
-    node = gb_seq(g, node, gb_maybe(g, "zero", gb_word(g, ".0")));
-  return node;
-}
-
-static const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool integers);
-
-struct literal_member {
-  const char *name;
-  size_t length;
-  const json_t *value;
+struct gb_shapes {
+  struct gb_shape *items;
+  size_t count, capacity;
 };
 
-static const struct gb_node *object_in_order(struct gb *g, const struct literal_member *members,
-                                             const size_t *order, size_t n, bool integers) {
-  const struct gb_node *node = gb_seq(g, gb_word(g, "{"), gb_space(g));
-  for (size_t i = 0; node && i < n; i++) {
-    const struct literal_member *m = &members[order[i]];
-    node = gb_seq(g, node, gb_string_literal(g, m->name, m->length), gb_space(g), gb_word(g, ":"),
-                  gb_space(g), gb_value_literal(g, m->value, integers), gb_space(g));
-    if (i + 1 < n)
-      node = gb_seq(g, node, gb_word(g, ","), gb_space(g));
-  }
-  return gb_seq(g, node, gb_word(g, "}"));
+/* --- shapes: what the schemas of a set say --- */
+
+enum { SHAPES_MAX = 256 }; /* in one set */
+enum choice_kind {
+  CHOICE_ANY,
+  CHOICE_ONE,
+  CHOICE_IF,
+  CHOICE_LACKS,
+  CHOICE_REQUIRED,
+  CHOICE_SCHEMA
+};
+
+/* --- lists and types --- */
+
+static void link_add(struct gb *g, const struct gb_link **list, struct gb_link link) {
+  struct gb_link *copy = gb_get(g, sizeof *copy);
+  *copy = link;
+  copy->next = *list;
+  *list = copy;
 }
 
-/* Makes an object. Nobody can know in which order a model writes the members of a fixed value: if
- * there are only a few, any order will do. */
-static const struct gb_node *object_literal(struct gb *g, const json_t *value, bool integers) {
-  static const size_t orders[6][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
-                                      {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
-  size_t n = json_object_size(value), i = 0;
-  struct literal_member *members = gb_get(g, (n + 1) * sizeof *members);
-  size_t *order = gb_get(g, (n + 1) * sizeof *order);
-  if (!members || !order)
-    return NULL;
-  for (void *at = json_object_iter((json_t *)value); at;
-       at = json_object_iter_next((json_t *)value, at), i++) {
-    members[i] = (struct literal_member){json_object_iter_key(at), json_object_iter_key_len(at),
-                                         json_object_iter_value(at)};
-    order[i] = i;
-  }
-  const struct gb_node *node = object_in_order(g, members, order, n, integers);
-  size_t orders_count = n == 2 || n == 3 ? n * (n - 1) : 1;
-  for (size_t k = 1; node && k < orders_count; k++)
-    node = gb_alt(g, node, object_in_order(g, members, orders[k], n, integers));
-  return node;
+static bool scope_within(const struct gb *g, uint32_t scope, uint32_t outer) {
+  assert(scope == NO_SCOPE || scope < g->scope_count);
+  while (scope != NO_SCOPE && scope != outer)
+    scope = g->scopes[scope];
+  return scope == outer;
 }
 
-static const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool integers) {
-  if (!gb_spend(g, 1))
-    return NULL;
+static unsigned type_of(const json_t *value) {
   switch (json_typeof(value)) {
+  case JSON_OBJECT:
+    return T_OBJECT;
+  case JSON_ARRAY:
+    return T_ARRAY;
   case JSON_STRING:
-    return gb_string_literal(g, json_string_value(value), json_string_length(value));
+    return T_STRING;
   case JSON_INTEGER:
   case JSON_REAL:
-    return number_literal(g, value, integers);
-  case JSON_ARRAY: {
-    size_t n = json_array_size(value);
-    const struct gb_node *node = gb_seq(g, gb_word(g, "["), gb_space(g));
-    for (size_t i = 0; node && i < n; i++) {
-      node = gb_seq(g, node, gb_value_literal(g, json_array_get(value, i), integers), gb_space(g));
-      if (i + 1 < n)
-        node = gb_seq(g, node, gb_word(g, ","), gb_space(g));
-    }
-    return gb_seq(g, node, gb_word(g, "]"));
-  }
-  case JSON_OBJECT:
-    return object_literal(g, value, integers);
+    return T_NUMBER;
   case JSON_TRUE:
-    return gb_word(g, "true");
+    return T_TRUE;
   case JSON_FALSE:
-    return gb_word(g, "false");
+    return T_FALSE;
   case JSON_NULL:
-    return gb_word(g, "null");
+    return T_NULL;
   }
-  return NULL;
+  return 0;
 }
 
-/* --- arrays --- */
-
-enum { CONTAINS_MAX = 20 };
-
-/* Returns true if the item is unevaluated: no schema within the scope of `spec` says anything about
- * it. Beside `contains` none is: nobody knows yet which items that will match. */
-static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const struct gb_link *spec,
-                              size_t index) {
-  if (s->contains)
-    return false;
-  for (const struct gb_link *other = s->items; other; other = other->next) {
-    if (other == spec || !gb_scope_within(g, other->scope, spec->scope))
-      continue;
-    if ((other->kind == SPEC_MEMBERS &&
-         (index < json_array_size(other->patterns) || other->additional)) ||
-        (other->kind == SPEC_UNEVALUATED && other->scope != spec->scope))
-      return false;
-  }
-  return true;
+static unsigned type_named(const char *name, bool *integer) {
+  static const struct {
+    const char *name;
+    unsigned type;
+  } types[] = {{"null", T_NULL},     {"boolean", T_TRUE | T_FALSE},
+               {"number", T_NUMBER}, {"string", T_STRING},
+               {"array", T_ARRAY},   {"object", T_OBJECT}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (!strcmp(types[i].name, name))
+      return types[i].type;
+  *integer = true;
+  return 0;
 }
 
-/* Returns the set that item `index` must match, with `also`, if that is an entry. */
-static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t index, uint32_t also) {
-  struct gb_set never = {.never = true};
-  size_t count = 0;
-  uint32_t *entries = gb_get(g, (gb_link_count(s->items) + 1) * sizeof *entries);
-  if (!entries)
-    return never;
-  for (const struct gb_link *spec = s->items; spec; spec = spec->next) {
-    const json_t *schema = spec->additional;
-    uint32_t entry;
-    if (spec->kind == SPEC_UNEVALUATED && !array_unevaluated(g, s, spec, index))
-      schema = NULL;
-    if (spec->kind != SPEC_UNEVALUATED && index < json_array_size(spec->patterns))
-      schema = json_array_get(spec->patterns, index);
-    if (!schema)
-      continue;
-    if (!gb_child(g, schema, &entry))
-      return never;
-    if (entry != NODE_NONE)
-      entries[count++] = entry;
-  }
-  if (also != NODE_NONE)
-    entries[count++] = also;
-  return gb_set_of(entries, count);
+static unsigned named_types(const json_t *type, bool *integral) {
+  bool integer = false;
+  unsigned mask = 0;
+  if (json_is_string(type))
+    mask = type_named(json_string_value(type), &integer);
+  for (size_t i = 0, n = json_array_size(type); i < n; i++)
+    mask |= type_named(json_string_value(json_array_get(type, i)), &integer);
+  *integral = integer && !(mask & T_NUMBER);
+  return integer ? mask | T_NUMBER : mask;
 }
 
-struct tuple { /* that of the array being written */
-  const struct gb_shape *shape;
-  const char *name;
-  size_t prefix;
-  uint64_t min, max;
-};
-
-static const struct gb_node *item_node(struct gb *g, const struct tuple *t, size_t index,
-                                       uint32_t also) {
-  struct gb_set set = item_set(g, t->shape, index, also);
-  if (g->status != GBNF_OK)
-    return NULL;
-  const struct gb_node *node = gb_set_node(g, &set, "item");
-  return node && node->kind != GB_NEVER ? gb_seq(g, node, gb_space(g)) : node;
-}
-
-static const struct gb_node *comma(struct gb *g, const struct gb_node *item) {
-  return item && item->kind == GB_NEVER ? item : gb_seq(g, gb_word(g, ","), gb_space(g), item);
-}
-
-static const struct gb_node *items_node(struct gb *g, const struct tuple *t) {
-  size_t fixed = t->prefix < t->max ? t->prefix : (size_t)t->max;
-  const struct gb_node *rest = item_node(g, t, t->prefix, NODE_NONE);
-  const struct gb_node *tail = &gb_empty;
-  if (!rest)
-    return NULL;
-  if (t->max > fixed && fixed == t->prefix) {
-    uint64_t before = fixed ? fixed : 1; /* items before the tail of commas */
-    uint64_t more = t->max == UINT64_MAX ? UINT64_MAX : t->max - before;
-    tail = gb_repeat(g, t->name, comma(g, rest), t->min > before ? t->min - before : 0, more);
-  }
-  for (size_t i = fixed; tail && i-- > 1;) {
-    tail = gb_seq(g, comma(g, item_node(g, t, i, NODE_NONE)), tail);
-    if (t->min <= i)
-      tail = gb_maybe(g, t->name, tail);
-  }
-  const struct gb_node *first = fixed ? item_node(g, t, 0, NODE_NONE) : rest;
-  const struct gb_node *all = t->max ? gb_seq(g, first, tail) : &gb_never;
-  return t->min ? all : gb_maybe(g, t->name, all);
-}
-
-/* Makes "... c ... c ...": at least `count` items match `entry`, others may stand before and after
- * them. */
-static const struct gb_node *containing(struct gb *g, const struct tuple *t, uint32_t entry,
-                                        uint64_t count) {
-  const struct gb_node *any = item_node(g, t, 0, NODE_NONE);
-  const struct gb_node *one = item_node(g, t, 0, entry);
-  if (!any || !one)
-    return NULL;
-  const struct gb_node *before =
-      gb_repeat(g, t->name, gb_seq(g, any, gb_word(g, ","), gb_space(g)), 0, UINT64_MAX);
-  const struct gb_node *next = gb_seq(g, before, one);
-  return gb_seq(g, next, gb_repeat(g, t->name, comma(g, next), count - 1, count - 1),
-                gb_repeat(g, t->name, comma(g, any), 0, UINT64_MAX));
-}
-
-static bool uses_unevaluated(const struct gb_shape *s) {
-  for (const struct gb_link *spec = s->items; spec; spec = spec->next)
-    if (spec->kind == SPEC_UNEVALUATED)
-      return true;
-  return false;
-}
-
-/* Chooses the one `contains` that can be held: an entry, else NODE_NONE; the others are listed. */
-static void hold_contains(struct gb *g, const struct tuple *t, uint32_t *entry, uint64_t *count) {
-  const struct gb_shape *s = t->shape;
+static bool child_of(struct gb *g, const json_t *schema, uint32_t *entry) {
   *entry = NODE_NONE;
-  *count = 0;
-  for (const struct gb_link *c = s->contains; c; c = c->next) {
-    const json_t *have[KEYWORD_COUNT];
-    uint32_t child;
-    schema_entry_keywords(g->compiler.schema, c->entry, have);
-    uint64_t min = have[K_MIN_CONTAINS] ? gb_count_of(have[K_MIN_CONTAINS]) : 1;
-    bool possible = gb_child(g, c->value, &child);
-    if (!min && !have[K_MAX_CONTAINS])
-      continue;
-    bool simple = possible && child != NODE_NONE && !t->prefix && t->max == UINT64_MAX &&
-                  *entry == NODE_NONE && min && min <= CONTAINS_MAX && t->min <= min &&
-                  !uses_unevaluated(s);
-    if (simple) {
-      *entry = child;
-      *count = min;
+  if (json_is_object(schema) && json_object_size(schema))
+    schema_index_find(&g->compiler, schema, entry);
+  return !json_is_false(schema);
+}
+
+/* --- merging: what a schema says about the value, references followed --- */
+
+static void merge(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t scope);
+
+/* Merges a subschema that applies to the same value; NULL: there is none. */
+static void merge_one(struct gb *g, struct gb_shape *shape, const json_t *schema, uint32_t scope) {
+  uint32_t entry = NODE_NONE;
+  if (schema && !child_of(g, schema, &entry))
+    shape->types = 0;
+  if (entry != NODE_NONE)
+    merge(g, shape, entry, scope);
+}
+
+static void keep_values(struct gb *g, struct gb_shape *shape, const json_t *values, bool is_const) {
+  const struct gb_link *kept = NULL, *before = shape->values;
+  unsigned types = 0;
+  size_t n = is_const ? 1 : json_array_size(values);
+  for (size_t i = n; i-- > 0 && gb_spend(g, 1);) {
+    const json_t *value = is_const ? values : json_array_get(values, i);
+    bool known = !shape->finite;
+    for (const struct gb_link *at = before; at && !known && gb_spend(g, 1); at = at->next) {
+      int64_t work = 100000;
+      known = schema_value_equal(at->value, value, &work);
     }
-    if (!simple || have[K_MAX_CONTAINS])
-      gb_note(g, c->entry, simple ? "maxContains" : "contains",
-              "how many items match is counted by the validator only");
+    if (!known)
+      continue;
+    types |= type_of(value);
+    link_add(g, &kept, (struct gb_link){.value = value});
+  }
+  shape->values = kept;
+  shape->finite = true;
+  shape->types &= types;
+}
+
+static void limit_raise(struct gb_limit *limit, const json_t *value, uint32_t entry) {
+  if (value && schema_value_count(value) > limit->value)
+    *limit = (struct gb_limit){schema_value_count(value), entry};
+}
+
+static void limit_lower(struct gb_limit *limit, const json_t *value, uint32_t entry) {
+  if (value && schema_value_count(value) < limit->value)
+    *limit = (struct gb_limit){schema_value_count(value), entry};
+}
+
+static void merge_bounds(struct gb_shape *shape, const json_t *const *have, uint32_t entry) {
+  for (int exclusive = 0; exclusive < 2; exclusive++) {
+    const json_t *low = have[exclusive ? K_EXCLUSIVE_MINIMUM : K_MINIMUM];
+    const json_t *high = have[exclusive ? K_EXCLUSIVE_MAXIMUM : K_MAXIMUM];
+    int order = low && shape->minimum ? schema_value_compare(low, shape->minimum) : 1;
+    if (low && order >= 0) {
+      shape->minimum_exclusive = exclusive || (!order && shape->minimum_exclusive);
+      shape->minimum = low;
+      shape->number_entry = entry;
+    }
+    order = high && shape->maximum ? schema_value_compare(high, shape->maximum) : -1;
+    if (high && order <= 0) {
+      shape->maximum_exclusive = exclusive || (!order && shape->maximum_exclusive);
+      shape->maximum = high;
+      shape->number_entry = entry;
+    }
   }
 }
 
-static const struct gb_node *gb_array(struct gb *g, const struct gb_shape *s, const char *name) {
-  struct tuple t = {s, name, 0, s->min_items.value, s->max_items.value};
-  uint32_t entry;
-  uint64_t count;
-  for (const struct gb_link *spec = s->items; spec; spec = spec->next)
-    if (json_array_size(spec->patterns) > t.prefix)
-      t.prefix = json_array_size(spec->patterns);
-  for (size_t i = 0; i <= t.prefix && i < t.max; i++) {
-    struct gb_set set = item_set(g, s, i, NODE_NONE);
-    if (g->status != GBNF_OK || !gb_spend(g, 1))
-      return NULL;
-    if (set.never)
-      t.max = i;
+/* Merges keywords that say something about one type each. */
+static void merge_plain(struct gb *g, struct gb_shape *shape, const json_t *const *have,
+                        uint32_t entry, uint32_t scope) {
+  bool integral = false;
+  if (have[K_TYPE]) {
+    unsigned types = named_types(have[K_TYPE], &integral);
+    shape->types &= types;
+    shape->named |= types;
+    shape->integral = shape->integral || integral;
   }
-  if (t.max > GB_COUNT_MAX && t.max != UINT64_MAX) {
-    gb_note(g, s->max_items.entry, "maxItems", "more than 1,000,000 items");
-    t.max = UINT64_MAX;
+  if (have[K_ENUM])
+    keep_values(g, shape, have[K_ENUM], false);
+  if (have[K_CONST])
+    keep_values(g, shape, have[K_CONST], true);
+  merge_bounds(shape, have, entry);
+  limit_raise(&shape->min_length, have[K_MIN_LENGTH], entry);
+  limit_lower(&shape->max_length, have[K_MAX_LENGTH], entry);
+  limit_raise(&shape->min_items, have[K_MIN_ITEMS], entry);
+  limit_lower(&shape->max_items, have[K_MAX_ITEMS], entry);
+  limit_raise(&shape->min_members, have[K_MIN_PROPERTIES], entry);
+  limit_lower(&shape->max_members, have[K_MAX_PROPERTIES], entry);
+  const struct {
+    const json_t *value;
+    const struct gb_link **list;
+  } lists[] = {{have[K_PATTERN], &shape->patterns},
+               {have[K_FORMAT], &shape->formats},
+               {have[K_MULTIPLE_OF], &shape->multiples},
+               {have[K_CONTAINS], &shape->contains},
+               {json_is_true(have[K_UNIQUE_ITEMS]) ? have[K_UNIQUE_ITEMS] : NULL, &shape->unique},
+               {have[K_PROPERTY_NAMES], &shape->names}};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    if (lists[i].value)
+      link_add(g, lists[i].list,
+               (struct gb_link){.entry = entry, .scope = scope, .value = lists[i].value});
+}
+
+/* Adds the name of a member that must be there, or must not. */
+static void name_add(struct gb *g, const struct gb_link **list, const json_t *name, uint32_t entry,
+                     const char *keyword) {
+  link_add(g, list,
+           (struct gb_link){.entry = entry,
+                            .name = json_string_value(name),
+                            .length = json_string_length(name),
+                            .keyword = keyword});
+}
+
+static void merge_containers(struct gb *g, struct gb_shape *shape, const json_t *const *have,
+                             uint32_t entry, uint32_t scope) {
+  unsigned dialect =
+      g->compiler.schema->resources[g->compiler.schema->entries[entry].resource].dialect;
+  const json_t *prefix = have[K_PREFIX_ITEMS], *rest = have[K_ITEMS];
+  if (dialect != DIALECT_2020) {
+    prefix = NULL;
+    if (json_is_array(rest)) {
+      prefix = rest;
+      rest = have[K_ADDITIONAL_ITEMS];
+    }
   }
-  if (t.min > GB_COUNT_MAX) {
-    gb_note(g, s->min_items.entry, "minItems", "more than 1,000,000 items");
-    t.min = GB_COUNT_MAX;
+  struct gb_link link = {.entry = entry, .scope = scope};
+  if (prefix || rest) {
+    link.patterns = prefix;
+    link.additional = rest;
+    link_add(g, &shape->items, link);
   }
-  if (t.min > t.max)
-    return &gb_never;
-  for (const struct gb_link *u = t.max > 1 ? s->unique : NULL; u; u = u->next)
-    gb_note(g, u->entry, "uniqueItems", "a grammar cannot compare items");
-  for (const struct gb_link *n = s->not_values; n; n = n->next)
-    if (json_is_array(n->value))
-      gb_note(g, n->entry, n->keyword, "a single array is kept out by the validator only");
-  if (s->contains && uses_unevaluated(s))
-    for (const struct gb_link *spec = s->items; spec; spec = spec->next)
-      if (spec->kind == SPEC_UNEVALUATED)
-        gb_note(g, spec->entry, "unevaluatedItems", "items that `contains` matched count");
-  hold_contains(g, &t, &entry, &count);
-  if (entry == NODE_NONE && !s->items && !t.min && t.max == UINT64_MAX)
-    return gb_primitive(g, "array");
-  const struct gb_node *inner =
-      entry != NODE_NONE ? containing(g, &t, entry, count) : items_node(g, &t);
-  return gb_seq(g, gb_word(g, "["), gb_space(g), inner, gb_word(g, "]"));
+  if (have[K_PROPERTIES] || have[K_PATTERN_PROPERTIES] || have[K_ADDITIONAL_PROPERTIES]) {
+    link.value = have[K_PROPERTIES];
+    link.patterns = have[K_PATTERN_PROPERTIES];
+    link.additional = have[K_ADDITIONAL_PROPERTIES];
+    link_add(g, &shape->members, link);
+  }
+  link = (struct gb_link){.entry = entry, .scope = scope, .unevaluated = true};
+  if (have[K_UNEVALUATED_ITEMS]) {
+    link.additional = have[K_UNEVALUATED_ITEMS];
+    link_add(g, &shape->items, link);
+  }
+  if (have[K_UNEVALUATED_PROPERTIES]) {
+    link.additional = have[K_UNEVALUATED_PROPERTIES];
+    link_add(g, &shape->members, link);
+  }
+  for (size_t i = 0, n = json_array_size(have[K_REQUIRED]); i < n; i++)
+    name_add(g, &shape->required, json_array_get(have[K_REQUIRED], i), entry, NULL);
+}
+
+/* Finds the target of a dynamic reference, which is the anchor of the outermost resource on the
+ * way: that of the root, else the only one there is. */
+static bool dynamic_target(struct gb *g, const char *name, uint32_t *entry) {
+  struct compiler *c = &g->compiler;
+  const struct schema *s = c->schema;
+  uint32_t root = s->entries[s->nodes[s->root].entry].resource, other;
+  if (schema_anchor_find(&c->dynamic_anchors, root, name, strlen(name), entry))
+    return true;
+  *entry = NODE_NONE;
+  for (uint32_t r = 0; r < s->resource_count; r++) {
+    if (!s->resources[r].used ||
+        !schema_anchor_find(&c->dynamic_anchors, r, name, strlen(name), &other))
+      continue;
+    if (*entry != NODE_NONE)
+      return false;
+    *entry = other;
+  }
+  return *entry != NODE_NONE;
+}
+
+/* Adds a schema that must not match. It is `keyword` of `entry` that wants it so. */
+static void keep_apart(struct gb *g, struct gb_shape *shape, const json_t *schema, uint32_t entry,
+                       const char *keyword) {
+  link_add(g, &shape->others,
+           (struct gb_link){.entry = entry, .value = schema, .keyword = keyword});
+}
+
+/* Merges a schema that must not match. One keyword by itself can be turned round, if it is about
+ * types, required members or values. */
+static void merge_not(struct gb *g, struct gb_shape *shape, const json_t *schema, uint32_t entry,
+                      const char *keyword) {
+  const json_t *have[KEYWORD_COUNT];
+  uint32_t child;
+  bool integral = false;
+  int only = KEYWORD_COUNT, count = 0;
+  if (!child_of(g, schema, &child))
+    return;
+  if (child == NODE_NONE) {
+    shape->types = 0;
+    return;
+  }
+  schema_entry_keywords(g->compiler.schema, child, have);
+  for (int id = 0; id < KEYWORD_COUNT; id++)
+    if (have[id] && id != K_COMMENT) {
+      only = id;
+      count++;
+    }
+  if (!count) /* annotations: all match */
+    shape->types = 0;
+  if (count != 1)
+    only = KEYWORD_COUNT;
+  unsigned types = only == K_TYPE ? named_types(have[K_TYPE], &integral) : 0;
+  if (only == K_TYPE && !integral) {
+    shape->types &= ~types;
+    return;
+  }
+  if (only == K_REQUIRED) {
+    shape->types &= T_OBJECT;
+    link_add(
+        g, &shape->choices,
+        (struct gb_link){
+            .kind = CHOICE_LACKS, .entry = entry, .value = have[K_REQUIRED], .keyword = keyword});
+    return;
+  }
+  if (only != K_CONST && only != K_ENUM) {
+    keep_apart(g, shape, schema, entry, keyword);
+    return;
+  }
+  size_t n = only == K_CONST ? 1 : json_array_size(have[K_ENUM]);
+  for (size_t i = 0; i < n; i++) {
+    const json_t *value = only == K_CONST ? have[K_CONST] : json_array_get(have[K_ENUM], i);
+    unsigned type = type_of(value);
+    if (type & (T_NULL | T_TRUE | T_FALSE))
+      shape->types &= ~type;
+    else
+      link_add(g, &shape->not_values,
+               (struct gb_link){.value = value, .entry = entry, .keyword = keyword});
+  }
+}
+
+static void merge_references(struct gb *g, struct gb_shape *shape, const json_t *const *have,
+                             uint32_t entry, uint32_t scope) {
+  static const struct {
+    enum keyword_id id;
+    const char *keyword;
+  } kinds[] = {{K_REF, "$ref"}, {K_DYNAMIC_REF, "$dynamicRef"}, {K_RECURSIVE_REF, "$recursiveRef"}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    struct target target;
+    const json_t *reference = have[kinds[i].id];
+    if (!reference)
+      continue;
+    if (!schema_ref_resolve(&g->compiler, entry, kinds[i].keyword, json_string_value(reference),
+                            &target)) {
+      g->status = GBNF_INVALID_SCHEMA;
+      return;
+    }
+    if (kinds[i].id != K_REF && target.dynamic_name &&
+        !dynamic_target(g, target.dynamic_name, &target.entry)) {
+      gb_note(g, entry, kinds[i].keyword, "where it leads depends on the way to it");
+      continue;
+    }
+    merge(g, shape, target.entry, scope);
+  }
+}
+
+static void merge_dependencies(struct gb *g, struct gb_shape *shape, const json_t *map,
+                               uint32_t entry, uint32_t scope) {
+  for (void *at = json_object_iter((json_t *)map); at;
+       at = json_object_iter_next((json_t *)map, at)) {
+    const json_t *what = json_object_iter_value(at);
+    link_add(g, &shape->choices,
+             (struct gb_link){.kind = json_is_array(what) ? CHOICE_REQUIRED : CHOICE_SCHEMA,
+                              .entry = entry,
+                              .scope = scope,
+                              .value = what,
+                              .name = json_object_iter_key(at),
+                              .length = json_object_iter_key_len(at)});
+  }
+}
+
+static void merge_combinations(struct gb *g, struct gb_shape *shape, const json_t *const *have,
+                               uint32_t entry, uint32_t scope) {
+  merge_references(g, shape, have, entry, scope);
+  for (size_t i = 0, n = json_array_size(have[K_ALL_OF]); i < n; i++)
+    merge_one(g, shape, json_array_get(have[K_ALL_OF], i), scope);
+  struct gb_link link = {.entry = entry, .scope = scope};
+  if (have[K_ANY_OF]) {
+    link.kind = CHOICE_ANY;
+    link.value = have[K_ANY_OF];
+    link_add(g, &shape->choices, link);
+  }
+  if (have[K_ONE_OF]) {
+    link.kind = CHOICE_ONE;
+    link.value = have[K_ONE_OF];
+    link_add(g, &shape->choices, link);
+  }
+  if (have[K_IF] && (have[K_THEN] || have[K_ELSE] || scope != NO_SCOPE)) {
+    link.kind = CHOICE_IF;
+    link.value = have[K_IF];
+    link.patterns = have[K_THEN];
+    link.additional = have[K_ELSE];
+    link_add(g, &shape->choices, link);
+  }
+  if (have[K_NOT])
+    merge_not(g, shape, have[K_NOT], entry, "not");
+  if (!(shape->types & T_OBJECT))
+    return;
+  merge_dependencies(g, shape, have[K_DEPENDENT_REQUIRED], entry, scope);
+  merge_dependencies(g, shape, have[K_DEPENDENT_SCHEMAS], entry, scope);
+  merge_dependencies(g, shape, have[K_DEPENDENCIES], entry, scope);
+}
+
+static void merge(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t scope) {
+  assert(entry < g->compiler.schema->entry_count);
+  const json_t *have[KEYWORD_COUNT];
+  const json_t *schema = g->compiler.schema->entries[entry].schema;
+  if (!gb_spend(g, 1))
+    return;
+  if (json_is_boolean(schema)) {
+    shape->types = json_is_true(schema) ? shape->types : 0;
+    return;
+  }
+  for (const struct gb_link *at = shape->merged; at; at = at->next)
+    if (at->entry == entry && at->scope == scope)
+      return;
+  if (g->depth >= GB_DEPTH_MAX) {
+    gb_too_complex(g, "schemas apply each other too deeply");
+    return;
+  }
+  link_add(g, &shape->merged, (struct gb_link){.entry = entry, .scope = scope});
+  schema_entry_keywords(g->compiler.schema, entry, have);
+  if (have[K_UNEVALUATED_ITEMS] || have[K_UNEVALUATED_PROPERTIES]) {
+    g->scopes = xgrow(g->scopes, &g->scope_capacity, g->scope_count + 1, sizeof *g->scopes);
+    g->scopes[g->scope_count] = scope;
+    scope = (uint32_t)g->scope_count++;
+  }
+  g->depth++;
+  merge_plain(g, shape, have, entry, scope);
+  merge_containers(g, shape, have, entry, scope);
+  merge_combinations(g, shape, have, entry, scope);
+  g->depth--;
 }
 
 /* --- sets --- */
@@ -340,7 +434,7 @@ static int by_entry(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-struct gb_set gb_set_of(uint32_t *entries, size_t count) {
+static struct gb_set set_of(uint32_t *entries, size_t count) {
   struct gb_set set = {entries, 0, false};
   if (count)
     qsort(entries, count, sizeof *entries, by_entry);
@@ -351,10 +445,10 @@ struct gb_set gb_set_of(uint32_t *entries, size_t count) {
 }
 
 /* Makes a name of letters, digits and dashes similar to `name`, with room for a suffix. */
-static void gb_rule_name(char out[GB_NAME_BYTES], const char *name) {
+static void rule_name(char out[NAME_BYTES], const char *name) {
   size_t n = 0;
-  for (const char *p = name; *p && n < GB_NAME_BYTES - 10; p++) {
-    bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+  for (const char *p = name; *p && n < NAME_BYTES - 10; p++) {
+    bool plain = str_is_digit(*p) || str_is_letter(*p);
     if (plain || (n && out[n - 1] != '-'))
       out[n++] = plain ? *p : '-';
   }
@@ -365,9 +459,9 @@ static void gb_rule_name(char out[GB_NAME_BYTES], const char *name) {
     memcpy(out, "item", 5);
 }
 
-const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name) {
+static const struct gb_node *set_node(struct gb *g, const struct gb_set *set, const char *name) {
   assert(set->never || set->count == 0 || set->entries);
-  char plain[GB_NAME_BYTES];
+  char plain[NAME_BYTES];
   uint32_t rule;
   if (set->never)
     return &gb_never;
@@ -376,16 +470,15 @@ const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const 
   struct str text = {(const char *)set->entries, set->count * sizeof *set->entries};
   if (map_get(&g->sets, text, &rule))
     return gb_ref(g, rule);
-  gb_rule_name(plain, name);
-  if (!gb_rule_new(g, plain, NULL, &rule))
-    return NULL;
+  rule_name(plain, name);
+  rule = gb_rule_new(g, plain, NULL);
   map_put(&g->sets, &g->arena, text, rule);
   g->jobs = xgrow(g->jobs, &g->job_capacity, g->job_count + 1, sizeof *g->jobs);
   g->jobs[g->job_count++] = (struct gb_job){*set, rule};
   return gb_ref(g, rule);
 }
 
-static bool gb_matches(struct gb *g, const struct gb_set *set, const json_t *value) {
+static bool set_matches(struct gb *g, const struct gb_set *set, const json_t *value) {
   const struct schema *s = g->compiler.schema;
   for (size_t i = 0; i < set->count; i++) {
     uint32_t node = s->entries[set->entries[i]].node;
@@ -394,19 +487,13 @@ static bool gb_matches(struct gb *g, const struct gb_set *set, const json_t *val
       continue;
     bool ok = schema_run_node(&vm, node, value, NULL);
     pattern_scratch_deinit(&vm.scratch);
-    if (!gb_spend(g, (SCHEMA_WORK_MAX / 20 - vm.work) / 8 + 1))
-      return false;
     if (vm.trouble != SCHEMA_OK || vm.work < 0)
-      return gb_too_complex(g, "a value takes too much work to check");
-    if (!ok)
+      gb_too_complex(g, "a value takes too much work to check");
+    if (!gb_spend(g, (SCHEMA_WORK_MAX / 20 - vm.work) / 8 + 1) || !ok)
       return false;
   }
   return true;
 }
-
-/* --- objects --- */
-
-enum { COUNTED_MAX = 3000 }; /* positions times counts of an object with member counts */
 
 static bool same(const struct gb_link *link, const char *name, size_t length) {
   return link->length == length && !memcmp(link->name, name, length);
@@ -440,7 +527,7 @@ static void answer_take(struct gb *g, struct member_answer *answer, const json_t
   uint32_t entry;
   if (!answer)
     return;
-  if (!gb_child(g, schema, &entry))
+  if (!child_of(g, schema, &entry))
     answer->never = true;
   if (entry == NODE_NONE)
     return;
@@ -458,11 +545,9 @@ static bool pattern_has(struct gb *g, const char *pattern, size_t pattern_length
     return false;
   enum pattern_result result = pattern_match(c->schema->patterns[index], &scratch, name, length);
   pattern_scratch_deinit(&scratch);
-  if (!gb_spend(g, (int64_t)(scratch.cost / 8 + 1)))
-    return false;
   if (result == PATTERN_TOO_COMPLEX)
-    return gb_too_complex(g, "a pattern takes too much work");
-  return result == PATTERN_MATCH;
+    gb_too_complex(g, "a pattern takes too much work");
+  return gb_spend(g, (int64_t)(scratch.cost / 8 + 1)) && result == PATTERN_MATCH;
 }
 
 /* Adds what one schema says; with `answer` NULL it only tells whether it says something. */
@@ -502,12 +587,9 @@ static enum cover ask(struct gb *g, const struct member_question *q, const struc
 static bool member_unevaluated(struct gb *g, const struct member_question *q,
                                const struct gb_shape *s, const struct gb_link *spec) {
   for (const struct gb_link *other = s->members; other; other = other->next) {
-    if (other == spec || !gb_scope_within(g, other->scope, spec->scope))
+    if (other == spec || !scope_within(g, other->scope, spec->scope))
       continue;
-    bool says = other->scope != spec->scope;
-    if (other->kind == SPEC_MEMBERS)
-      says = ask(g, q, other, NULL) != COVER_NO;
-    if (says)
+    if (other->unevaluated ? other->scope != spec->scope : ask(g, q, other, NULL) != COVER_NO)
       return false;
   }
   return true;
@@ -516,20 +598,17 @@ static bool member_unevaluated(struct gb *g, const struct member_question *q,
 static struct gb_set question_answer(struct gb *g, const struct member_question *q,
                                      const struct gb_shape *s) {
   struct member_answer answer = {0};
-  struct gb_set set = {.never = true};
   for (const struct gb_link *spec = s->members; spec && g->status == GBNF_OK; spec = spec->next) {
-    if (spec->kind == SPEC_MEMBERS)
+    if (!spec->unevaluated)
       ask(g, q, spec, &answer);
     else if (member_unevaluated(g, q, s, spec))
       answer_take(g, &answer, spec->additional);
   }
-  uint32_t *kept = g->status == GBNF_OK ? gb_get(g, (answer.count + 1) * sizeof *kept) : NULL;
-  if (kept) {
-    if (answer.count)
-      memcpy(kept, answer.entries, answer.count * sizeof *kept);
-    set = gb_set_of(kept, answer.count);
-    set.never = answer.never;
-  }
+  uint32_t *kept = gb_get(g, answer.count * sizeof *kept);
+  if (answer.count)
+    memcpy(kept, answer.entries, answer.count * sizeof *kept);
+  struct gb_set set = set_of(kept, answer.count);
+  set.never = answer.never;
   free(answer.entries);
   return set;
 }
@@ -540,13 +619,13 @@ static bool name_allowed(struct gb *g, const struct gb_shape *s, const char *nam
     return false;
   for (const struct gb_link *n = s->names; n; n = n->next) {
     uint32_t entry;
-    if (!gb_child(g, n->value, &entry))
+    if (!child_of(g, n->value, &entry))
       return false;
     if (entry == NODE_NONE)
       continue;
     json_t *value = json_stringn_nocheck(name, length);
     assert(value);
-    bool ok = gb_matches(g, &(struct gb_set){&entry, 1, false}, value);
+    bool ok = set_matches(g, &(struct gb_set){&entry, 1, false}, value);
     json_decref(value);
     if (!ok)
       return false;
@@ -554,13 +633,439 @@ static bool name_allowed(struct gb *g, const struct gb_shape *s, const char *nam
   return true;
 }
 
-struct gb_set gb_member_set(struct gb *g, const struct gb_shape *shape, const char *name,
-                            size_t length) {
+static struct gb_set member_set(struct gb *g, const struct gb_shape *shape, const char *name,
+                                size_t length) {
   struct member_question q = {.name = name, .length = length};
   if (!name_allowed(g, shape, name, length))
     return (struct gb_set){.never = true};
   return question_answer(g, &q, shape);
 }
+
+/* Returns true if an object is closed. Objects of a named type whose properties are listed have no
+ * others, where the schema says nothing about others. */
+static bool is_closed(const struct gb_shape *s, size_t declared) {
+  bool lists = false;
+  if (!(s->named & T_OBJECT) || s->names || s->min_members.value > declared)
+    return false;
+  for (const struct gb_link *spec = s->members; spec; spec = spec->next) {
+    if (spec->unevaluated || spec->patterns || spec->additional)
+      return false;
+    lists = lists || spec->value;
+  }
+  return lists;
+}
+
+static bool is_closed_to(const struct gb_shape *shape, const char *name, size_t length) {
+  if (!is_closed(shape, 0) || link_has(shape->required, name, length))
+    return false;
+  for (const struct gb_link *spec = shape->members; spec; spec = spec->next)
+    if (json_object_getn(spec->value, name, length))
+      return false;
+  return true;
+}
+
+/* --- choices --- */
+
+static bool set_is_never(struct gb *g, const struct gb_set *set, unsigned levels);
+/* Returns true if nothing can match. This looks at the first levels only: `false` may mean that it
+ * is unknown. */
+static bool shape_is_never(struct gb *g, const struct gb_shape *shape, unsigned levels);
+
+/* Removes types by contradictions that show without looking further down. Returns false if none is
+ * left. */
+static bool alive(struct gb_shape *shape) {
+  if (shape->minimum && shape->maximum) {
+    int order = schema_value_compare(shape->minimum, shape->maximum);
+    if (order > 0 || (!order && (shape->minimum_exclusive || shape->maximum_exclusive)))
+      shape->types &= ~(unsigned)T_NUMBER;
+  }
+  if (shape->min_length.value > shape->max_length.value)
+    shape->types &= ~(unsigned)T_STRING;
+  if (shape->min_items.value > shape->max_items.value)
+    shape->types &= ~(unsigned)T_ARRAY;
+  if (shape->min_members.value > shape->max_members.value)
+    shape->types &= ~(unsigned)T_OBJECT;
+  for (const struct gb_link *r = shape->required; r && shape->types & T_OBJECT; r = r->next)
+    for (const struct gb_link *f = shape->forbidden; f; f = f->next)
+      if (r->length == f->length && !memcmp(r->name, f->name, r->length))
+        shape->types &= ~(unsigned)T_OBJECT;
+  if (shape->finite) {
+    unsigned types = 0;
+    for (const struct gb_link *v = shape->values; v; v = v->next)
+      types |= type_of(v->value);
+    shape->types &= types;
+  }
+  return shape->types != 0;
+}
+
+static size_t branches(const struct gb_link *choice) {
+  switch ((enum choice_kind)choice->kind) {
+  case CHOICE_ANY:
+  case CHOICE_ONE:
+  case CHOICE_LACKS:
+    return json_array_size(choice->value);
+  case CHOICE_IF:
+  case CHOICE_REQUIRED:
+  case CHOICE_SCHEMA:
+    return 2;
+  }
+  return 0;
+}
+
+static const char *choice_keyword(const struct gb_link *choice) {
+  switch ((enum choice_kind)choice->kind) {
+  case CHOICE_ANY:
+    return "anyOf";
+  case CHOICE_ONE:
+    return "oneOf";
+  case CHOICE_IF:
+    return "if";
+  case CHOICE_LACKS:
+    return choice->keyword;
+  case CHOICE_REQUIRED:
+    return "dependentRequired";
+  case CHOICE_SCHEMA:
+    return "dependentSchemas";
+  }
+  return "";
+}
+
+static void make_choice(struct gb *g, struct gb_shape *shape, const struct gb_link *choice,
+                        size_t branch) {
+  const char *keyword = choice_keyword(choice);
+  struct gb_link own = {
+      .entry = choice->entry, .name = choice->name, .length = choice->length, .keyword = keyword};
+  switch ((enum choice_kind)choice->kind) {
+  case CHOICE_ANY:
+  case CHOICE_ONE:
+    for (size_t i = 0, n = json_array_size(choice->value); i < n && choice->kind == CHOICE_ONE; i++)
+      if (i != branch)
+        keep_apart(g, shape, json_array_get(choice->value, i), choice->entry, "oneOf");
+    merge_one(g, shape, json_array_get(choice->value, branch), choice->scope);
+    return;
+  case CHOICE_IF:
+    if (branch == 0)
+      merge_one(g, shape, choice->value, choice->scope);
+    else
+      merge_not(g, shape, choice->value, choice->entry, "if");
+    merge_one(g, shape, branch == 0 ? choice->patterns : choice->additional, choice->scope);
+    return;
+  case CHOICE_LACKS:
+    name_add(g, &shape->forbidden, json_array_get(choice->value, branch), choice->entry, keyword);
+    return;
+  case CHOICE_REQUIRED:
+  case CHOICE_SCHEMA:
+    if (branch == 0) {
+      link_add(g, &shape->forbidden, own);
+      return;
+    }
+    shape->types &= T_OBJECT;
+    if (choice->kind == CHOICE_SCHEMA)
+      merge_one(g, shape, choice->value, choice->scope);
+    for (size_t i = 0, n = json_array_size(choice->value); i < n; i++)
+      name_add(g, &shape->required, json_array_get(choice->value, i), choice->entry, keyword);
+    link_add(g, &shape->required, own);
+    return;
+  }
+}
+
+/* Takes the oldest choice out of the list: an object's members keep the order of the schema. */
+static const struct gb_link *choice_take(struct gb *g, struct gb_shape *shape) {
+  size_t n;
+  const struct gb_link **links = gb_links(g, shape->choices, &n);
+  shape->choices = NULL;
+  for (size_t i = 1; i < n; i++)
+    link_add(g, &shape->choices, *links[i]);
+  return links[0];
+}
+
+/* Lists what the shape may match although it must not: `oneOf`, `not` or `if` of a schema that it
+ * is not apart from by itself. */
+static void note_others(struct gb *g, const struct gb_shape *shape) {
+  for (const struct gb_link *other = shape->others; other && !shape->finite; other = other->next) {
+    struct gb_shape both = *shape;
+    bool quiet = g->quiet, apart = false;
+    both.choices = both.others = NULL;
+    g->quiet = true;
+    merge_one(g, &both, other->value, NO_SCOPE);
+    for (const struct gb_link *r = both.required; r && both.types == T_OBJECT; r = r->next)
+      apart = apart || is_closed_to(shape, r->name, r->length);
+    apart = apart || shape_is_never(g, &both, 2);
+    g->quiet = quiet;
+    if (!apart && g->status == GBNF_OK)
+      gb_note(g, other->entry, other->keyword,
+              "what must not match is kept out by the validator only");
+  }
+}
+
+struct expansion {
+  struct gb_shapes *out;
+  size_t max;
+  bool overflow;
+};
+
+static void expand(struct gb *g, struct gb_shape *shape, struct expansion *e, unsigned level) {
+  while (gb_spend(g, 1) && alive(shape) && shape->choices) {
+    const struct gb_link *choice = choice_take(g, shape);
+    if (g->loose && level) {
+      gb_note(g, choice->entry, choice_keyword(choice),
+              "too many combinations with other choices: kept by the validator only");
+      continue;
+    }
+    size_t n = branches(choice);
+    if (e->out->count + n > e->max || level > 30)
+      e->overflow = true;
+    for (size_t i = 0; i < n && !e->overflow; i++) {
+      struct gb_shape copy = *shape;
+      make_choice(g, &copy, choice, i);
+      expand(g, &copy, e, level + 1);
+    }
+    return;
+  }
+  if (g->status != GBNF_OK || !shape->types || shape_is_never(g, shape, 2))
+    return;
+  if (e->out->count >= e->max) {
+    e->overflow = true;
+    return;
+  }
+  note_others(g, shape);
+  e->out->items = xgrow(e->out->items, &e->out->capacity, e->out->count + 1, sizeof *e->out->items);
+  e->out->items[e->out->count++] = *shape;
+}
+
+static void merge_set(struct gb *g, const struct gb_set *set, struct gb_shape *shape) {
+  *shape = (struct gb_shape){.types = T_ALL,
+                             .max_length = {UINT64_MAX, NODE_NONE},
+                             .max_items = {UINT64_MAX, NODE_NONE},
+                             .max_members = {UINT64_MAX, NODE_NONE}};
+  for (size_t i = 0; i < set->count; i++)
+    merge(g, shape, set->entries[i], NO_SCOPE);
+}
+
+static bool shape_is_never(struct gb *g, const struct gb_shape *shape, unsigned levels) {
+  struct gb_shape own = *shape;
+  if (!alive(&own))
+    return true;
+  if (!levels || !gb_spend(g, 1))
+    return false;
+  if (own.choices && gb_link_count(own.choices) <= 4) {
+    const struct gb_link *choice = choice_take(g, &own);
+    size_t n = choice->kind == CHOICE_ONE ? 0 : branches(choice);
+    bool never = n > 0 && n <= 12;
+    for (size_t i = 0; i < n && never; i++) {
+      struct gb_shape copy = own;
+      make_choice(g, &copy, choice, i);
+      never = shape_is_never(g, &copy, levels - 1);
+    }
+    if (never)
+      return true;
+  }
+  if (own.types != T_OBJECT || own.finite)
+    return false;
+  for (const struct gb_link *r = own.required; r && g->status == GBNF_OK; r = r->next) {
+    struct gb_set set = member_set(g, &own, r->name, r->length);
+    if (set.never || set_is_never(g, &set, levels - 1))
+      return true;
+  }
+  return false;
+}
+
+static bool set_is_never(struct gb *g, const struct gb_set *set, unsigned levels) {
+  struct gb_shape shape;
+  bool quiet = g->quiet;
+  if (set->never)
+    return true;
+  g->quiet = true;
+  merge_set(g, set, &shape);
+  bool never = shape_is_never(g, &shape, levels);
+  g->quiet = quiet;
+  return never;
+}
+
+/* Breaks a set down into shapes. The caller releases out->items. */
+static void shapes_of(struct gb *g, const struct gb_set *set, struct gb_shapes *out) {
+  for (int attempt = 0; attempt < 2; attempt++) {
+    struct gb_shape shape;
+    struct expansion e = {out, attempt ? 10 * SHAPES_MAX : SHAPES_MAX, false};
+    out->count = 0;
+    g->loose = attempt > 0;
+    merge_set(g, set, &shape);
+    expand(g, &shape, &e, 0);
+    g->loose = false;
+    if (!e.overflow)
+      return;
+  }
+  gb_too_complex(g, "a schema has too many alternatives");
+}
+
+/* --- arrays --- */
+
+enum { CONTAINS_MAX = 20 };
+
+/* Returns true if the item is unevaluated: no schema within the scope of `spec` says anything about
+ * it. Beside `contains` none is: nobody knows yet which items that will match. */
+static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const struct gb_link *spec,
+                              size_t index) {
+  if (s->contains)
+    return false;
+  for (const struct gb_link *other = s->items; other; other = other->next) {
+    if (other == spec || !scope_within(g, other->scope, spec->scope))
+      continue;
+    if (other->unevaluated ? other->scope != spec->scope
+                           : index < json_array_size(other->patterns) || other->additional)
+      return false;
+  }
+  return true;
+}
+
+/* Returns the set that item `index` must match, with `also`, if that is an entry. */
+static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t index, uint32_t also) {
+  size_t count = 0;
+  uint32_t *entries = gb_get(g, (gb_link_count(s->items) + 1) * sizeof *entries);
+  for (const struct gb_link *spec = s->items; spec; spec = spec->next) {
+    const json_t *schema = spec->additional;
+    uint32_t entry;
+    if (spec->unevaluated && !array_unevaluated(g, s, spec, index))
+      schema = NULL;
+    if (index < json_array_size(spec->patterns))
+      schema = json_array_get(spec->patterns, index);
+    if (!schema)
+      continue;
+    if (!child_of(g, schema, &entry))
+      return (struct gb_set){.never = true};
+    if (entry != NODE_NONE)
+      entries[count++] = entry;
+  }
+  if (also != NODE_NONE)
+    entries[count++] = also;
+  return set_of(entries, count);
+}
+
+struct tuple { /* that of the array being written */
+  const struct gb_shape *shape;
+  const char *name;
+  size_t prefix;
+  uint64_t min, max;
+};
+
+static const struct gb_node *item_node(struct gb *g, const struct tuple *t, size_t index,
+                                       uint32_t also) {
+  struct gb_set set = item_set(g, t->shape, index, also);
+  return gb_seq(g, set_node(g, &set, "item"), gb_space(g));
+}
+
+static const struct gb_node *comma(struct gb *g, const struct gb_node *item) {
+  return gb_seq(g, gb_word(g, ","), gb_space(g), item);
+}
+
+static const struct gb_node *items_node(struct gb *g, const struct tuple *t) {
+  size_t fixed = t->prefix < t->max ? t->prefix : (size_t)t->max;
+  const struct gb_node *rest = item_node(g, t, t->prefix, NODE_NONE);
+  const struct gb_node *tail = &gb_empty;
+  if (t->max > fixed && fixed == t->prefix) {
+    uint64_t before = fixed ? fixed : 1; /* items before the tail of commas */
+    uint64_t more = t->max == UINT64_MAX ? UINT64_MAX : t->max - before;
+    tail = gb_repeat(g, t->name, comma(g, rest), t->min > before ? t->min - before : 0, more);
+  }
+  for (size_t i = fixed; i-- > 1;) {
+    tail = gb_seq(g, comma(g, item_node(g, t, i, NODE_NONE)), tail);
+    if (t->min <= i)
+      tail = gb_maybe(g, t->name, tail);
+  }
+  const struct gb_node *first = fixed ? item_node(g, t, 0, NODE_NONE) : rest;
+  const struct gb_node *all = t->max ? gb_seq(g, first, tail) : &gb_never;
+  return t->min ? all : gb_maybe(g, t->name, all);
+}
+
+/* Makes "... c ... c ...": at least `count` items match `entry`, others may stand before and after
+ * them. */
+static const struct gb_node *containing(struct gb *g, const struct tuple *t, uint32_t entry,
+                                        uint64_t count) {
+  const struct gb_node *any = item_node(g, t, 0, NODE_NONE);
+  const struct gb_node *one = item_node(g, t, 0, entry);
+  const struct gb_node *before =
+      gb_repeat(g, t->name, gb_seq(g, any, gb_word(g, ","), gb_space(g)), 0, UINT64_MAX);
+  const struct gb_node *next = gb_seq(g, before, one);
+  return gb_seq(g, next, gb_repeat(g, t->name, comma(g, next), count - 1, count - 1),
+                gb_repeat(g, t->name, comma(g, any), 0, UINT64_MAX));
+}
+
+static bool uses_unevaluated(const struct gb_shape *s) {
+  for (const struct gb_link *spec = s->items; spec; spec = spec->next)
+    if (spec->unevaluated)
+      return true;
+  return false;
+}
+
+/* Chooses the one `contains` that can be held: an entry, else NODE_NONE; the others are listed. */
+static void hold_contains(struct gb *g, const struct tuple *t, uint32_t *entry, uint64_t *count) {
+  const struct gb_shape *s = t->shape;
+  *entry = NODE_NONE;
+  *count = 0;
+  for (const struct gb_link *c = s->contains; c; c = c->next) {
+    const json_t *have[KEYWORD_COUNT];
+    uint32_t child;
+    schema_entry_keywords(g->compiler.schema, c->entry, have);
+    uint64_t min = have[K_MIN_CONTAINS] ? schema_value_count(have[K_MIN_CONTAINS]) : 1;
+    bool possible = child_of(g, c->value, &child);
+    if (!min && !have[K_MAX_CONTAINS])
+      continue;
+    bool simple = possible && child != NODE_NONE && !t->prefix && t->max == UINT64_MAX &&
+                  *entry == NODE_NONE && min && min <= CONTAINS_MAX && t->min <= min &&
+                  !uses_unevaluated(s);
+    if (simple) {
+      *entry = child;
+      *count = min;
+    }
+    if (!simple || have[K_MAX_CONTAINS])
+      gb_note(g, c->entry, simple ? "maxContains" : "contains",
+              "how many items match is counted by the validator only");
+  }
+}
+
+static const struct gb_node *array_node(struct gb *g, const struct gb_shape *s, const char *name) {
+  struct tuple t = {s, name, 0, s->min_items.value, s->max_items.value};
+  uint32_t entry;
+  uint64_t count;
+  for (const struct gb_link *spec = s->items; spec; spec = spec->next)
+    if (json_array_size(spec->patterns) > t.prefix)
+      t.prefix = json_array_size(spec->patterns);
+  for (size_t i = 0; i <= t.prefix && i < t.max; i++) {
+    if (!gb_spend(g, 1))
+      return &gb_never;
+    if (item_set(g, s, i, NODE_NONE).never)
+      t.max = i;
+  }
+  if (t.max > GB_COUNT_MAX && t.max != UINT64_MAX) {
+    gb_note(g, s->max_items.entry, "maxItems", "more than 1,000,000 items");
+    t.max = UINT64_MAX;
+  }
+  if (t.min > GB_COUNT_MAX) {
+    gb_note(g, s->min_items.entry, "minItems", "more than 1,000,000 items");
+    t.min = GB_COUNT_MAX;
+  }
+  if (t.min > t.max)
+    return &gb_never;
+  for (const struct gb_link *u = t.max > 1 ? s->unique : NULL; u; u = u->next)
+    gb_note(g, u->entry, "uniqueItems", "a grammar cannot compare items");
+  for (const struct gb_link *n = s->not_values; n; n = n->next)
+    if (json_is_array(n->value))
+      gb_note(g, n->entry, n->keyword, "a single array is kept out by the validator only");
+  if (s->contains && uses_unevaluated(s))
+    for (const struct gb_link *spec = s->items; spec; spec = spec->next)
+      if (spec->unevaluated)
+        gb_note(g, spec->entry, "unevaluatedItems", "items that `contains` matched count");
+  hold_contains(g, &t, &entry, &count);
+  if (entry == NODE_NONE && !s->items && !t.min && t.max == UINT64_MAX)
+    return gb_primitive(g, "array");
+  const struct gb_node *inner =
+      entry != NODE_NONE ? containing(g, &t, entry, count) : items_node(g, &t);
+  return gb_seq(g, gb_word(g, "["), gb_space(g), inner, gb_word(g, "]"));
+}
+
+/* --- objects --- */
+
+enum { COUNTED_MAX = 3000 }; /* positions times counts of an object with member counts */
 
 /* --- the members that a schema names --- */
 
@@ -582,27 +1087,23 @@ struct object {
 
 /* Collects names in the order in which schemas bring them up; last come required ones that none
  * describes. */
-static bool collect_names(struct gb *g, const struct gb_shape *s, const struct gb_link ***names,
-                          size_t *count) {
+static const struct gb_link **collect_names(struct gb *g, const struct gb_shape *s, size_t *count) {
   size_t spec_count, required_count, room = 0;
   const struct gb_link **specs = gb_links(g, s->members, &spec_count);
   const struct gb_link **required = gb_links(g, s->required, &required_count);
   struct map known = {0};
-  if (!specs || !required)
-    return false;
   for (size_t i = 0; i < spec_count; i++)
     room += json_object_size(specs[i]->value);
   room += required_count + gb_link_count(s->forbidden);
-  *names = gb_get(g, (room + 1) * sizeof **names);
+  const struct gb_link **names = gb_get(g, (room + 1) * sizeof *names);
   struct gb_link *links = gb_get(g, (room + 1) * sizeof *links);
-  bool ok = *names && links;
   *count = 0;
-  for (size_t i = 0; ok && i < spec_count + required_count; i++) {
+  for (size_t i = 0; i < spec_count + required_count; i++) {
     const struct gb_link *from = i < spec_count ? specs[i] : required[i - spec_count];
-    json_t *map = i < spec_count && from->kind == SPEC_MEMBERS ? (json_t *)from->value : NULL;
+    json_t *map = i < spec_count ? (json_t *)from->value : NULL;
     void *at = json_object_iter(map);
     bool single = i >= spec_count;
-    while (ok && (at || single)) {
+    while ((at || single) && gb_spend(g, 1)) {
       struct gb_link link = {.entry = from->entry,
                              .keyword = single ? NULL : "properties",
                              .name = single ? from->name : json_object_iter_key(at),
@@ -610,8 +1111,7 @@ static bool collect_names(struct gb *g, const struct gb_shape *s, const struct g
       uint32_t index = (uint32_t)*count;
       if (map_add(&known, &g->arena, (struct str){link.name, link.length}, &index)) {
         links[*count] = link;
-        (*names)[*count] = &links[*count];
-        ok = gb_spend(g, 1);
+        names[*count] = &links[*count];
         ++*count;
       }
       at = single ? NULL : json_object_iter_next(map, at);
@@ -619,72 +1119,37 @@ static bool collect_names(struct gb *g, const struct gb_shape *s, const struct g
     }
   }
   map_deinit(&known);
-  return ok;
+  return names;
 }
 
 static const struct gb_node *member_node(struct gb *g, const struct gb_node *name,
                                          const struct gb_set *set, const char *rule) {
-  const struct gb_node *value = gb_set_node(g, set, rule);
-  if (value && value->kind == GB_NEVER)
-    return value;
+  const struct gb_node *value = set_node(g, set, rule);
   return gb_seq(g, name, gb_space(g), gb_word(g, ":"), gb_space(g), value, gb_space(g));
 }
 
-/* Makes the members. Returns false also if a required member is impossible: o->count is 0 then and
- * *never is set. */
+/* Makes the members. Returns false if a required one is impossible. */
 static bool make_members(struct gb *g, struct object *o, const struct gb_link *const *names,
-                         size_t count, bool *never) {
+                         size_t count) {
+  bool possible = true;
   o->members = gb_get(g, (count + 1) * sizeof *o->members);
-  if (!o->members)
-    return false;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count && gb_spend(g, 2); i++) {
     struct object_member m = {names[i]->name, names[i]->length,
                               link_has(o->shape->required, names[i]->name, names[i]->length), NULL};
-    struct gb_set set = gb_member_set(g, o->shape, m.name, m.length);
-    if (g->status != GBNF_OK || !gb_spend(g, 2))
-      return false;
-    m.node = &gb_never;
-    if (!set.never)
-      m.node = member_node(g, gb_string_literal(g, m.name, m.length), &set, m.name);
-    if (!m.node)
-      return false;
+    struct gb_set set = member_set(g, o->shape, m.name, m.length);
+    m.node = member_node(g, gb_string_literal(g, m.name, m.length), &set, m.name);
     if (m.node->kind == GB_NEVER) {
-      *never = *never || m.required;
+      possible = possible && !m.required;
       continue;
     }
-    char rule[GB_NAME_BYTES];
-    gb_rule_name(rule, m.name);
+    char rule[NAME_BYTES];
+    rule_name(rule, m.name);
     size_t n = strlen(rule);
     print_into(rule + n, sizeof rule - n, "-kv");
     m.node = gb_named(g, rule, m.node);
-    if (!m.node)
-      return false;
     o->members[o->count++] = m;
   }
-  return true;
-}
-
-/* Returns true if an object is closed. Objects of a named type whose properties are listed have no
- * others, where the schema says nothing about others. */
-static bool is_closed(const struct gb_shape *s, size_t declared) {
-  bool lists = false;
-  if (!(s->named & T_OBJECT) || s->names || s->min_members.value > declared)
-    return false;
-  for (const struct gb_link *spec = s->members; spec; spec = spec->next) {
-    if (spec->kind == SPEC_UNEVALUATED || spec->patterns || spec->additional)
-      return false;
-    lists = lists || spec->value;
-  }
-  return lists;
-}
-
-bool gb_closed_to(const struct gb_shape *shape, const char *name, size_t length) {
-  if (!is_closed(shape, 0) || link_has(shape->required, name, length))
-    return false;
-  for (const struct gb_link *spec = shape->members; spec; spec = spec->next)
-    if (json_object_getn(spec->value, name, length))
-      return false;
-  return true;
+  return possible;
 }
 
 /* --- further members --- */
@@ -703,8 +1168,7 @@ struct others { /* the further members of an object */
 static void note_names(struct gb *g, const struct gb_shape *s, const char *why) {
   for (const struct gb_link *spec = s->members; spec; spec = spec->next)
     if (spec->additional)
-      gb_note(g, spec->entry,
-              spec->kind == SPEC_UNEVALUATED ? "unevaluatedProperties" : "additionalProperties",
+      gb_note(g, spec->entry, spec->unevaluated ? "unevaluatedProperties" : "additionalProperties",
               why);
 }
 
@@ -715,11 +1179,9 @@ static void note_taken(struct gb *g, const struct gb_link *taken) {
             "a further property may have the name of one that is described");
 }
 
-static bool other_add(struct gb *g, struct others *o, const struct gb_node *name,
+static void other_add(struct gb *g, struct others *o, const struct gb_node *name,
                       const struct gb_set *set) {
-  const struct gb_node *member = set->never ? &gb_never : member_node(g, name, set, "other");
-  o->object->other = gb_alt(g, o->object->other, member);
-  return o->object->other != NULL;
+  o->object->other = gb_alt(g, o->object->other, member_node(g, name, set, "other"));
 }
 
 /* Makes the strings that propertyNames wants. */
@@ -738,23 +1200,20 @@ static const struct gb_node *wanted_name(struct gb *g, const struct others *o) {
   return name;
 }
 
-static bool make_name(struct gb *g, struct others *o) {
+static void make_name(struct gb *g, struct others *o) {
   struct str *texts = gb_get(g, (o->taken_count + 1) * sizeof *texts);
-  if (!texts)
-    return false;
   for (size_t i = 0; i < o->taken_count; i++)
     texts[i] = (struct str){o->taken[i]->name, o->taken[i]->length};
   o->name = o->any_name ? gb_except(g, texts, o->taken_count) : wanted_name(g, o);
-  o->too_many = !o->name && g->status == GBNF_OK;
+  o->too_many = !o->name;
   if (o->too_many)
     o->name = gb_primitive(g, "name");
   o->name = gb_named(g, o->object->rule, o->name);
-  return o->name != NULL;
 }
 
 /* Makes members whose names match a pattern. Names that match several, or that have a description
  * of their own, are not told apart. */
-static bool pattern_member(struct gb *g, struct others *o, const struct member_question *q,
+static void pattern_member(struct gb *g, struct others *o, const struct member_question *q,
                            bool alone, bool one_schema) {
   const struct gb_shape *s = o->object->shape;
   struct gb_pattern p = {
@@ -762,7 +1221,7 @@ static bool pattern_member(struct gb *g, struct others *o, const struct member_q
   struct gb_set set = question_answer(g, q, s);
   const struct gb_node *name = gb_pattern_node(g, &p);
   if (g->status != GBNF_OK)
-    return false;
+    return;
   if (!name) {
     gb_note(g, q->spec->entry, "patternProperties", p.why);
     note_names(g, s, p.why);
@@ -780,11 +1239,11 @@ static bool pattern_member(struct gb *g, struct others *o, const struct member_q
   for (const struct gb_link *n = set.never || o->any_name ? NULL : s->names; n; n = n->next)
     gb_note(g, n->entry, "propertyNames",
             "beside patternProperties it is kept by the validator only");
-  return g->status == GBNF_OK && other_add(g, o, name, &set);
+  other_add(g, o, name, &set);
 }
 
 /* Makes the members under each pattern, then those under none. */
-static bool pattern_members(struct gb *g, struct others *o) {
+static void pattern_members(struct gb *g, struct others *o) {
   const struct gb_shape *s = o->object->shape;
   size_t patterns = 0, schemas = 0;
   for (const struct gb_link *spec = s->members; spec; spec = spec->next) {
@@ -792,22 +1251,19 @@ static bool pattern_members(struct gb *g, struct others *o) {
     schemas += json_object_size(spec->patterns) > 0;
   }
   struct gb_set rest = question_answer(g, &(struct member_question){0}, s);
-  if (g->status != GBNF_OK)
-    return false;
   for (const struct gb_link *spec = s->members; spec; spec = spec->next)
     for (void *at = json_object_iter((json_t *)spec->patterns); at;
          at = json_object_iter_next((json_t *)spec->patterns, at)) {
       struct member_question q = {.spec = spec,
                                   .pattern = json_object_iter_key(at),
                                   .length = json_object_iter_key_len(at)};
-      if (!pattern_member(g, o, &q, patterns == 1 && rest.never, schemas == 1))
-        return false;
+      pattern_member(g, o, &q, patterns == 1 && rest.never, schemas == 1);
     }
-  return other_add(g, o, o->name, &rest);
+  other_add(g, o, o->name, &rest);
 }
 
 /* Makes the members whose names propertyNames lists, each by itself. */
-static bool listed_members(struct gb *g, struct others *o) {
+static void listed_members(struct gb *g, struct others *o) {
   for (size_t i = 0; i < o->names.count; i++)
     for (const struct gb_link *v = o->names.items[i].values; v; v = v->next) {
       const char *name = json_string_value(v->value);
@@ -817,67 +1273,66 @@ static bool listed_members(struct gb *g, struct others *o) {
         taken = same(o->taken[k], name, length);
       if (taken)
         continue;
-      struct gb_set set = gb_member_set(g, o->object->shape, name, length);
-      if (g->status != GBNF_OK || !other_add(g, o, gb_string_literal(g, name, length), &set))
-        return false;
+      struct gb_set set = member_set(g, o->object->shape, name, length);
+      other_add(g, o, gb_string_literal(g, name, length), &set);
     }
-  return true;
 }
 
 /* Finds the shapes of the names that propertyNames wants. */
-static bool find_names(struct gb *g, struct others *o) {
+static void find_names(struct gb *g, struct others *o) {
   const struct gb_shape *s = o->object->shape;
   uint32_t *entries = gb_get(g, (gb_link_count(s->names) + 1) * sizeof *entries);
   size_t count = 0;
   bool never = false;
-  if (!entries)
-    return false;
   for (const struct gb_link *n = s->names; n; n = n->next) {
-    never = !gb_child(g, n->value, &entries[count]) || never;
+    never = !child_of(g, n->value, &entries[count]) || never;
     count += entries[count] != NODE_NONE;
   }
   o->any_name = !never && !count;
-  struct gb_set set = gb_set_of(entries, count);
-  if (!count || never)
-    return true;
-  if (!gb_shapes_of(g, &set, &o->names))
-    return false;
+  struct gb_set set = set_of(entries, count);
+  if (count && !never)
+    shapes_of(g, &set, &o->names);
   for (size_t i = 0; i < o->names.count; i++) {
     const struct gb_shape *n = &o->names.items[i];
     o->any_name = o->any_name ||
                   (n->types & T_STRING && !n->finite && !n->patterns && !n->formats &&
                    !n->not_values && !n->min_length.value && n->max_length.value == UINT64_MAX);
   }
-  return true;
 }
 
 /* Makes further members. What propertyNames says beyond single strings is listed there, not where
  * its own keywords stand. */
-static bool make_others(struct gb *g, struct others *o) {
+static void make_others(struct gb *g, struct others *o) {
   const struct gb_shape *s = o->object->shape;
   bool quiet = g->quiet, missed = g->missed;
   g->quiet = true;
   g->missed = false;
-  bool ok = find_names(g, o), listed = !o->any_name;
+  find_names(g, o);
+  bool listed = !o->any_name;
   for (size_t i = 0; i < o->names.count; i++)
     listed = listed && (o->names.items[i].finite || !(o->names.items[i].types & T_STRING));
-  ok = ok && (listed || make_name(g, o));
+  if (!listed)
+    make_name(g, o);
   g->quiet = quiet;
   for (const struct gb_link *n = g->missed && !listed ? s->names : NULL; n; n = n->next)
     gb_note(g, n->entry, "propertyNames", "names of this kind are kept by the validator only");
   g->missed = missed;
-  for (size_t i = 0; ok && !listed && i < o->taken_count; i++)
+  if (listed) {
+    listed_members(g, o);
+    return;
+  }
+  for (size_t i = 0; i < o->taken_count; i++)
     if (o->too_many || (!o->any_name && name_allowed(g, s, o->taken[i]->name, o->taken[i]->length)))
       note_taken(g, o->taken[i]);
-  return ok && (listed ? listed_members(g, o) : pattern_members(g, o));
+  pattern_members(g, o);
 }
 
-static bool make_other(struct gb *g, struct object *object, const struct gb_link **names,
+static void make_other(struct gb *g, struct object *object, const struct gb_link **names,
                        size_t count) {
   struct others o = {.object = object, .taken = names, .taken_count = count};
   object->other = &gb_never;
   if (is_closed(object->shape, object->count))
-    return true;
+    return;
   for (const struct gb_link *f = object->shape->forbidden; f; f = f->next) {
     bool known = false;
     for (size_t i = 0; i < o.taken_count && !known; i++)
@@ -886,11 +1341,10 @@ static bool make_other(struct gb *g, struct object *object, const struct gb_link
       names[o.taken_count++] = f;
   }
   g->naming = true;
-  bool ok = make_others(g, &o);
+  make_others(g, &o);
   g->naming = false;
   free(o.names.items);
-  object->other = ok ? gb_named(g, object->rule, object->other) : NULL;
-  return object->other != NULL;
+  object->other = gb_named(g, object->rule, object->other);
 }
 
 /* --- the whole --- */
@@ -935,16 +1389,12 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
   const struct gb_node **commas = gb_get(g, width * sizeof *commas);
   const struct gb_node **next = gb_get(g, width * sizeof *next);
   const struct gb_node **firsts = gb_get(g, (o->count + 2) * sizeof *firsts);
-  if (!commas || !next || !firsts)
-    return NULL;
   bool full = o->max != UINT64_MAX; /* the last count is the most that may be */
   for (size_t k = 0; k < width; k++) {
     bool enough = k >= o->min || (!o->count && !o->min);
     commas[k] = enough ? &gb_empty : &gb_never;
     if (o->other->kind != GB_NEVER)
       commas[k] = others(g, o, k);
-    if (!commas[k])
-      return NULL;
   }
   size_t first_count = 0;
   if (o->other->kind != GB_NEVER && o->max)
@@ -968,16 +1418,11 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
         next[k] = gb_seq(g, gb_maybe(g, o->rule, with), on);
       else
         next[k] = gb_alt(g, gb_seq(g, with, on), commas[k]);
-      if (next[k] && !m->required)
+      if (!m->required)
         next[k] = gb_named(g, o->rule, next[k]);
-      if (!next[k])
-        return NULL;
     }
     memcpy(commas, next, width * sizeof *commas);
   }
-  for (size_t i = 0; i < first_count; i++)
-    if (!firsts[i])
-      return NULL;
   for (size_t i = 0; i < first_count / 2; i++) { /* the order of the schema */
     const struct gb_node *swap = firsts[i];
     firsts[i] = firsts[first_count - 1 - i];
@@ -986,29 +1431,25 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
   return gb_list(g, GB_ALT, firsts, first_count);
 }
 
-static const struct gb_node *gb_object(struct gb *g, const struct gb_shape *s, const char *name) {
+static const struct gb_node *object_node(struct gb *g, const struct gb_shape *s, const char *name) {
   struct object o = {.shape = s, .rule = name};
-  const struct gb_link **names;
   size_t count;
-  bool never = false;
   if (!s->members && !s->required && !s->forbidden && !s->names && !s->min_members.value &&
       s->max_members.value == UINT64_MAX && !s->not_values)
     return gb_primitive(g, "object");
   for (const struct gb_link *n = s->not_values; n; n = n->next)
     if (json_is_object(n->value))
       gb_note(g, n->entry, n->keyword, "a single object is kept out by the validator only");
-  if (!collect_names(g, s, &names, &count) || !make_members(g, &o, names, count, &never))
-    return NULL;
-  if (never)
+  const struct gb_link **names = collect_names(g, s, &count);
+  if (!make_members(g, &o, names, count))
     return &gb_never;
-  if (!make_other(g, &o, names, count))
-    return NULL;
+  make_other(g, &o, names, count);
   set_counts(g, &o);
   const struct gb_node *members = chain(g, &o);
   bool may_be_empty = !s->min_members.value;
   for (size_t i = 0; i < o.count; i++)
     may_be_empty = may_be_empty && !o.members[i].required;
-  if (members && may_be_empty)
+  if (may_be_empty)
     members = members->kind == GB_NEVER ? &gb_empty : gb_maybe(g, name, members);
   return gb_seq(g, gb_word(g, "{"), gb_space(g), members, gb_word(g, "}"));
 }
@@ -1028,9 +1469,9 @@ static const struct gb_node *shape_node(struct gb *g, const struct gb_shape *sha
       !shape->multiples && !shape->unique && !shape->contains)
     return gb_primitive(g, "value");
   if (shape->types & T_OBJECT)
-    kids[n++] = gb_object(g, shape, name);
+    kids[n++] = object_node(g, shape, name);
   if (shape->types & T_ARRAY)
-    kids[n++] = gb_array(g, shape, name);
+    kids[n++] = array_node(g, shape, name);
   if (shape->types & T_STRING)
     kids[n++] = gb_string(g, shape, name);
   if (shape->types & T_NUMBER)
@@ -1047,54 +1488,49 @@ static const struct gb_node *shape_node(struct gb *g, const struct gb_shape *sha
 /* Makes all values of all shapes that the set as a whole accepts: no keyword is left to the
  * validator. */
 static const struct gb_node *values_node(struct gb *g, const struct gb_set *set,
-                                         const struct gb_shapes *shapes, size_t *done) {
+                                         const struct gb_shapes *shapes) {
   struct map seen = {0};
   size_t count = 0, room = 0;
   for (size_t i = 0; i < shapes->count; i++)
     room += shapes->items[i].finite ? gb_link_count(shapes->items[i].values) : 0;
-  const struct gb_node **kids = gb_get(g, (room + 1) * sizeof *kids);
-  for (size_t i = 0; kids && i < shapes->count; i++) {
+  const struct gb_node **kids = gb_get(g, room * sizeof *kids);
+  for (size_t i = 0; i < shapes->count; i++) {
     const struct gb_shape *shape = &shapes->items[i];
-    *done += shape->finite;
     for (const struct gb_link *v = shape->finite ? shape->values : NULL; v; v = v->next) {
       uint32_t known = 1;
-      if (!map_add(&seen, &g->arena, MAP_KEY(v->value), &known))
-        continue;
-      if (g->status == GBNF_OK && gb_matches(g, set, v->value))
+      if (map_add(&seen, &g->arena, MAP_KEY(v->value), &known) && set_matches(g, set, v->value))
         kids[count++] = gb_value_literal(g, v->value, shape->integral);
-      if (g->status != GBNF_OK)
-        break;
     }
   }
   map_deinit(&seen);
-  return kids && g->status == GBNF_OK ? gb_list(g, GB_ALT, kids, count) : NULL;
+  return gb_list(g, GB_ALT, kids, count);
 }
 
 static const struct gb_node *set_body(struct gb *g, const struct gb_set *set,
                                       const struct gb_shapes *shapes, const char *name) {
-  size_t finite = 0, count = 0;
+  size_t count = 0;
   const struct gb_node **kids = gb_get(g, (shapes->count + 1) * sizeof *kids);
-  if (!kids)
-    return NULL;
-  kids[count++] = values_node(g, set, shapes, &finite);
+  kids[count++] = values_node(g, set, shapes);
   for (size_t i = 0; i < shapes->count && g->status == GBNF_OK; i++)
     if (!shapes->items[i].finite)
       kids[count++] = shape_node(g, &shapes->items[i], name);
-  return g->status == GBNF_OK ? gb_list(g, GB_ALT, kids, count) : NULL;
+  return gb_list(g, GB_ALT, kids, count);
 }
 
-bool gb_sets_build(struct gb *g) {
+const struct gb_node *gb_schema_node(struct gb *g, const char *name) {
+  uint32_t *entry = gb_get(g, sizeof *entry);
+  *entry = g->compiler.schema->resources[0].entry;
+  return set_node(g, &(struct gb_set){.entries = entry, .count = 1}, name);
+}
+
+void gb_sets_build(struct gb *g) {
   struct gb_shapes shapes = {0};
   while (g->status == GBNF_OK && g->job_done < g->job_count) {
     struct gb_job job = g->jobs[g->job_done++];
-    if (!gb_shapes_of(g, &job.set, &shapes))
-      break;
-    const struct gb_node *node = set_body(g, &job.set, &shapes, g->rules[job.rule].name);
-    if (!node)
-      break;
-    g->rules[job.rule].node = node;
+    shapes_of(g, &job.set, &shapes);
+    const struct gb_node *body = set_body(g, &job.set, &shapes, g->rules[job.rule].name);
+    g->rules[job.rule].node = body; /* the rules may have moved */
   }
   free(shapes.items);
   assert(g->status != GBNF_OK || g->job_done == g->job_count);
-  return g->status == GBNF_OK;
 }

@@ -11,7 +11,7 @@
 #include "provider/agent/driver.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
-#include "provider/probe.h"
+#include "provider/child.h"
 #include "provider/profile/profile.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static bool is_api_instead(const struct profile *profile, const json_t *settings
     return true; /* they mean nothing to an agent */
   return json_object_get(settings, "program") == NULL &&
          json_object_get(settings, "transport") == NULL &&
-         (profile->program == NULL || !probe_find_program(profile->program, path, sizeof path));
+         (profile->program == NULL || !program_find(profile->program, path, sizeof path));
 }
 
 /* Notes how far the agent keeps to a permission and to a schema, which depends on its transport. */

@@ -13,7 +13,7 @@
 #include "host/worktree.h"
 #include "judge/chain.h"
 #include "os/tmpdir.h"
-#include "provider/probe.h"
+#include "provider/child.h"
 #include "provider/readiness.h"
 #include "workflow/parse.h"
 
@@ -478,7 +478,7 @@ static enum ready find_program(const struct flight *f, const char *name, struct 
   const char *cwd = json_string_value(json_object_get(f->p->config, "cwd"));
   struct stat st;
   if (strchr(name, '/') == NULL) {
-    if (probe_find_program(name, found, sizeof found))
+    if (program_find(name, found, sizeof found))
       return READY_YES;
     err_set(err, ERR_NOT_FOUND, "the program %.200s is not in PATH: install it, or write its path",
             name);

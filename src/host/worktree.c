@@ -7,7 +7,7 @@
 #include "host/git.h"
 #include "host/paths.h"
 #include "host/session.h"
-#include "provider/probe.h"
+#include "provider/child.h"
 #include "tree/repo.h"
 
 #include <assert.h>
@@ -726,7 +726,7 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
   if (!wanted || cwd == NULL)
     return true;
   char git[PATHS_BYTES];
-  if (!probe_find_program("git", git, sizeof git))
+  if (!program_find("git", git, sizeof git))
     return err_set(err, ERR_NOT_FOUND, "%s needs git, which is not in PATH: install it", key);
   char *real = realpath(cwd, NULL);
   bool found = repo_find(real ? real : cwd, &repo),

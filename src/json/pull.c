@@ -68,8 +68,7 @@ static bool pull_cross_brackets(struct pull *at) {
 }
 
 static bool pull_is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' ||
-         c == 'E';
+  return str_is_digit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
 }
 
 static bool pull_cross(struct pull *at) {

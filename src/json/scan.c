@@ -47,7 +47,7 @@ struct jscan_parts {
 };
 
 static size_t read_digits(const char *text, size_t n, size_t i, struct jscan_parts *parts) {
-  for (; i < n && jscan_digit(text[i]); i++, parts->digits++)
+  for (; i < n && str_is_digit(text[i]); i++, parts->digits++)
     if (parts->digits < DIGITS_KEPT) {
       parts->mantissa = parts->mantissa * 10 + (uint64_t)(text[i] - '0');
       parts->exp10 -= parts->real;
@@ -62,7 +62,7 @@ static size_t read_exponent(const char *text, size_t n, size_t i, struct jscan_p
   int e = 0;
   if (i < n && (text[i] == '-' || text[i] == '+'))
     i++;
-  for (; i < n && jscan_digit(text[i]); i++)
+  for (; i < n && str_is_digit(text[i]); i++)
     if (e < EXPONENT_MAX)
       e = e * 10 + (text[i] - '0');
   parts->exp10 += minus ? -e : e;
@@ -77,7 +77,7 @@ static enum jscan_code read_parts(const char *text, size_t n, size_t i, struct j
   *end = first;
   if (first >= n)
     return JSCAN_TRUNCATED;
-  if (!jscan_digit(text[first]))
+  if (!str_is_digit(text[first]))
     return JSCAN_SYNTAX;
   i = *end = read_digits(text, n, first, parts);
   if (parts->digits > 1 && text[first] == '0') {
@@ -93,7 +93,7 @@ static enum jscan_code read_parts(const char *text, size_t n, size_t i, struct j
   if (i < n && (text[i] == 'e' || text[i] == 'E')) {
     parts->real = true;
     i = *end = read_exponent(text, n, i + 1, parts);
-    if (!jscan_digit(text[i - 1]))
+    if (!str_is_digit(text[i - 1]))
       return i < n ? JSCAN_SYNTAX : JSCAN_TRUNCATED;
   }
   return JSCAN_OK;

@@ -100,14 +100,9 @@ static inline json_t *jscan_made(json_t *v) {
   return v;
 }
 
-static inline bool jscan_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /* Returns true for what a name without quotes is made of, characters beyond ASCII included. */
 static inline bool jscan_word_byte(char c) {
-  return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || jscan_digit(c) || c == '_' || c == '$' ||
-         c == '-' || (c & 0x80);
+  return str_is_letter(c) || str_is_digit(c) || c == '_' || c == '$' || c == '-' || (c & 0x80);
 }
 
 #endif

@@ -4,8 +4,11 @@
 #include "format/json_value.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static bool may_have(const struct provider_env *env, const json_t *name) {
   bool may = false;
@@ -103,4 +106,49 @@ void ended_note(struct call_result *r, const struct process_result *p) {
   else if (p->pipes_held && r->note[0] == '\0')
     print_into(r->note, sizeof r->note,
                "a descendant held the output open after the exit; it was killed");
+}
+
+/* --- where a program is --- */
+
+static bool is_program(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+bool program_find(const char *name, char *out, size_t size) {
+  struct buf path = {0};
+  bool found = false;
+  if (strchr(name, '/') != NULL)
+    return snprintf(out, size, "%s", name) < (int)size && is_program(out);
+  process_search_path(getenv("PATH"), &path);
+  for (struct str rest = buf_view(&path); !found && rest.p != NULL;) {
+    const char *colon = memchr(rest.p, ':', rest.n);
+    struct str part = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
+    found =
+        snprintf(out, size, "%.*s/%s", (int)part.n, part.p, name) < (int)size && is_program(out);
+    rest = colon ? (struct str){colon + 1, rest.n - part.n - 1} : (struct str){NULL, 0};
+  }
+  if (!found)
+    out[0] = '\0';
+  buf_deinit(&path);
+  return found;
+}
+
+/* --- from the loop --- */
+
+static void soon_closed(uv_handle_t *handle) {
+  struct soon *soon = handle->data;
+  soon->done(soon->ctx);
+}
+
+static void soon_over(uv_timer_t *timer) {
+  uv_close((uv_handle_t *)timer, soon_closed);
+}
+
+void soon_start(struct soon *soon, uv_loop_t *loop, void (*done)(void *ctx), void *ctx) {
+  soon->done = done;
+  soon->ctx = ctx;
+  uv_timer_init(loop, &soon->timer);
+  soon->timer.data = soon;
+  uv_timer_start(&soon->timer, soon_over, 0, 0);
 }

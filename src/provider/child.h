@@ -48,4 +48,16 @@ void ended_fail(struct call_result *r, const struct process_result *p);
 /* Notes what a program lost or left at its end, unless there is another note. */
 void ended_note(struct call_result *r, const struct process_result *p);
 
+/* Finds a program: a name without a slash is looked up in PATH, as the shim does. Returns false if
+ * it is nowhere. */
+bool program_find(const char *name, char *out, size_t size);
+
+/* Calls done(ctx) once, from the loop: a start must not report its own end. */
+struct soon {
+  uv_timer_t timer;
+  void (*done)(void *ctx);
+  void *ctx;
+};
+void soon_start(struct soon *soon, uv_loop_t *loop, void (*done)(void *ctx), void *ctx);
+
 #endif

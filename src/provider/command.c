@@ -20,7 +20,8 @@ struct command_run {
   struct provider_run base;
   struct process *process; /* NULL: it could not be started */
   struct confined held;    /* what confines it; its sandbox is freed */
-  uv_timer_t soon;         /* then this reports it from the loop */
+  struct soon soon;        /* then this reports it from the loop */
+  uv_loop_t *loop;
   uv_work_t cleanup;
   struct call_result result;
   char *tmpdir;
@@ -53,14 +54,15 @@ static void command_cleanup_after(uv_work_t *work, int status) {
   free(run);
 }
 
-static void command_finish(struct command_run *run, uv_loop_t *loop) {
+static void command_finish(void *ctx) {
+  struct command_run *run = ctx;
   sandbox_policy_end(&run->held);
   sandbox_policy_tried(&run->sink, run->tmpdir);
   run->cleanup.data = run;
   if (run->tmpdir == NULL)
     command_cleanup_after(&run->cleanup, 0);
   else
-    loop_work(loop, &run->cleanup, command_cleanup_work, command_cleanup_after);
+    loop_work(run->loop, &run->cleanup, command_cleanup_work, command_cleanup_after);
 }
 
 /* Returns a value for when(structured.X...), but only if all of stdout is one JSON object. */
@@ -126,16 +128,7 @@ static void command_on_end(void *ctx, struct process_result *p) {
     ended_fail(r, p);
     break;
   }
-  command_finish(run, run->soon.loop);
-}
-
-static void command_on_soon_closed(uv_handle_t *handle) {
-  struct command_run *run = handle->data;
-  command_finish(run, handle->loop);
-}
-
-static void command_on_soon(uv_timer_t *timer) {
-  uv_close((uv_handle_t *)timer, command_on_soon_closed);
+  command_finish(run);
 }
 
 /* Returns the words to run. A program named segue is this one, wherever PATH leads: otherwise a
@@ -160,8 +153,7 @@ static struct command_run *command_run_new(const struct provider *self,
   run->sink = *sink;
   run->gates = request->gates;
   run->request = request;
-  run->soon.loop = env->loop;
-  run->soon.data = run;
+  run->loop = env->loop;
   run->wall_ms = request->timeout_ms;
   run->stall_ms = request->stall_ms > 0 ? request->stall_ms : LIMIT_CALL_STALL_MS;
   run->cwd = env->cwd;
@@ -217,9 +209,7 @@ static struct provider_run *command_start(const struct provider *self,
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);
-    uv_timer_init(env->loop, &run->soon);
-    run->soon.data = run;
-    uv_timer_start(&run->soon, command_on_soon, 0, 0);
+    soon_start(&run->soon, env->loop, command_finish, run);
   }
   return &run->base;
 }

@@ -11,6 +11,7 @@
 #include "provider/agent/program_version.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
+#include "provider/child.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,31 +20,6 @@
 #include <unistd.h>
 
 /* --- what is looked at --- */
-
-static bool is_program(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-/* Finds a program by PATH, as the shim does. */
-bool probe_find_program(const char *name, char *out, size_t size) {
-  struct buf path = {0};
-  bool found = false;
-  if (strchr(name, '/') != NULL)
-    return snprintf(out, size, "%s", name) < (int)size && is_program(out);
-  process_search_path(getenv("PATH"), &path);
-  for (struct str rest = buf_view(&path); !found && rest.p != NULL;) {
-    const char *colon = memchr(rest.p, ':', rest.n);
-    struct str part = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
-    found =
-        snprintf(out, size, "%.*s/%s", (int)part.n, part.p, name) < (int)size && is_program(out);
-    rest = colon ? (struct str){colon + 1, rest.n - part.n - 1} : (struct str){NULL, 0};
-  }
-  if (!found)
-    out[0] = '\0';
-  buf_deinit(&path);
-  return found;
-}
 
 /* Expands ~ and $NAME in front to folders. Returns false if that folder is unknown. */
 static bool probe_expand(const char *path, char *out, size_t size) {
@@ -111,7 +87,7 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   p->transport = transport_name(transport);
   p->schema = schema_delivery_enforced(profile, transport);
   print_into(p->minimum, sizeof p->minimum, "%s", minimum ? minimum : "");
-  p->installed = program != NULL && probe_find_program(program, p->program, sizeof p->program);
+  p->installed = program != NULL && program_find(program, p->program, sizeof p->program);
   if (program == NULL) {
     p->state = PROBE_NO;
     p->absence = ABSENCE_SETTING;

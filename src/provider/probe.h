@@ -53,9 +53,6 @@ void probe_look(const struct provider *provider, struct backend_probe *out);
 void probe_put_version(struct backend_probe *probe, const struct provider *provider,
                        const char *version);
 
-/* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */
-bool probe_find_program(const char *name, char *out, size_t size);
-
 /* Returns a new object: name, kind, summary, installed, program, version, minimum, usable (true,
  * false, null), login, schema, transport, problem, remedy. */
 json_t *probe_json(const struct backend_probe *probe, const struct provider *provider);

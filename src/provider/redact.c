@@ -22,9 +22,9 @@ struct redact_pattern {
 
 struct secrets {
   struct redact_pattern *patterns;
-  size_t count;
+  size_t count, room;
   char **names;
-  size_t name_count;
+  size_t name_count, name_room;
   bool starts[256]; /* some pattern starts with this byte */
 };
 
@@ -53,7 +53,7 @@ bool secrets_are_empty(const struct secrets *s) {
 static void add_pattern(struct secrets *s, const char *p, size_t n, enum written written) {
   if (n < LIMIT_SECRET_BYTES)
     return;
-  s->patterns = xrealloc(s->patterns, (s->count + 1) * sizeof *s->patterns);
+  s->patterns = xgrow(s->patterns, &s->room, s->count + 1, sizeof *s->patterns);
   s->patterns[s->count++] = (struct redact_pattern){xstrndup(p, n), n, s->name_count - 1, written};
   if (written == WRITTEN_HEX) {
     s->starts[(unsigned char)"0123456789abcdef"[(unsigned char)p[0] >> 4]] = true;
@@ -91,7 +91,7 @@ void secrets_add(struct secrets *s, const char *name, struct str value) {
   assert(name != NULL);
   if (value.n < LIMIT_SECRET_BYTES)
     return;
-  s->names = xrealloc(s->names, (s->name_count + 1) * sizeof *s->names);
+  s->names = xgrow(s->names, &s->name_room, s->name_count + 1, sizeof *s->names);
   s->names[s->name_count++] = xstrdup(name);
   add_pattern(s, value.p, value.n, WRITTEN_PLAIN);
   add_pattern(s, value.p, value.n, WRITTEN_HEX);

@@ -18,7 +18,7 @@ struct provider_registry {
   size_t count;
   json_t *settings;
   struct registry_kept *kept;
-  size_t kept_count;
+  size_t kept_count, kept_room;
 };
 
 static const struct provider *const built_in[] = {&provider_script, &provider_command};
@@ -50,7 +50,7 @@ void registry_free(struct provider_registry *reg) {
 
 void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned)) {
   assert(release != NULL);
-  reg->kept = xrealloc(reg->kept, (reg->kept_count + 1) * sizeof *reg->kept);
+  reg->kept = xgrow(reg->kept, &reg->kept_room, reg->kept_count + 1, sizeof *reg->kept);
   reg->kept[reg->kept_count++] = (struct registry_kept){owned, release};
 }
 

@@ -12,8 +12,8 @@
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
 #include "os/tmpdir.h"
+#include "provider/child.h"
 #include "provider/placeholder.h"
-#include "provider/probe.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -315,7 +315,7 @@ static bool holds_home(const struct confining *c, const char *path) {
 /* Adds a program and, where it is a script, who runs it. */
 static void add_program(struct confining *c, const char *word, int depth) {
   char path[PATH_MAX], real[PATH_MAX], line[256];
-  if (depth == 0 || !probe_find_program(word, path, sizeof path) || realpath(path, real) == NULL)
+  if (depth == 0 || !program_find(word, path, sizeof path) || realpath(path, real) == NULL)
     return;
   /* Adds the folder that a program's file was installed in: for .../lib/node_modules/x/cli.js the
    * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
@@ -377,7 +377,7 @@ static void add_guard(struct confining *c, const json_t *user) {
     if (!sandbox_policy_expand(c, cache->folder, full))
       continue;
     if (access(full, F_OK) != 0 && cache->program != NULL &&
-        (cache->program[0] == '\0' || probe_find_program(cache->program, program, sizeof program)))
+        (cache->program[0] == '\0' || program_find(cache->program, program, sizeof program)))
       sandbox_policy_make_folder(full);
     add(c, &c->caches, cache->folder);
   }

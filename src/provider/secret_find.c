@@ -157,7 +157,7 @@ static bool is_random_enough(struct str word) {
   enum { SHORTEST = 24, DIGITS = 3, CAPITALS = 3 };
   size_t digits = 0, capitals = 0, dots = 0;
   for (size_t i = 0; i < word.n; i++) {
-    digits += word.p[i] >= '0' && word.p[i] <= '9';
+    digits += str_is_digit(word.p[i]);
     capitals += word.p[i] >= 'A' && word.p[i] <= 'Z';
     dots += word.p[i] == '.';
   }

@@ -34,7 +34,7 @@ struct telling {
   bool has_optional;
 };
 
-static bool prompt_place(struct telling *p, struct place place, int level, enum stand stand,
+static void prompt_place(struct telling *p, struct place place, int level, enum stand stand,
                          enum presence presence);
 
 static void prompt_say(struct telling *p, enum word word, const char *argument) {
@@ -43,7 +43,7 @@ static void prompt_say(struct telling *p, enum word word, const char *argument) 
 
 /* --- prompt: types --- */
 
-static bool put_leaf(struct describer *d, struct place place, enum stand stand, struct buf *out);
+static void put_leaf(struct describer *d, struct place place, enum stand stand, struct buf *out);
 
 /* Puts "string or null", or "exactly one of these forms: ..." if a value could have several of
  * them. */
@@ -64,7 +64,7 @@ static void put_forms(struct describer *d, const struct op *op, struct buf *out)
 }
 
 /* Puts the types and constraints of a place that fits on one line. */
-static bool prompt_head(struct describer *d, struct place place, const struct outline *outline,
+static void prompt_head(struct describer *d, struct place place, const struct outline *outline,
                         enum stand stand, struct buf *out) {
   const struct op *forms = describe_type_forms(outline);
   bool untyped = stand == STAND_BRANCH && outline->types == TYPE_ANY;
@@ -87,18 +87,18 @@ static bool prompt_head(struct describer *d, struct place place, const struct ou
     describe_say(d->language, WORD_ANY_VALUE, "", out);
   }
   buf_deinit(&constraints);
-  return describe_going(d);
 }
 
-static bool put_leaf(struct describer *d, struct place place, enum stand stand, struct buf *out) {
+static void put_leaf(struct describer *d, struct place place, enum stand stand, struct buf *out) {
   struct outline outline;
-  return outline_of(&d->walk, place, &outline) && prompt_head(d, place, &outline, stand, out);
+  if (outline_of(&d->walk, place, &outline))
+    prompt_head(d, place, &outline, stand, out);
 }
 
 static bool prompt_inside(struct describer *d, struct place place, struct buf *out) {
   if (out)
-    return put_leaf(d, place, STAND_BRANCH, out);
-  return describe_is_leaf(d, place, LEAF_LEVELS);
+    put_leaf(d, place, STAND_BRANCH, out);
+  return out || describe_is_leaf(d, place, LEAF_LEVELS);
 }
 
 /* --- prompt: lines --- */
@@ -114,7 +114,7 @@ static void open_line(struct telling *p, int level) {
 }
 
 /* Puts "- (each item): " and what is there. `step` is what it adds to the path. */
-static bool put_labelled(struct telling *p, enum word label, const char *argument, const char *step,
+static void put_labelled(struct telling *p, enum word label, const char *argument, const char *step,
                          struct place place, int level, enum stand stand) {
   size_t length = p->path.n;
   open_line(p, level);
@@ -122,21 +122,19 @@ static bool put_labelled(struct telling *p, enum word label, const char *argumen
   prompt_say(p, label, argument);
   buf_puts(&p->d.out, "): ");
   buf_puts(&p->path, step);
-  bool ok = prompt_place(p, place, level, stand, PRESENCE_NONE);
+  prompt_place(p, place, level, stand, PRESENCE_NONE);
   p->path.n = length;
-  return ok;
 }
 
 /* Does the same for a part that the line above does not contain yet. */
-static bool prompt_part(struct telling *p, enum word label, const char *argument, uint32_t node,
+static void prompt_part(struct telling *p, enum word label, const char *argument, uint32_t node,
                         int level) {
   struct place place = outline_place(&p->d.walk, node);
-  if (!place.count || describe_is_leaf(&p->d, place, LEAF_LEVELS))
-    return describe_going(&p->d);
-  return put_labelled(p, label, argument, "", place, level, STAND_BRANCH);
+  if (place.count && !describe_is_leaf(&p->d, place, LEAF_LEVELS))
+    put_labelled(p, label, argument, "", place, level, STAND_BRANCH);
 }
 
-static bool put_fields(struct telling *p, const struct outline *outline, int level,
+static void put_fields(struct telling *p, const struct outline *outline, int level,
                        enum stand stand) {
   for (uint32_t i = 0; i < outline->field_count; i++) {
     const struct outline_field *field = &outline->fields[i];
@@ -152,15 +150,12 @@ static bool put_fields(struct telling *p, const struct outline *outline, int lev
     if (field->required)
       presence = PRESENCE_REQUIRED;
     p->has_optional |= presence == PRESENCE_OPTIONAL;
-    bool ok = prompt_place(p, field->place, level, stand_inside(stand), presence);
+    prompt_place(p, field->place, level, stand_inside(stand), presence);
     p->path.n = length;
-    if (!ok)
-      return false;
   }
-  return true;
 }
 
-static bool put_other_fields(struct telling *p, const struct object_op *o, int level,
+static void put_other_fields(struct telling *p, const struct object_op *o, int level,
                              enum stand stand) {
   struct walk *walk = &p->d.walk;
   for (uint32_t i = 0; i < o->pattern_count; i++) {
@@ -169,20 +164,16 @@ static bool put_other_fields(struct telling *p, const struct object_op *o, int l
     if (outline_is_false(walk, place))
       continue;
     render_pattern(o->patterns[i].text, &pattern);
-    bool ok =
-        put_labelled(p, WORD_FIELD_MATCHING, pattern.p, ".*", place, level, stand_inside(stand));
+    put_labelled(p, WORD_FIELD_MATCHING, pattern.p, ".*", place, level, stand_inside(stand));
     buf_deinit(&pattern);
-    if (!ok)
-      return false;
   }
   struct place other = outline_place(walk, o->additional);
-  if (other.count && !outline_is_false(walk, other) &&
-      !put_labelled(p, WORD_ANY_OTHER_FIELD, "", ".*", other, level, stand_inside(stand)))
-    return false;
-  return o->names == NODE_NONE || prompt_part(p, WORD_FIELD_NAMES, "", o->names, level);
+  if (other.count && !outline_is_false(walk, other))
+    put_labelled(p, WORD_ANY_OTHER_FIELD, "", ".*", other, level, stand_inside(stand));
+  prompt_part(p, WORD_FIELD_NAMES, "", o->names, level);
 }
 
-static bool put_items(struct telling *p, const struct outline *outline, int level,
+static void put_items(struct telling *p, const struct outline *outline, int level,
                       enum stand stand) {
   struct walk *walk = &p->d.walk;
   uint32_t prefix = outline_prefix_count(outline);
@@ -190,73 +181,59 @@ static bool put_items(struct telling *p, const struct outline *outline, int leve
     char number[16], step[24];
     snprintf(number, sizeof number, "%u", (unsigned)i + 1);
     snprintf(step, sizeof step, "[%u]", (unsigned)i);
-    if (!put_labelled(p, WORD_ITEM, number, step, outline_item(walk, outline, i), level,
-                      stand_inside(stand)))
-      return false;
+    put_labelled(p, WORD_ITEM, number, step, outline_item(walk, outline, i), level,
+                 stand_inside(stand));
   }
   struct place rest = outline_item(walk, outline, prefix);
-  if (!rest.count || outline_is_false(walk, rest))
-    return describe_going(&p->d);
-  return put_labelled(p, prefix ? WORD_EACH_FURTHER_ITEM : WORD_EACH_ITEM, "", "[]", rest, level,
-                      stand_inside(stand));
+  if (rest.count && !outline_is_false(walk, rest))
+    put_labelled(p, prefix ? WORD_EACH_FURTHER_ITEM : WORD_EACH_ITEM, "", "[]", rest, level,
+                 stand_inside(stand));
 }
 
-static bool put_form_lines(struct telling *p, const struct op *op, int level, enum stand stand) {
+static void put_form_lines(struct telling *p, const struct op *op, int level, enum stand stand) {
   for (uint32_t i = 0; i < op->u.list->count; i++) {
     char number[16];
     snprintf(number, sizeof number, "%u", (unsigned)i + 1);
-    if (!put_labelled(p, WORD_FORM, number, "", outline_place(&p->d.walk, op->u.list->nodes[i]),
-                      level, stand))
-      return false;
+    put_labelled(p, WORD_FORM, number, "", outline_place(&p->d.walk, op->u.list->nodes[i]), level,
+                 stand);
   }
-  return true;
 }
 
 /* Puts the forms of a place that has a type of its own. */
-static bool put_further_forms(struct telling *p, const struct op *op, int level) {
+static void put_further_forms(struct telling *p, const struct op *op, int level) {
   open_line(p, level);
   buf_puts(&p->d.out, "(");
   prompt_say(p, op->code == OP_ANY_OF ? WORD_FORMS_ANY : WORD_FORMS_ONE, "");
   buf_puts(&p->d.out, "):\n");
   p->lines++;
-  return put_form_lines(p, op, level + 1, STAND_BRANCH);
+  put_form_lines(p, op, level + 1, STAND_BRANCH);
 }
 
-static bool put_if_part(struct telling *p, enum word word, uint32_t node, int level) {
-  return node == NODE_NONE ||
-         put_labelled(p, word, "", "", outline_place(&p->d.walk, node), level, STAND_BRANCH);
+static void put_if_part(struct telling *p, enum word word, uint32_t node, int level) {
+  if (node != NODE_NONE)
+    put_labelled(p, word, "", "", outline_place(&p->d.walk, node), level, STAND_BRANCH);
 }
 
-static bool put_if(struct telling *p, const struct if_op *o, int level) {
-  if (o->then_node == NODE_NONE && o->else_node == NODE_NONE)
-    return true;
-  return put_if_part(p, WORD_IF, o->condition, level) &&
-         put_if_part(p, WORD_THEN, o->then_node, level) &&
-         put_if_part(p, WORD_ELSE, o->else_node, level);
-}
-
-static bool put_dependent(struct telling *p, const struct op *op, int level) {
+static void put_dependent(struct telling *p, const struct op *op, int level) {
   struct walk *walk = &p->d.walk;
   struct place place = outline_place(walk, op->node);
   struct buf name = {0};
   if (!place.count || outline_is_false(walk, place))
-    return describe_going(&p->d);
+    return;
   render_name(op->u.dependency->name, op->u.dependency->length, &name);
-  bool ok = put_labelled(p, WORD_WITH_FIELD, name.p, "", place, level, STAND_BRANCH);
+  put_labelled(p, WORD_WITH_FIELD, name.p, "", place, level, STAND_BRANCH);
   buf_deinit(&name);
-  return ok;
 }
 
-static bool put_unevaluated(struct telling *p, const struct op *op, int level, enum stand stand) {
+static void put_unevaluated(struct telling *p, const struct op *op, int level, enum stand stand) {
   struct place place = outline_place(&p->d.walk, op->node);
   bool items = op->code == OP_UNEVALUATED_ITEMS;
-  if (!place.count || outline_is_false(&p->d.walk, place))
-    return describe_going(&p->d);
-  return put_labelled(p, items ? WORD_ANY_OTHER_ITEM : WORD_ANY_OTHER_FIELD, "",
-                      items ? "[]" : ".*", place, level, stand_inside(stand));
+  if (place.count && !outline_is_false(&p->d.walk, place))
+    put_labelled(p, items ? WORD_ANY_OTHER_ITEM : WORD_ANY_OTHER_FIELD, "", items ? "[]" : ".*",
+                 place, level, stand_inside(stand));
 }
 
-static bool put_below_op(struct telling *p, struct place place, const struct outline *outline,
+static void put_below_op(struct telling *p, struct place place, const struct outline *outline,
                          const struct op *op, int level, enum stand stand) {
   switch ((enum op_code)op->code) {
   case OP_FALSE:
@@ -280,57 +257,67 @@ static bool put_below_op(struct telling *p, struct place place, const struct out
   case OP_REF:
   case OP_DYNAMIC_REF:
   case OP_ALL_OF:
-    return true;
+    return;
   case OP_OBJECT:
-    return put_other_fields(p, op->u.object, level, stand);
+    put_other_fields(p, op->u.object, level, stand);
+    return;
   case OP_CONTAINS:
-    return prompt_part(p, WORD_CONTAINED, "", op->u.contains->node, level);
+    prompt_part(p, WORD_CONTAINED, "", op->u.contains->node, level);
+    return;
   case OP_ANY_OF:
-  case OP_ONE_OF:
-    if (op != describe_type_forms(outline))
-      return put_further_forms(p, op, level);
-    if (stand == STAND_BRANCH && !describe_is_leaf(&p->d, place, LEAF_LEVELS))
-      return put_further_forms(p, op, level);
-    return describe_is_leaf(&p->d, place, LEAF_LEVELS) || put_form_lines(p, op, level, STAND_ALONE);
+  case OP_ONE_OF: {
+    bool leaf = describe_is_leaf(&p->d, place, LEAF_LEVELS);
+    if (op != describe_type_forms(outline) || (stand == STAND_BRANCH && !leaf))
+      put_further_forms(p, op, level);
+    else if (!leaf)
+      put_form_lines(p, op, level, STAND_ALONE);
+    return;
+  }
   case OP_NOT:
-    return prompt_part(p, WORD_NOT, "", op->node, level);
-  case OP_IF:
-    return put_if(p, op->u.branch, level);
+    prompt_part(p, WORD_NOT, "", op->node, level);
+    return;
+  case OP_IF: {
+    const struct if_op *o = op->u.branch;
+    if (o->then_node != NODE_NONE || o->else_node != NODE_NONE)
+      put_if_part(p, WORD_IF, o->condition, level);
+    put_if_part(p, WORD_THEN, o->then_node, level);
+    put_if_part(p, WORD_ELSE, o->else_node, level);
+    return;
+  }
   case OP_DEPENDENT_SCHEMA:
-    return put_dependent(p, op, level);
+    put_dependent(p, op, level);
+    return;
   case OP_UNEVALUATED_ITEMS:
   case OP_UNEVALUATED_PROPERTIES:
-    return put_unevaluated(p, op, level, stand);
+    put_unevaluated(p, op, level, stand);
+    return;
   }
-  return true;
 }
 
-static bool put_below(struct telling *p, struct place place, const struct outline *outline,
+static void put_below(struct telling *p, struct place place, const struct outline *outline,
                       int level, enum stand stand) {
   unsigned types = describe_shown_types(outline);
   if (outline->never || !describe_going(&p->d))
-    return describe_going(&p->d);
-  if (types >> JSON_OBJECT & 1 && !put_fields(p, outline, level, stand))
-    return false;
-  if (types >> JSON_ARRAY & 1 && !put_items(p, outline, level, stand))
-    return false;
-  for (uint32_t i = 0; i < outline->op_count; i++)
-    if (outline->ops[i]->applies & types &&
-        !put_below_op(p, place, outline, outline->ops[i], level, stand))
-      return false;
-  return true;
+    return;
+  if (types >> JSON_OBJECT & 1)
+    put_fields(p, outline, level, stand);
+  if (types >> JSON_ARRAY & 1)
+    put_items(p, outline, level, stand);
+  for (uint32_t i = 0; i < outline->op_count && describe_going(&p->d); i++)
+    if (outline->ops[i]->applies & types)
+      put_below_op(p, place, outline, outline->ops[i], level, stand);
 }
 
 /* --- prompt: null, and structures shown before --- */
 
-static bool note_null(struct telling *p, struct place place, const struct outline *outline) {
+static void note_null(struct telling *p, struct place place, const struct outline *outline) {
   uint32_t first = 1;
   if (!describe_admits_null(&p->d, place, outline))
-    return describe_going(&p->d);
+    return;
   buf_append(&p->path, "", 0); /* ends it: it was cut */
   const char *path = p->path.p;
   if (!map_add(&p->null_paths, &p->d.walk.arena, buf_view(&p->path), &first))
-    return true;
+    return;
   if (p->nulls.n <= DESCRIBE_NULL_BYTES) {
     buf_puts(&p->nulls, p->nulls.n ? ", " : "");
     if (!p->path.n || !strcmp(path, "[]"))
@@ -338,7 +325,6 @@ static bool note_null(struct telling *p, struct place place, const struct outlin
     else
       buf_append(&p->nulls, path, p->path.n);
   }
-  return true;
 }
 
 /* Returns a slot, which may move when others are asked for. */
@@ -386,16 +372,18 @@ static void put_tail(struct telling *p, struct place place, const struct outline
 }
 
 /* Puts the rest of a line that has been begun, and the lines below it, at `level` + 1. */
-static bool prompt_place(struct telling *p, struct place place, int level, enum stand stand,
+static void prompt_place(struct telling *p, struct place place, int level, enum stand stand,
                          enum presence presence) {
   struct outline outline;
   uint32_t identity = outline_identity(&p->d.walk, place);
   struct shown *shown = shown_at(p, identity);
   bool again = shown && (shown->open || (shown->path && shown->lines > DESCRIBE_REPEAT_LINES));
   p->d.level = level + 1;
-  if (!outline_of(&p->d.walk, place, &outline) ||
-      !prompt_head(&p->d, place, &outline, stand, &p->d.out))
-    return false;
+  if (!outline_of(&p->d.walk, place, &outline))
+    return;
+  prompt_head(&p->d, place, &outline, stand, &p->d.out);
+  if (!describe_going(&p->d))
+    return;
   if (again)
     say_same(p, shown->path);
   put_tail(p, place, &outline, presence, again);
@@ -403,20 +391,19 @@ static bool prompt_place(struct telling *p, struct place place, int level, enum 
     p->d.out.n--;
   buf_puts(&p->d.out, "\n");
   p->lines++;
-  if (stand == STAND_ALONE && !note_null(p, place, &outline))
-    return false;
+  if (stand == STAND_ALONE)
+    note_null(p, place, &outline);
   if (again)
-    return describe_going(&p->d);
+    return;
   if (shown)
     shown_open(p, shown);
   uint32_t before = p->lines;
-  bool ok = put_below(p, place, &outline, level + 1, stand);
+  put_below(p, place, &outline, level + 1, stand);
   shown = shown_at(p, identity);
   if (shown) {
     shown->open = false;
     shown->lines = p->lines - before;
   }
-  return ok && describe_going(&p->d);
 }
 
 /* --- prompt: the whole --- */
@@ -456,45 +443,42 @@ static enum word describe_kind(unsigned types) {
 }
 
 /* Puts the answer as a whole: its own line only if that says more than the first sentence. */
-static bool put_root(struct telling *p) {
+static void put_root(struct telling *p) {
   struct place root = outline_root(&p->d.walk);
   struct outline outline;
   struct buf kind = {0}, below = {0};
   if (!outline_of(&p->d.walk, root, &outline))
-    return false;
+    return;
   enum word word = describe_kind(describe_shown_types(&outline));
   bool scalar = word != WORD_OBJECT && word != WORD_ARRAY && word != WORD_VALUE;
-  bool plain = false;
+  prompt_place(p, root, -1, STAND_ALONE, PRESENCE_NONE);
+  if (!describe_going(&p->d))
+    return;
   describe_say(p->d.language, word, "", &kind);
-  p->lines = 0;
-  bool ok = prompt_place(p, root, -1, STAND_ALONE, PRESENCE_NONE);
-  if (ok) {
-    const char *end = strchr(p->d.out.p, '\n');
-    size_t first = (size_t)(end - p->d.out.p);
-    plain = word != WORD_VALUE && first == kind.n && !memcmp(p->d.out.p, kind.p, first);
-    buf_append(&below, end + 1, p->d.out.n - first - 1);
-    p->d.out.n = first;
-    struct buf head = p->d.out;
-    p->d.out = (struct buf){0};
-    prompt_say(p, below.n ? WORD_RETURN : WORD_RETURN_PLAIN, kind.p);
-    buf_puts(&p->d.out, "\n\n");
-    if (!plain) {
-      buf_puts(&p->d.out, "(");
-      prompt_say(p, WORD_WHOLE, "");
-      buf_puts(&p->d.out, "): ");
-      buf_append(&p->d.out, head.p, head.n);
-      buf_puts(&p->d.out, "\n");
-    }
-    if (below.n)
-      buf_append(&p->d.out, below.p, below.n);
-    if (!plain || below.n)
-      buf_puts(&p->d.out, "\n");
-    put_closing(p, scalar);
-    buf_deinit(&head);
+  const char *end = strchr(p->d.out.p, '\n');
+  size_t first = (size_t)(end - p->d.out.p);
+  bool plain = word != WORD_VALUE && first == kind.n && !memcmp(p->d.out.p, kind.p, first);
+  buf_append(&below, end + 1, p->d.out.n - first - 1);
+  p->d.out.n = first;
+  struct buf head = p->d.out;
+  p->d.out = (struct buf){0};
+  prompt_say(p, below.n ? WORD_RETURN : WORD_RETURN_PLAIN, kind.p);
+  buf_puts(&p->d.out, "\n\n");
+  if (!plain) {
+    buf_puts(&p->d.out, "(");
+    prompt_say(p, WORD_WHOLE, "");
+    buf_puts(&p->d.out, "): ");
+    buf_append(&p->d.out, head.p, head.n);
+    buf_puts(&p->d.out, "\n");
   }
+  if (below.n)
+    buf_append(&p->d.out, below.p, below.n);
+  if (!plain || below.n)
+    buf_puts(&p->d.out, "\n");
+  put_closing(p, scalar);
+  buf_deinit(&head);
   buf_deinit(&kind);
   buf_deinit(&below);
-  return ok && describe_going(&p->d);
 }
 
 enum schema_status describe_prompt(const struct schema *schema, enum describe_language language,
@@ -502,10 +486,11 @@ enum schema_status describe_prompt(const struct schema *schema, enum describe_la
   assert(schema != NULL && text != NULL);
   struct telling p = {.d = {.language = language, .put_inside = prompt_inside}};
   *text = NULL;
-  bool ok = walk_init(&p.d.walk, schema) && put_root(&p);
-  if (ok)
-    *text = buf_take(&p.d.out);
+  walk_init(&p.d.walk, schema);
+  put_root(&p);
   enum schema_status status = p.d.walk.status;
+  if (status == SCHEMA_OK)
+    *text = buf_take(&p.d.out);
   buf_deinit(&p.d.out);
   buf_deinit(&p.path);
   buf_deinit(&p.nulls);
@@ -537,7 +522,8 @@ static enum word root_kind(const struct schema *schema) {
   struct walk walk;
   struct outline outline;
   enum word kind = WORD_VALUE;
-  if (walk_init(&walk, schema) && outline_of(&walk, outline_root(&walk), &outline))
+  walk_init(&walk, schema);
+  if (outline_of(&walk, outline_root(&walk), &outline))
     kind = describe_kind(describe_shown_types(&outline));
   walk_deinit(&walk);
   return kind;
@@ -593,7 +579,7 @@ struct types {
 
 enum { ONE_LINE = -1 }; /* instead of an indent */
 
-static bool put_type(struct types *t, struct place place, int indent, bool nested, struct buf *out);
+static void put_type(struct types *t, struct place place, int indent, bool nested, struct buf *out);
 
 static void types_line(struct types *t, int indent, struct buf *out) {
   if (t->comment.n) {
@@ -625,14 +611,14 @@ static struct named *named_at(struct types *t, uint32_t identity) {
 }
 
 /* Names a structure by the last part of its place: "#/$defs/address" is Address. */
-static bool name_structure(struct types *t, struct place place, struct named *named) {
+static void name_structure(struct types *t, struct place place, struct named *named) {
   struct walk *walk = &t->d.walk;
   struct buf where = {0}, name = {0};
   schema_entry_text(walk->schema, walk->schema->nodes[place.nodes[0]].entry, &where);
   const char *from = where.n ? strrchr(where.p, '/') : NULL;
   for (const char *p = from ? from + 1 : "Root"; *p && name.n < 40; p++) {
-    bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
-    bool digit = *p >= '0' && *p <= '9';
+    bool letter = str_is_letter(*p) || *p == '_';
+    bool digit = str_is_digit(*p);
     char first = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
     if (letter || (digit && name.n))
       buf_append(&name, name.n ? p : &first, 1);
@@ -649,7 +635,6 @@ static bool name_structure(struct types *t, struct place place, struct named *na
   named->name = arena_strndup(&walk->arena, name.p, name.n);
   buf_deinit(&where);
   buf_deinit(&name);
-  return walk->status == SCHEMA_OK;
 }
 
 /* Returns true if the place is done with: its name was put, or it was counted before. */
@@ -662,8 +647,8 @@ static bool put_name(struct types *t, struct place place, bool nested, struct bu
     return ++named->uses > 1;
   if (named->uses < 2)
     return false;
-  if (!named->name && !name_structure(t, place, named))
-    return true;
+  if (!named->name)
+    name_structure(t, place, named);
   buf_puts(out, named->name);
   const char *text = nested ? NULL : outline_own_description(&t->d.walk, place);
   if (text)
@@ -686,12 +671,12 @@ static void open_member(struct types *t, bool *first, int indent, struct buf *ou
   *first = false;
 }
 
-static bool put_member(struct types *t, struct place place, int indent, struct buf *out) {
+static void put_member(struct types *t, struct place place, int indent, struct buf *out) {
   buf_puts(out, ": ");
-  return put_type(t, place, indent == ONE_LINE ? ONE_LINE : indent + 1, indent == ONE_LINE, out);
+  put_type(t, place, indent == ONE_LINE ? ONE_LINE : indent + 1, indent == ONE_LINE, out);
 }
 
-static bool put_other_members(struct types *t, const struct object_op *o, bool *first, int indent,
+static void put_other_members(struct types *t, const struct object_op *o, bool *first, int indent,
                               struct buf *out) {
   struct walk *walk = &t->d.walk;
   for (uint32_t i = 0; i < o->pattern_count; i++) {
@@ -702,18 +687,17 @@ static bool put_other_members(struct types *t, const struct object_op *o, bool *
     buf_puts(out, "[/");
     render_pattern(o->patterns[i].text, out);
     buf_puts(out, "/]");
-    if (!put_member(t, place, indent, out))
-      return false;
+    put_member(t, place, indent, out);
   }
   struct place other = outline_place(walk, o->additional);
   if (!other.count || outline_is_false(walk, other))
-    return describe_going(&t->d);
+    return;
   open_member(t, first, indent, out);
   buf_puts(out, "[string]");
-  return put_member(t, other, indent, out);
+  put_member(t, other, indent, out);
 }
 
-static bool put_object(struct types *t, const struct outline *outline, int indent,
+static void put_object(struct types *t, const struct outline *outline, int indent,
                        struct buf *out) {
   size_t before = out->n;
   bool first = true;
@@ -725,29 +709,29 @@ static bool put_object(struct types *t, const struct outline *outline, int inden
     open_member(t, &first, indent, out);
     render_name(field->name, field->length, out);
     buf_puts(out, field->required ? "" : "?");
-    if (!put_member(t, field->place, indent, out))
-      return false;
+    put_member(t, field->place, indent, out);
   }
   for (uint32_t i = 0; i < outline->op_count; i++)
-    if (outline->ops[i]->code == OP_OBJECT &&
-        !put_other_members(t, outline->ops[i]->u.object, &first, indent, out))
-      return false;
+    if (outline->ops[i]->code == OP_OBJECT)
+      put_other_members(t, outline->ops[i]->u.object, &first, indent, out);
   if (first) {
     out->n = before;
     buf_puts(out, "object");
-    return describe_going(&t->d);
+    return;
   }
   if (indent != ONE_LINE)
     types_line(t, indent, out);
   buf_puts(out, "}");
-  return describe_going(&t->d);
 }
 
-/* Puts an item, in parentheses if "[]" would not belong to all of it. */
-static bool put_item(struct types *t, struct place place, int indent, struct buf *out) {
+/* Puts the type of items, in parentheses if "[]" would not belong to all of it. */
+static void put_items_type(struct types *t, struct place place, int indent, struct buf *out) {
   size_t from = out->n;
-  if (!put_type(t, place, indent, true, out))
-    return false;
+  if (!place.count) {
+    buf_puts(out, "any");
+    return;
+  }
+  put_type(t, place, indent, true, out);
   bool simple = out->n > from;
   int depth = 0;
   for (size_t i = from; simple && i < out->n; i++) {
@@ -756,7 +740,7 @@ static bool put_item(struct types *t, struct place place, int indent, struct buf
     simple = depth > 0 || (c != '|' && c != ' ' && c != '"');
   }
   if (simple)
-    return true;
+    return;
   struct buf whole = {0};
   buf_append(&whole, out->p + from, out->n - from);
   out->n = from;
@@ -764,35 +748,30 @@ static bool put_item(struct types *t, struct place place, int indent, struct buf
   buf_append(out, whole.p ? whole.p : "", whole.n);
   buf_puts(out, ")");
   buf_deinit(&whole);
-  return describe_going(&t->d);
 }
 
-static bool put_array(struct types *t, const struct outline *outline, int indent, struct buf *out) {
+static void put_array(struct types *t, const struct outline *outline, int indent, struct buf *out) {
   struct walk *walk = &t->d.walk;
   uint32_t prefix = outline_prefix_count(outline);
   struct place rest = outline_item(walk, outline, prefix);
   bool closed = outline_is_false(walk, rest);
   if (!prefix) {
-    if (!rest.count || closed)
-      buf_puts(out, closed ? "[]" : "any[]");
-    else if (put_item(t, rest, indent, out))
-      buf_puts(out, "[]");
-    return describe_going(&t->d);
+    if (!closed)
+      put_items_type(t, rest, indent, out);
+    buf_puts(out, "[]");
+    return;
   }
   buf_puts(out, "[");
   for (uint32_t i = 0; i < prefix; i++) {
     buf_puts(out, i ? ", " : "");
-    if (!put_type(t, outline_item(walk, outline, i), indent, true, out))
-      return false;
+    put_type(t, outline_item(walk, outline, i), indent, true, out);
   }
   if (!closed) {
     buf_puts(out, ", ...");
-    if (rest.count ? !put_item(t, rest, indent, out) : (buf_puts(out, "any"), false))
-      return false;
+    put_items_type(t, rest, indent, out);
     buf_puts(out, "[]");
   }
   buf_puts(out, "]");
-  return describe_going(&t->d);
 }
 
 static void put_bar(bool *first, struct buf *out) {
@@ -800,22 +779,20 @@ static void put_bar(bool *first, struct buf *out) {
   *first = false;
 }
 
-static bool put_types(struct types *t, const struct outline *outline, int indent, struct buf *out) {
+static void put_types(struct types *t, const struct outline *outline, int indent, struct buf *out) {
   unsigned types = describe_shown_types(outline);
   bool first = true;
   if (types == TYPE_ANY) {
     buf_puts(out, "any");
-    return true;
+    return;
   }
   if (types >> JSON_OBJECT & 1) {
     put_bar(&first, out);
-    if (!put_object(t, outline, indent, out))
-      return false;
+    put_object(t, outline, indent, out);
   }
   if (types >> JSON_ARRAY & 1) {
     put_bar(&first, out);
-    if (!put_array(t, outline, indent, out))
-      return false;
+    put_array(t, outline, indent, out);
   }
   static const struct {
     unsigned types;
@@ -832,7 +809,6 @@ static bool put_types(struct types *t, const struct outline *outline, int indent
       put_bar(&first, out);
       buf_puts(out, names[i].name);
     }
-  return true;
 }
 
 /* Puts the values of every enum and const; those of a second one follow a "&". */
@@ -856,23 +832,21 @@ static bool put_values(const struct outline *outline, struct buf *out) {
   return any;
 }
 
-static bool types_expression(struct types *t, const struct outline *outline, int indent,
+static void types_expression(struct types *t, const struct outline *outline, int indent,
                              struct buf *out) {
   const struct op *forms = describe_type_forms(outline);
   if (outline->never) {
     buf_puts(out, "never");
-    return true;
+    return;
   }
   if (put_values(outline, out))
-    return describe_going(&t->d);
+    return;
   if (!forms)
-    return put_types(t, outline, indent, out);
-  for (uint32_t i = 0; i < forms->u.list->count; i++) {
+    put_types(t, outline, indent, out);
+  for (uint32_t i = 0; forms && i < forms->u.list->count; i++) {
     buf_puts(out, i ? " | " : "");
-    if (!put_type(t, outline_place(&t->d.walk, forms->u.list->nodes[i]), indent, true, out))
-      return false;
+    put_type(t, outline_place(&t->d.walk, forms->u.list->nodes[i]), indent, true, out);
   }
-  return describe_going(&t->d);
 }
 
 static void find_comment(struct types *t, struct place place, const struct outline *outline,
@@ -892,16 +866,15 @@ static void find_comment(struct types *t, struct place place, const struct outli
 
 /* Puts a type. `nested`: it has no line of its own, so what would be its comment stands in
  * parentheses, or after the brace that it opens. */
-static bool put_type(struct types *t, struct place place, int indent, bool nested,
+static void put_type(struct types *t, struct place place, int indent, bool nested,
                      struct buf *out) {
   struct outline outline;
   struct buf comment = {0}, own = {0};
   if (out->n > DESCRIBE_BYTES_MAX)
     t->d.walk.status = SCHEMA_TOO_COMPLEX;
-  if (!describe_going(&t->d) || put_name(t, place, nested, out))
-    return describe_going(&t->d);
-  if (!outline_of(&t->d.walk, place, &outline))
-    return false;
+  if (!describe_going(&t->d) || put_name(t, place, nested, out) ||
+      !outline_of(&t->d.walk, place, &outline))
+    return;
   t->d.level++;
   find_comment(t, place, &outline, &comment);
   bool opens = indent != ONE_LINE && describe_shown_types(&outline) >> JSON_OBJECT & 1 &&
@@ -909,7 +882,7 @@ static bool put_type(struct types *t, struct place place, int indent, bool neste
   bool inside = nested && !opens && comment.n;
   if (!inside)
     comment_add(t, "; ", &comment);
-  bool ok = types_expression(t, &outline, inside ? ONE_LINE : indent, &own);
+  types_expression(t, &outline, inside ? ONE_LINE : indent, &own);
   if (inside) {
     buf_puts(out, "(");
     buf_append(out, own.p ? own.p : "", own.n);
@@ -924,7 +897,6 @@ static bool put_type(struct types *t, struct place place, int indent, bool neste
   buf_deinit(&comment);
   buf_deinit(&own);
   t->d.level--;
-  return ok && describe_going(&t->d);
 }
 
 static bool types_inside(struct describer *d, struct place place, struct buf *out) {
@@ -933,47 +905,41 @@ static bool types_inside(struct describer *d, struct place place, struct buf *ou
     return true;
   struct buf outer = t->comment;
   t->comment = (struct buf){0};
-  bool ok = put_type(t, place, ONE_LINE, true, out);
+  put_type(t, place, ONE_LINE, true, out);
   buf_deinit(&t->comment);
   t->comment = outer;
-  return ok;
+  return true;
 }
 
 /* Puts a named structure, with its name. */
-static bool put_named(struct types *t, struct place place) {
+static void put_named(struct types *t, struct place place) {
   struct named *named = named_at(t, outline_identity(&t->d.walk, place));
   struct outline outline;
   struct buf comment = {0};
   if (!named || !outline_of(&t->d.walk, place, &outline))
-    return false;
+    return;
   buf_puts(&t->d.out, named->name);
   buf_puts(&t->d.out, ": ");
   find_comment(t, place, &outline, &comment);
   comment_add(t, "; ", &comment);
   buf_deinit(&comment);
-  bool ok = types_expression(t, &outline, 0, &t->d.out);
+  types_expression(t, &outline, 0, &t->d.out);
   types_line(t, 0, &t->d.out);
-  return ok;
 }
 
 /* Puts the root and, as they turn up, the named structures. */
-static bool put_all(struct types *t, bool counting) {
+static void put_all(struct types *t, bool counting) {
   t->counting = counting;
   t->d.out.n = 0;
   t->comment.n = 0;
-  bool ok = put_type(t, outline_root(&t->d.walk), 0, false, &t->d.out);
-  if (!ok)
-    return false;
+  put_type(t, outline_root(&t->d.walk), 0, false, &t->d.out);
   struct named *root = named_at(t, outline_identity(&t->d.walk, outline_root(&t->d.walk)));
-  if (!describe_going(&t->d))
-    return false;
   if (root && root->shown)
     t->d.out.n = 0; /* the root is the first one with a name: no line says it alone */
   else
     types_line(t, 0, &t->d.out);
-  for (size_t i = 0; ok && i < t->queue_count; i++)
-    ok = put_named(t, t->queue[i]);
-  return ok && describe_going(&t->d);
+  for (size_t i = 0; i < t->queue_count && describe_going(&t->d); i++)
+    put_named(t, t->queue[i]);
 }
 
 enum schema_status describe_types(const struct schema *schema, char **text) {
@@ -983,10 +949,12 @@ enum schema_status describe_types(const struct schema *schema, char **text) {
                           .all_inside = true,
                           .values_elsewhere = true}};
   *text = NULL;
-  bool ok = walk_init(&t.d.walk, schema) && put_all(&t, true) && put_all(&t, false);
-  if (ok)
-    *text = buf_take(&t.d.out);
+  walk_init(&t.d.walk, schema);
+  put_all(&t, true);
+  put_all(&t, false);
   enum schema_status status = t.d.walk.status;
+  if (status == SCHEMA_OK)
+    *text = buf_take(&t.d.out);
   buf_deinit(&t.d.out);
   buf_deinit(&t.comment);
   map_deinit(&t.names);
@@ -1096,26 +1064,25 @@ enum schema_status describe_json(const struct schema *schema, bool keep, char **
  * 37 renderings of ten schemas: 0.95 to 1.16 times what cl100k_base makes of them. */
 size_t describe_tokens(const char *text) {
   size_t tokens = 0;
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+  for (const char *p = text; *p;) {
     size_t n = 0;
-    if ((*p | 32) >= 'a' && (*p | 32) <= 'z') {
-      while ((p[n] | 32) >= 'a' && (p[n] | 32) <= 'z')
+    if (str_is_letter(*p)) {
+      while (str_is_letter(p[n]))
         n++;
       tokens += n <= 8 ? 1 : 1 + (n - 3) / 4;
-    } else if (*p >= '0' && *p <= '9') {
-      while (p[n] >= '0' && p[n] <= '9')
+    } else if (str_is_digit(*p)) {
+      while (str_is_digit(p[n]))
         n++;
       tokens += (n + 2) / 3;
     } else if (*p == ' ' || *p == '\n') {
       while (p[n] == ' ' || p[n] == '\n')
         n++;
       tokens += n > 1 || *p == '\n';
-    } else if (*p >= 0x80) {
+    } else if (*p & 0x80) {
       n = 1;
-      tokens += *p >= 0xc0;
+      tokens += !utf8_is_tail(*p);
     } else {
-      while (n < 4 && p[n] > ' ' && p[n] < 0x7f && !((p[n] | 32) >= 'a' && (p[n] | 32) <= 'z') &&
-             !(p[n] >= '0' && p[n] <= '9'))
+      while (n < 4 && p[n] > ' ' && p[n] < 0x7f && !str_is_letter(p[n]) && !str_is_digit(p[n]))
         n++;
       n = n ? n : 1;
       tokens++;

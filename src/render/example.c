@@ -661,8 +661,8 @@ enum example_status example_make(const struct schema *schema, json_t **value,
   struct maker m = {.attempts = ATTEMPTS_MAX, .trouble = trouble ? trouble : &unused};
   *value = NULL;
   *m.trouble = (struct example_trouble){"", ""};
-  if (walk_init(&m.walk, schema))
-    *value = make_place(&m, outline_root(&m.walk), 0);
+  walk_init(&m.walk, schema);
+  *value = make_place(&m, outline_root(&m.walk), 0);
   enum example_status status = outcome(&m, schema, value);
   if (status == EXAMPLE_TOO_COMPLEX)
     *m.trouble = (struct example_trouble){"", "the example takes too much work"};

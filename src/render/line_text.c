@@ -64,17 +64,11 @@ void render_quoted(const char *bytes, size_t length, struct buf *out) {
 }
 
 void render_number(const json_t *value, struct buf *out) {
-  char text[40];
-  double real = json_number_value(value);
-  if (json_is_integer(value)) {
-    buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    return;
-  }
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, real);
-    if (strtod(text, NULL) == real)
-      break;
-  }
+  char text[STR_REAL_BYTES];
+  if (json_is_integer(value))
+    str_from_number(text, json_integer_value(value));
+  else
+    str_from_real(text, json_real_value(value));
   buf_puts(out, text);
 }
 
@@ -133,8 +127,7 @@ static bool render_plain_name(const char *bytes, size_t length) {
     uint32_t cp;
     char c = bytes[i];
     n = utf8_decode(bytes + i, length - i, &cp);
-    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                (c && strchr("_-$@/", c));
+    bool word = str_is_letter(c) || str_is_digit(c) || (c && strchr("_-$@/", c));
     bool foreign = n > 1 && !unseen(cp) && cp != 0xa0 && cp != 0x3000 && cp != 0xff1a;
     if (!word && !foreign)
       return false;

@@ -4,7 +4,6 @@
 #include "schema/validate.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,12 +27,6 @@ struct emit {
 
 static void *emit_alloc(struct emit *e, size_t size) {
   return arena_alloc(&e->c->schema->arena, size);
-}
-
-static uint64_t count_of(const json_t *value) {
-  if (json_is_integer(value))
-    return (uint64_t)json_integer_value(value);
-  return json_real_value(value) < 9e18 ? (uint64_t)json_real_value(value) : UINT64_MAX;
 }
 
 static unsigned type_bits(const char *name) {
@@ -123,12 +116,10 @@ static void emit_enum(struct emit *e, const json_t *values, bool is_const) {
   }
   if (o->string_count > TABLE_FROM) {
     o->table = table_new(e, o->string_count, &o->table_mask);
-    for (uint32_t i = 0; o->table && i < o->string_count; i++)
+    for (uint32_t i = 0; i < o->string_count; i++)
       table_put(o->table, o->table_mask, o->strings[i].text, o->strings[i].length, i);
   }
-  struct op *op = schema_compile_op(e->c, OP_ENUM, ON_ANY, is_const ? "const" : "enum");
-  if (op)
-    op->u.options = o;
+  schema_compile_op(e->c, OP_ENUM, ON_ANY, is_const ? "const" : "enum")->u.options = o;
 }
 
 static void emit_value(struct emit *e, enum keyword_id id, enum op_code code, unsigned applies,
@@ -142,7 +133,7 @@ static void emit_count(struct emit *e, enum keyword_id id, enum op_code code, un
                        const char *keyword) {
   if (!e->have[id])
     return;
-  schema_compile_op(e->c, code, applies, keyword)->u.count = count_of(e->have[id]);
+  schema_compile_op(e->c, code, applies, keyword)->u.count = schema_value_count(e->have[id]);
 }
 
 static void emit_strings(struct emit *e) {
@@ -213,8 +204,8 @@ static void emit_arrays(struct emit *e) {
     const json_t *min = e->have[K_MIN_CONTAINS], *max = e->have[K_MAX_CONTAINS];
     o->node = schema_compile_child(e->c, e->entry, e->have[K_CONTAINS], "contains", NULL);
     o->has_min = min != NULL;
-    o->min = min ? count_of(min) : 1;
-    o->max = max ? count_of(max) : UINT64_MAX;
+    o->min = min ? schema_value_count(min) : 1;
+    o->max = max ? schema_value_count(max) : UINT64_MAX;
     o->marks = e->resource.dialect == DIALECT_2020;
     schema_compile_op(e->c, OP_CONTAINS, ON_ARRAY, "contains")->u.contains = o;
   }
@@ -519,103 +510,6 @@ static bool schema_compile_entry(struct compiler *c, uint32_t entry) {
 }
 
 /* --- the queue of nodes --- */
-
-bool schema_compile_stopped(const struct compiler *c) {
-  return c->status == SCHEMA_TOO_COMPLEX;
-}
-
-/* Turns "/properties/a b/0" into "$.properties[\"a b\"][0]". */
-static char *path_of_pointer(const char *pointer) {
-  struct buf out = {0}, token = {0};
-  buf_puts(&out, "$");
-  for (const char *p = pointer; *p == '/';) {
-    token.n = 0;
-    buf_append(&token, "", 0);
-    for (p++; *p && *p != '/'; p++) {
-      if (*p == '~' && (p[1] == '0' || p[1] == '1'))
-        buf_append(&token, *++p == '0' ? "~" : "/", 1);
-      else
-        buf_append(&token, p, 1);
-    }
-    bool digits = token.n && token.n < 10 && strspn(token.p, "0123456789") == token.n;
-    struct path_step step = {NULL, token.p, token.n};
-    struct buf one = {0};
-    if (digits)
-      buf_printf(&out, "[%s]", token.p);
-    else
-      schema_path_text(&step, &one);
-    if (one.n > 1)
-      buf_append(&out, one.p + 1, one.n - 1);
-    buf_deinit(&one);
-  }
-  buf_deinit(&token);
-  return buf_take(&out);
-}
-
-static void error_at(struct compiler *c, uint32_t entry, const char *suffix, const char *keyword,
-                     char *message) {
-  struct buf place = {0};
-  schema_entry_text(c->schema, entry, &place);
-  buf_puts(&place, suffix);
-  const char *pointer = buf_c(&place);
-  bool foreign = *pointer != '\0' && *pointer != '/';
-  char *path = foreign ? xstrdup(pointer) : path_of_pointer(pointer);
-  char *copy = xstrdup(pointer);
-  schema_errors_add(c->errors, path, copy, buf_take(&place), keyword, message);
-}
-
-bool schema_compile_error(struct compiler *c, uint32_t entry, const char *suffix,
-                          const char *keyword, const char *format, ...) {
-  char line[400];
-  va_list args;
-  if (schema_compile_stopped(c))
-    return false;
-  va_start(args, format);
-  vsnprintf(line, sizeof line, format, args);
-  va_end(args);
-  c->status = SCHEMA_INVALID_SCHEMA;
-  error_at(c, entry, suffix, keyword, xstrdup(line));
-  return false;
-}
-
-bool schema_compile_too_complex(struct compiler *c, const char *what) {
-  if (schema_compile_stopped(c))
-    return false;
-  c->status = SCHEMA_TOO_COMPLEX;
-  error_at(c, NODE_NONE, "", "", xstrdup(what));
-  return false;
-}
-
-struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
-                                       const char *keyword, const char *text, size_t length) {
-  struct schema *s = c->schema;
-  struct pattern_error error = {0};
-  uint32_t index;
-  if (map_get(&c->patterns, (struct str){text, length}, &index))
-    return s->patterns[index];
-  struct pattern *pattern = NULL;
-  if (pattern_compile(text, length, &pattern, &error) != PATTERN_OK) {
-    schema_compile_error(c, entry, suffix, keyword, "not a regular expression: %s at byte %zu",
-                         error.text, error.offset);
-    return NULL;
-  }
-  s->pattern_bytes += pattern_bytes(pattern);
-  if (s->pattern_bytes > SCHEMA_PATTERN_BYTES_MAX) {
-    pattern_free(pattern);
-    schema_compile_too_complex(c, "the patterns of the schema take more than 64 MiB, compiled");
-    return NULL;
-  }
-  if (s->pattern_bytes <= SCHEMA_QUICK_BYTES_MAX) {
-    s->pattern_bytes -= pattern_bytes(pattern);
-    pattern_speed_up(pattern);
-    s->pattern_bytes += pattern_bytes(pattern);
-  }
-  s->patterns = xgrow(s->patterns, &s->pattern_capacity, s->pattern_count + 1, sizeof *s->patterns);
-  index = (uint32_t)s->pattern_count++;
-  s->patterns[index] = pattern;
-  map_put(&c->patterns, &s->arena, (struct str){text, length}, index);
-  return pattern;
-}
 
 static uint32_t schema_compile_child(struct compiler *c, uint32_t entry, const json_t *schema,
                                      const char *keyword, const char *member) {

@@ -322,12 +322,6 @@ struct compiler {
   bool misshapen; /* a keyword's value has the wrong kind: nothing more may be compiled */
 };
 
-/* Reports an error of the schema at `suffix` below `entry`. Always returns false. */
-bool schema_compile_error(struct compiler *c, uint32_t entry, const char *suffix,
-                          const char *keyword, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-bool schema_compile_too_complex(struct compiler *c, const char *what);
-
 /* These two also serve callers that look at the indexed documents; c->opts and c->errors are set
  * before. The caller owns c->schema and calls schema_free, also after a failure. */
 bool schema_compiler_run(struct compiler *c, const json_t *doc);
@@ -338,6 +332,16 @@ void schema_entry_keywords(const struct schema *s, uint32_t entry,
                            const json_t *have[KEYWORD_COUNT]);
 
 /* schema/subschemas.c */
+/* Reports an error of the schema at `suffix` below `entry`. Always returns false. */
+bool schema_compile_error(struct compiler *c, uint32_t entry, const char *suffix,
+                          const char *keyword, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+bool schema_compile_too_complex(struct compiler *c, const char *what);
+struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
+                                       const char *keyword, const char *text, size_t length);
+/* Returns true if the schema is too complex, so that it is no use going on. */
+bool schema_compile_stopped(const struct compiler *c);
+
 /* Takes `root`, also when it fails. */
 bool schema_index_document(struct compiler *c, json_t *root, const char *uri, uint8_t dialect,
                            uint8_t vocabularies, uint32_t *resource);
@@ -357,12 +361,6 @@ bool schema_ref_resolve(struct compiler *c, uint32_t entry, const char *keyword,
                         const char *reference, struct target *target);
 bool schema_dialect_find(struct compiler *c, const char *uri, uint8_t *dialect,
                          uint8_t *vocabularies, unsigned level);
-
-/* schema/compile.c */
-struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
-                                       const char *keyword, const char *text, size_t length);
-/* Returns true if the schema is too complex, so that it is no use going on. */
-bool schema_compile_stopped(const struct compiler *c);
 
 /* Hashes a name for the tables of a program: its two ends are quick to hash and tell most names
  * apart. */

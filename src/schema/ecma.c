@@ -47,16 +47,8 @@ static bool take(struct ecma_parser *s, const char *word) {
   return is;
 }
 
-static bool ecma_is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_word_char(char c) {
-  return is_letter(c) || ecma_is_digit(c) || c == '_';
+  return str_is_letter(c) || str_is_digit(c) || c == '_';
 }
 
 /* --- classes and escapes --- */
@@ -163,10 +155,10 @@ static bool character_escape(struct ecma_parser *s, char c, uint32_t *value) {
   switch (c) {
   case '0':
     *value = 0;
-    return s->p == s->end || !ecma_is_digit(*s->p) ||
+    return s->p == s->end || !str_is_digit(*s->p) ||
            ecma_refuse(s, "octal escapes are not allowed");
   case 'c':
-    if (s->p == s->end || !is_letter(*s->p))
+    if (s->p == s->end || !str_is_letter(*s->p))
       return ecma_refuse(s, "\\c needs a letter");
     *value = (uint32_t)*s->p++ % 32;
     return true;
@@ -176,7 +168,7 @@ static bool character_escape(struct ecma_parser *s, char c, uint32_t *value) {
     return unicode_escape(s, value);
   default: /* a punctuation mark stands for itself */
     *value = (unsigned char)c;
-    if (ecma_is_digit(c) || is_letter(c) || *value >= 0x80)
+    if (str_is_digit(c) || str_is_letter(c) || *value >= 0x80)
       return ecma_refuse(s, "not an escape of ECMA-262");
     return true;
   }
@@ -264,7 +256,7 @@ static bool group_name(struct ecma_parser *s, struct str *name) {
   while (s->p < s->end && is_word_char(*s->p))
     s->p++;
   *name = (struct str){from, (size_t)(s->p - from)};
-  if (name->n == 0 || name->n > GROUP_NAME_MAX || ecma_is_digit(*from) || !take(s, ">"))
+  if (name->n == 0 || name->n > GROUP_NAME_MAX || str_is_digit(*from) || !take(s, ">"))
     return ecma_refuse(s, "not the name of a group");
   return true;
 }
@@ -349,7 +341,7 @@ static struct ecma_node *ecma_escape(struct ecma_parser *s) {
     node = ecma_new(s, ECMA_BACK);
     name_add(s, &s->backs, node);
     s->p++;
-    for (; c != 'k' && s->p < s->end && ecma_is_digit(*s->p) && node->number < 10000; s->p++)
+    for (; c != 'k' && s->p < s->end && str_is_digit(*s->p) && node->number < 10000; s->p++)
       node->number = node->number * 10 + (uint32_t)(*s->p - '0');
     if (c == 'k' && !take(s, "k<"))
       ecma_refuse(s, "\\k needs the name of a group");
@@ -363,7 +355,7 @@ static struct ecma_node *ecma_escape(struct ecma_parser *s) {
 
 static bool ecma_number(struct ecma_parser *s, uint32_t *value) {
   const char *from = s->p;
-  for (*value = 0; s->p < s->end && ecma_is_digit(*s->p); s->p++)
+  for (*value = 0; s->p < s->end && str_is_digit(*s->p); s->p++)
     *value = *value <= ECMA_REPEAT_MAX ? *value * 10 + (uint32_t)(*s->p - '0') : *value;
   return s->p > from;
 }
@@ -563,7 +555,7 @@ static const char *const categories[][2] = {
 };
 
 static void pcre_character(uint32_t c, struct buf *out) {
-  if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+  if (c < 0x80 && (str_is_digit((char)c) || str_is_letter((char)c)))
     buf_putc(out, (char)c);
   else
     buf_printf(out, "\\x{%x}", (unsigned)c);

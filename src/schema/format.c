@@ -73,9 +73,9 @@ static unsigned threshold(unsigned k, unsigned bias) {
 }
 
 static unsigned puny_digit(char c) {
-  if (is_decimal(c))
+  if (str_is_digit(c))
     return (unsigned)(c - '0') + 26;
-  return is_alpha(c) ? (unsigned)(c | 32) - 'a' : (unsigned)BASE;
+  return str_is_letter(c) ? (unsigned)(c | 32) - 'a' : (unsigned)BASE;
 }
 
 /* Decodes into `points`; returns 0 if it is not punycode. */
@@ -315,7 +315,7 @@ static bool schema_check_ipv4(const char *text, size_t length) {
     if (i && !schema_cursor_char(&c, '.'))
       return false;
     from = c.p;
-    while (c.p < c.end && is_decimal(*c.p) && c.p - from < 3)
+    while (c.p < c.end && str_is_digit(*c.p) && c.p - from < 3)
       value = value * 10 + (*c.p++ - '0');
     if (c.p == from || value > 255 || (*from == '0' && c.p - from > 1))
       return false;
@@ -391,7 +391,7 @@ static bool check_authority(const char *p, size_t n, bool iri) {
   if (host < n && p[host] != ':')
     return false;
   for (size_t i = host + 1; i < n; i++)
-    if (!is_decimal(p[i]))
+    if (!str_is_digit(p[i]))
       return false;
   return true;
 }
@@ -413,8 +413,8 @@ static bool uri_or_path(const char *p, size_t n, bool iri, bool absolute) {
   }
   size_t scheme = 0;
   while (scheme < n &&
-         (is_alpha(p[scheme]) ||
-          (scheme && (is_decimal(p[scheme]) || strchr("+-.", p[scheme])) && p[scheme])))
+         (str_is_letter(p[scheme]) ||
+          (scheme && (str_is_digit(p[scheme]) || strchr("+-.", p[scheme])) && p[scheme])))
     scheme++;
   bool has_scheme = scheme && scheme < n && p[scheme] == ':';
   if (has_scheme) {
@@ -477,7 +477,7 @@ static bool read_variable(struct format_cursor *c) {
     return false;
   if (schema_cursor_char(c, ':')) {
     const char *digits = c->p;
-    while (c->p < c->end && is_decimal(*c->p) && c->p - digits < 4)
+    while (c->p < c->end && str_is_digit(*c->p) && c->p - digits < 4)
       c->p++;
     return c->p > digits && *digits != '0';
   }
@@ -517,7 +517,7 @@ static bool schema_check_uri_template(const char *text, size_t length) {
 bool schema_cursor_digits(struct format_cursor *c, int count, int *value) {
   *value = 0;
   for (int i = 0; i < count; i++, c->p++) {
-    if (c->p == c->end || !is_decimal(*c->p))
+    if (c->p == c->end || !str_is_digit(*c->p))
       return false;
     *value = *value * 10 + (*c->p - '0');
   }
@@ -569,7 +569,7 @@ static bool read_time(struct format_cursor *c) {
   if (schema_cursor_char(c, '.')) {
     if (!schema_cursor_digits(c, 1, &unused))
       return false;
-    while (c->p < c->end && is_decimal(*c->p))
+    while (c->p < c->end && str_is_digit(*c->p))
       c->p++;
   }
   if (!schema_cursor_zone(c, &away))
@@ -600,8 +600,8 @@ static bool check_date_time(const char *text, size_t length) {
  * (RFC 3339, appendix A). */
 static bool read_units(struct format_cursor *c, const char *units) {
   const char *last = NULL;
-  while (c->p < c->end && is_decimal(*c->p)) {
-    while (c->p < c->end && is_decimal(*c->p))
+  while (c->p < c->end && str_is_digit(*c->p)) {
+    while (c->p < c->end && str_is_digit(*c->p))
       c->p++;
     const char *unit = c->p < c->end ? strchr(units, *c->p) : NULL;
     if (!unit || !*unit || (last && unit != last + 1))
@@ -647,7 +647,7 @@ static bool check_json_pointer(const char *text, size_t length) {
 
 static bool check_relative_json_pointer(const char *text, size_t length) {
   size_t n = 0;
-  while (n < length && is_decimal(text[n]))
+  while (n < length && str_is_digit(text[n]))
     n++;
   if (!n || (text[0] == '0' && n > 1))
     return false;

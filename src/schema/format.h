@@ -12,17 +12,11 @@ bool schema_cursor_char(struct format_cursor *c, char wanted);
 /* Reads Z or an offset from UTC (RFC 3339), as the minutes from local time to UTC. */
 bool schema_cursor_zone(struct format_cursor *c, int *minutes);
 
-static inline bool is_decimal(char c) {
-  return c >= '0' && c <= '9';
-}
-static inline bool is_alpha(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 static inline bool is_alnum(char c) {
-  return is_alpha(c) || is_decimal(c);
+  return str_is_letter(c) || str_is_digit(c);
 }
 static inline bool is_hex(char c) {
-  return is_decimal(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+  return str_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 #endif

@@ -92,15 +92,9 @@ bool schema_has_known_keyword(const json_t *doc) {
 }
 
 const char *schema_status_name(enum schema_status status) {
-  switch (status) {
-  case SCHEMA_OK:
-    return "ok";
-  case SCHEMA_INVALID_SCHEMA:
-    return "invalid_schema";
-  case SCHEMA_INVALID:
-    return "invalid";
-  case SCHEMA_TOO_COMPLEX:
-    return "too_complex";
-  }
-  return "?";
+  static const char *const names[] = {[SCHEMA_OK] = "ok",
+                                      [SCHEMA_INVALID_SCHEMA] = "invalid_schema",
+                                      [SCHEMA_INVALID] = "invalid",
+                                      [SCHEMA_TOO_COMPLEX] = "too_complex"};
+  return names[status];
 }

@@ -10,7 +10,7 @@ bool walk_spend(struct walk *walk, int64_t work) {
   return walk->status == SCHEMA_OK;
 }
 
-bool walk_init(struct walk *walk, const struct schema *schema) {
+void walk_init(struct walk *walk, const struct schema *schema) {
   assert(schema && schema->node_count > 0);
   size_t entries = schema->entry_count ? schema->entry_count : 1;
   *walk = (struct walk){.schema = schema, .work = OUTLINE_WORK_MAX, .status = SCHEMA_OK};
@@ -23,7 +23,6 @@ bool walk_init(struct walk *walk, const struct schema *schema) {
     if (node != NODE_NONE && node != NODE_TRUE)
       walk->origin[node] = i;
   }
-  return true;
 }
 
 void walk_deinit(struct walk *walk) {
@@ -151,58 +150,51 @@ struct place outline_member(struct walk *walk, const struct outline *outline, co
 }
 
 static bool add_field(struct walk *walk, struct outline *outline, struct map *names,
-                      size_t *capacity, const char *name, size_t length, bool is_declared,
-                      bool required) {
+                      struct str name, bool is_declared, bool required) {
   uint32_t index = outline->field_count;
   if (!walk_spend(walk, 1))
     return false;
-  if (map_add(names, &walk->arena, (struct str){name, length}, &index)) {
-    outline->fields = xgrow(outline->fields, capacity, (size_t)index + 1, sizeof *outline->fields);
+  if (map_add(names, &walk->arena, name, &index))
     outline->fields[outline->field_count++] =
-        (struct outline_field){name, length, false, false, {NULL, 0}};
-  }
+        (struct outline_field){.name = name.p, .length = name.n};
   outline->fields[index].declared |= is_declared;
   outline->fields[index].required |= required;
   return true;
 }
 
 static bool add_fields(struct walk *walk, struct outline *outline, struct map *names,
-                       size_t *capacity, const struct object_op *o) {
+                       const struct object_op *o) {
   for (uint32_t i = 0; i < o->count; i++) {
     const struct property *p = &o->properties[i];
-    if (!add_field(walk, outline, names, capacity, p->name, p->length, p->node != NODE_NONE,
+    if (!add_field(walk, outline, names, (struct str){p->name, p->length}, p->node != NODE_NONE,
                    p->required_bit != 0))
       return false;
   }
-  for (uint32_t i = 0; i < o->required_rest_count; i++)
-    if (!add_field(walk, outline, names, capacity, o->required_rest[i].text,
-                   o->required_rest[i].length, false, true))
+  for (uint32_t i = 0; i < o->required_rest_count; i++) {
+    const struct enum_string *name = &o->required_rest[i];
+    if (!add_field(walk, outline, names, (struct str){name->text, name->length}, false, true))
       return false;
+  }
   return true;
 }
 
-/* Gathers the fields in growing memory, then keeps them in the arena. */
+/* The fields that the object keywords name, each once: there are at most as many as names. */
 static bool find_fields(struct walk *walk, struct outline *outline) {
+  size_t most = 0;
+  for (uint32_t i = 0; i < outline->op_count; i++)
+    if (outline->ops[i]->code == OP_OBJECT)
+      most += outline->ops[i]->u.object->count + outline->ops[i]->u.object->required_rest_count;
+  outline->fields = arena_array(&walk->arena, most, sizeof *outline->fields);
   struct map names = {0};
-  size_t capacity = 0;
   bool ok = true;
   for (uint32_t i = 0; ok && i < outline->op_count; i++)
     if (outline->ops[i]->code == OP_OBJECT)
-      ok = add_fields(walk, outline, &names, &capacity, outline->ops[i]->u.object);
+      ok = add_fields(walk, outline, &names, outline->ops[i]->u.object);
   map_deinit(&names);
-  struct outline_field *grown = outline->fields;
-  outline->fields = NULL;
-  if (ok && outline->field_count) {
-    size_t size = outline->field_count * sizeof *grown;
-    outline->fields = arena_alloc(&walk->arena, size);
-    memcpy(outline->fields, grown, size);
+  for (uint32_t i = 0; ok && i < outline->field_count; i++) {
+    struct outline_field *field = &outline->fields[i];
+    field->place = outline_member(walk, outline, field->name, field->length);
   }
-  free(grown);
-  if (!ok)
-    outline->field_count = 0;
-  for (uint32_t i = 0; i < outline->field_count; i++)
-    outline->fields[i].place =
-        outline_member(walk, outline, outline->fields[i].name, outline->fields[i].length);
   return ok && walk->status == SCHEMA_OK;
 }
 

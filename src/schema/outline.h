@@ -54,7 +54,7 @@ struct outline {
   uint32_t field_count;
 };
 
-bool walk_init(struct walk *walk, const struct schema *schema);
+void walk_init(struct walk *walk, const struct schema *schema);
 void walk_deinit(struct walk *walk);
 bool walk_spend(struct walk *walk, int64_t work); /* false: too complex */
 

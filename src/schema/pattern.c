@@ -108,7 +108,7 @@ static bool compile_repeat(struct pattern *p, const char *text, size_t length) {
   }
   if (at == text + 2 || *at++ != ']' || *at++ != '{' || *at == '0')
     return false;
-  for (; *at >= '0' && *at <= '9' && times <= TIMES_MAX; at++)
+  for (; str_is_digit(*at) && times <= TIMES_MAX; at++)
     times = times * 10 + (size_t)(*at - '0');
   if (at != end - 2 || times == 0 || times > TIMES_MAX)
     return false;

@@ -3,10 +3,10 @@
 #include "base/resource.h"
 #include "base/str.h"
 #include "format/json_value.h"
-#include "schema/compiled.h"
-#include "schema/support.h"
+#include "schema/validate.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +23,9 @@ struct uri {
 };
 
 static bool scheme_char(char c, bool first) {
-  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+  if (str_is_letter(c))
     return true;
-  return !first && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.');
+  return !first && (str_is_digit(c) || c == '+' || c == '-' || c == '.');
 }
 
 static struct uri uri_split(const char *s) {
@@ -150,8 +150,6 @@ void schema_uri_decode(const char *bytes, size_t length, struct buf *out) {
   }
 }
 
-/* --- subschemas --- */
-
 /* --- documents by URI --- */
 
 struct schema_registry {
@@ -208,6 +206,76 @@ static json_t *schema_registry_find(const struct schema_registry *registry, cons
   if (map_get(&registry->uris, str_from(uri), &index))
     return json_incref(registry->docs[index]);
   return registry->load ? registry->load(registry->load_arg, uri) : NULL;
+}
+
+/* --- what is wrong with a schema --- */
+
+bool schema_compile_stopped(const struct compiler *c) {
+  return c->status == SCHEMA_TOO_COMPLEX;
+}
+
+/* Reads one token of a JSON Pointer into *out, unescaped; returns the rest. */
+static const char *pointer_token(const char *p, struct buf *out) {
+  out->n = 0;
+  buf_append(out, "", 0);
+  for (p++; *p && *p != '/'; p++) {
+    if (*p == '~' && (p[1] == '0' || p[1] == '1'))
+      buf_append(out, *++p == '0' ? "~" : "/", 1);
+    else
+      buf_append(out, p, 1);
+  }
+  return p;
+}
+
+/* Turns "/properties/a b/0" into "$.properties[\"a b\"][0]". */
+static char *path_of_pointer(const char *pointer) {
+  struct buf out = {0}, token = {0};
+  buf_puts(&out, "$");
+  for (const char *p = pointer; *p == '/';) {
+    p = pointer_token(p, &token);
+    bool digits = token.n && token.n < 10 && strspn(token.p, "0123456789") == token.n;
+    struct path_step step = {NULL, token.p, token.n};
+    if (digits)
+      buf_printf(&out, "[%s]", token.p);
+    else
+      schema_step_text(&step, &out);
+  }
+  buf_deinit(&token);
+  return buf_take(&out);
+}
+
+static void error_at(struct compiler *c, uint32_t entry, const char *suffix, const char *keyword,
+                     char *message) {
+  struct buf place = {0};
+  schema_entry_text(c->schema, entry, &place);
+  buf_puts(&place, suffix);
+  const char *pointer = buf_c(&place);
+  bool foreign = *pointer != '\0' && *pointer != '/';
+  char *path = foreign ? xstrdup(pointer) : path_of_pointer(pointer);
+  char *copy = xstrdup(pointer);
+  schema_errors_add(c->errors, path, copy, buf_take(&place), keyword, message);
+}
+
+bool schema_compile_error(struct compiler *c, uint32_t entry, const char *suffix,
+                          const char *keyword, const char *format, ...) {
+  char line[400];
+  va_list args;
+  if (schema_compile_stopped(c))
+    return false;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  c->status = SCHEMA_INVALID_SCHEMA;
+  error_at(c, entry, suffix, keyword, xstrdup(line));
+  return false;
+}
+
+bool schema_compile_too_complex(struct compiler *c, const char *what) {
+  if (schema_compile_stopped(c))
+    return false;
+  c->status = SCHEMA_TOO_COMPLEX;
+  error_at(c, NODE_NONE, "", "", xstrdup(what));
+  return false;
 }
 
 /* --- subschemas, and the shape of their keywords --- */
@@ -282,6 +350,37 @@ char *schema_pointer_suffix(struct compiler *c, const char *keyword, const char 
   char *suffix = arena_strndup(&c->schema->arena, text.p, text.n);
   buf_deinit(&text);
   return suffix;
+}
+
+struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
+                                       const char *keyword, const char *text, size_t length) {
+  struct schema *s = c->schema;
+  struct pattern_error error = {0};
+  uint32_t index;
+  if (map_get(&c->patterns, (struct str){text, length}, &index))
+    return s->patterns[index];
+  struct pattern *pattern = NULL;
+  if (pattern_compile(text, length, &pattern, &error) != PATTERN_OK) {
+    schema_compile_error(c, entry, suffix, keyword, "not a regular expression: %s at byte %zu",
+                         error.text, error.offset);
+    return NULL;
+  }
+  s->pattern_bytes += pattern_bytes(pattern);
+  if (s->pattern_bytes > SCHEMA_PATTERN_BYTES_MAX) {
+    pattern_free(pattern);
+    schema_compile_too_complex(c, "the patterns of the schema take more than 64 MiB, compiled");
+    return NULL;
+  }
+  if (s->pattern_bytes <= SCHEMA_QUICK_BYTES_MAX) {
+    s->pattern_bytes -= pattern_bytes(pattern);
+    pattern_speed_up(pattern);
+    s->pattern_bytes += pattern_bytes(pattern);
+  }
+  s->patterns = xgrow(s->patterns, &s->pattern_capacity, s->pattern_count + 1, sizeof *s->patterns);
+  index = (uint32_t)s->pattern_count++;
+  s->patterns[index] = pattern;
+  map_put(&c->patterns, &s->arena, (struct str){text, length}, index);
+  return pattern;
 }
 
 static bool type_known(const json_t *name) {
@@ -716,19 +815,6 @@ static uint32_t ref_resource(struct compiler *c, const char *uri,
   if (!document || !schema_index_document(c, document, uri, dialect, vocabularies, &resource))
     return NODE_NONE;
   return resource;
-}
-
-/* Reads one token of a JSON Pointer into *out, unescaped; returns the rest. */
-static const char *pointer_token(const char *p, struct buf *out) {
-  out->n = 0;
-  buf_append(out, "", 0);
-  for (p++; *p && *p != '/'; p++) {
-    if (*p == '~' && (p[1] == '0' || p[1] == '1'))
-      buf_append(out, *++p == '0' ? "~" : "/", 1);
-    else
-      buf_append(out, p, 1);
-  }
-  return p;
 }
 
 static const json_t *ref_member(const json_t *value, const struct buf *token) {

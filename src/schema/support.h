@@ -20,6 +20,8 @@ void schema_uri_decode(const char *bytes, size_t length, struct buf *out);
 /* --- values (schema/value.c) --- */
 
 bool schema_value_is_integral(const json_t *value); /* a number without a fraction */
+/* Returns what a keyword counts to: a whole number from 0 on. */
+uint64_t schema_value_count(const json_t *value);
 /* Returns -1, 0 or 1, exact between 64-bit integers and doubles. Both are numbers. */
 int schema_value_compare(const json_t *a, const json_t *b);
 int schema_value_compare_mixed(json_int_t a, double b);

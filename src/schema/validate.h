@@ -66,6 +66,7 @@ bool schema_errors_add(struct schema_errors *errors, char *path, char *pointer, 
 /* Sorts the errors from `from` on by place; errors of one place keep their order. */
 void schema_errors_sort(struct schema_errors *errors, size_t from);
 void schema_path_text(const struct path_step *path, struct buf *out);
+void schema_step_text(const struct path_step *step, struct buf *out); /* of a key */
 void schema_pointer_text(const struct path_step *path, struct buf *out);
 void schema_entry_text(const struct schema *schema, uint32_t entry, struct buf *out);
 void schema_value_text(const json_t *value, struct buf *out); /* shortened */
@@ -77,24 +78,9 @@ void schema_found_text(const json_t *value, struct buf *out); /* what is there *
  */
 void schema_report(struct vm *vm, const struct node *node, const struct op *op,
                    const json_t *value);
-/* Returns a property that `value` lacks and that `name` may have meant, a letter or two apart or
- * spelled with other separators; NULL: none. */
-const struct property *schema_missing_like(struct vm *vm, const struct object_op *o,
-                                           const json_t *value, struct str name);
-/* Does the same for a missing `name`, among the undeclared members; p NULL: none. */
-struct str schema_unknown_like(struct vm *vm, const struct object_op *o, const json_t *value,
-                               struct str name);
-/* Reports the values that the branches of anyOf or oneOf allow for one member, if no branch holds,
- * all fix that member's value, and the member has none of them. */
-bool schema_report_discriminator(struct vm *vm, const struct node *node, const struct op *op,
-                                 const json_t *value);
-/* Keeps of the branches with meant[i] set those that the values of discriminators name: members of
- * `value`, or of objects in it, for which branches fix values. Those that most branches fix come
- * first; one that would leave no branch says nothing. Returns how many branches are left. */
-uint32_t schema_branches_meant(struct vm *vm, const struct list_op *list, const json_t *value,
-                               bool *meant);
-void schema_report_text(struct vm *vm, const struct node *node, const char *suffix,
-                        const char *keyword, struct buf *message);
+/* Reports a message, which it takes, about the node, or about one of its keywords (""). */
+void schema_report_text(struct vm *vm, const struct node *node, const char *keyword,
+                        struct buf *message);
 
 /* Finds a property by its name, NULL if there is none. Reduces `work` for each other one on the
  * way. */

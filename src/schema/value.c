@@ -14,6 +14,12 @@ bool schema_value_is_integral(const json_t *value) {
   return (double)(int64_t)d == d;
 }
 
+uint64_t schema_value_count(const json_t *value) {
+  if (json_is_integer(value))
+    return (uint64_t)json_integer_value(value);
+  return json_real_value(value) < 9e18 ? (uint64_t)json_real_value(value) : UINT64_MAX;
+}
+
 int schema_value_compare_mixed(json_int_t i, double d) {
   if (d >= 9223372036854775808.0)
     return -1;
@@ -49,16 +55,12 @@ static struct decimal number_decimal(const json_t *number) {
 struct decimal schema_value_decimal(double d) {
   struct decimal out = {0, 0};
   d = d < 0 ? -d : d;
-  char text[40];
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*e", digits - 1, d);
-    if (strtod(text, NULL) == d)
-      break;
-  }
+  char text[STR_REAL_BYTES];
+  str_from_real(text, d);
   int point = 0;
   const char *p = text;
   for (; *p && *p != 'e'; p++) {
-    if (*p >= '0' && *p <= '9') {
+    if (str_is_digit(*p)) {
       out.mantissa = out.mantissa * 10 + (uint64_t)(*p - '0');
       out.exponent -= point;
     } else {

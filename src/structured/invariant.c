@@ -34,7 +34,7 @@ struct place_writer {
 static void put_step(struct place_writer *w, const char *key, size_t n) {
   bool digits = n > 0 && n < 10 && (n == 1 || key[0] != '0');
   for (size_t i = 0; i < n && digits; i++)
-    digits = key[i] >= '0' && key[i] <= '9';
+    digits = str_is_digit(key[i]);
   bool is_index = digits && (!w->known || json_is_array(w->at));
   size_t index = 0;
   for (size_t i = 0; i < n && is_index; i++)
@@ -68,7 +68,7 @@ static bool path_steps(struct place_writer *w, const char *text, size_t n) {
       i += 2;
     } else if (text[i] == '[') {
       size_t from = ++i;
-      while (i < n && text[i] >= '0' && text[i] <= '9')
+      while (i < n && str_is_digit(text[i]))
         i++;
       if (i == from || i >= n || text[i] != ']')
         return false;

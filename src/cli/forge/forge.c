@@ -8,7 +8,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/git.h"
-#include "provider/probe.h"
+#include "provider/child.h"
 #include "web/sanitize.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 
 static bool has_program(const char *name) {
   char path[PATH_MAX];
-  return probe_find_program(name, path, sizeof path);
+  return program_find(name, path, sizeof path);
 }
 
 static char *choose_remote(const char *folder, const char *wanted, struct err *err) {

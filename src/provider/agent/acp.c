@@ -5,7 +5,6 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "provider/agent/agent_question.h"
 #include "provider/agent/classify.h"
 #include "provider/agent/permission_policy.h"
 #include "provider/agent/rpc.h"
@@ -32,7 +31,6 @@ enum acp_method {
 
 struct acp {
   struct driver *d;
-  const struct agent_call *call;
   struct rpc rpc;
   char session[128];   /* the conversation; "": none yet */
   json_t *initialized; /* the agent's answer to initialize */
@@ -47,8 +45,7 @@ struct acp {
   bool ids;          /* messages carry ids: those without one are asides */
   json_t *inputs;    /* tools' inputs by id; true: already reported; or NULL */
   json_t *own_usage; /* {"input", "output", "cached"}, reported before the end */
-  struct questions questions;
-  json_t *allowing; /* in a replay: ids of options that allow something, as the agent named them */
+  json_t *allowing;  /* in a replay: ids of options that allow something, as the agent named them */
 };
 
 static const char *const methods[] = {"initialize",
@@ -311,7 +308,7 @@ static bool acp_decide(const struct acp *acp, const json_t *params, const char *
                                             .tool = json_view_at(tool, "name"),
                                             .paths = paths,
                                             .command = command};
-  bool allowed = driver_allows(acp->call, &ask, reason);
+  bool allowed = driver_allows(acp->d->call, &ask, reason);
   json_decref(paths);
   return allowed;
 }
@@ -331,14 +328,14 @@ static void acp_ask_permission(struct acp *acp, const json_t *id, const json_t *
   question.allowed = acp_decide(acp, params, &question.reason);
   /* Once, not always: only full permission takes "always" where "once" is not offered. */
   struct str option = option_of(params, question.allowed ? "allow_once" : "reject_once");
-  if (option.n == 0 && (!question.allowed || acp->call->permission == PERMISSION_FULL))
+  if (option.n == 0 && (!question.allowed || acp->d->call->permission == PERMISSION_FULL))
     option = option_of(params, question.allowed ? "allow_always" : "reject_always");
-  if (question.allowed && option.n == 0 && !acp->questions.recorded) {
+  if (question.allowed && option.n == 0 && !acp->d->questions.recorded) {
     question.allowed = false;
     question.reason = "it cannot be allowed once";
   }
   acp->denied = !question.allowed;
-  if (acp->questions.recorded) { /* its answer is one of these ids if it means yes */
+  if (acp->d->questions.recorded) { /* its answer is one of these ids if it means yes */
     static const char *const kinds[] = {"allow_once", "allow_always"};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
       struct str yes = option_of(params, kinds[i]);
@@ -348,7 +345,7 @@ static void acp_ask_permission(struct acp *acp, const json_t *id, const json_t *
         json_object_setn_new(acp->allowing, yes.p, yes.n, json_true());
     }
   }
-  question_ask(&acp->questions, id, &question);
+  question_ask(acp->d, id, &question);
   json_t *outcome = json_pack("{s:s}", "outcome", option.n > 0 ? "selected" : "cancelled");
   if (option.n > 0)
     json_object_set_new(outcome, "optionId", json_text(option));
@@ -363,12 +360,12 @@ static json_t *meta(const struct acp *acp) {
   const char *name = acp_key(acp, "schema");
   const json_t *own = json_object_get(acp->d->profile->acp, "meta");
   json_t *out = own ? json_clone(own) : json_object();
-  enum call_purpose purpose = acp->call->request->purpose;
+  enum call_purpose purpose = acp->d->call->request->purpose;
   if (purpose == PURPOSE_JUDGE || purpose == PURPOSE_REASK)
     json_object_update_recursive(out, json_object_get(acp->d->profile->acp, "judge_meta"));
-  if (name != NULL && acp->call->schema != NULL) {
+  if (name != NULL && acp->d->call->schema != NULL) {
     json_t *with = json_pack("{s:{s:{s:{s:s, s:O}}}}", name, "options", "outputFormat", "type",
-                             "json_schema", "schema", acp->call->schema);
+                             "json_schema", "schema", acp->d->call->schema);
     json_object_update_recursive(out, with);
     json_decref(with);
   }
@@ -382,14 +379,14 @@ static void acp_open_session(struct acp *acp) {
   const json_t *can = json_object_get(acp->initialized, "agentCapabilities");
   bool loads = json_is_true(json_object_get(can, "loadSession"));
   bool resumes = json_object_get(json_object_get(can, "sessionCapabilities"), "resume") != NULL;
-  json_t *params = json_pack("{s:s, s:[]}", "cwd", acp->call->cwd, "mcpServers");
+  json_t *params = json_pack("{s:s, s:[]}", "cwd", acp->d->call->cwd, "mcpServers");
   json_t *with = meta(acp);
   if (with != NULL)
     json_object_set_new(params, "_meta", with);
-  if (acp->call->session[0] == '\0') {
+  if (acp->d->call->session[0] == '\0') {
     acp_request(acp, ACP_NEW, params);
   } else if (loads || resumes) {
-    json_object_set_new(params, "sessionId", json_string(acp->call->session));
+    json_object_set_new(params, "sessionId", json_string(acp->d->call->session));
     acp->replayed = loads;
     acp_request(acp, loads ? ACP_LOAD : ACP_RESUME, params);
   } else {
@@ -411,7 +408,7 @@ static bool offers(const json_t *list, const char *member, const char *id) {
 static bool set_mode(struct acp *acp) {
   const json_t *modes = json_object_get(acp->opened, "modes");
   const char *current = json_string_value(json_object_get(modes, "currentModeId"));
-  const char *word = permission_name(profile_told(acp->d->profile, acp->call));
+  const char *word = permission_name(profile_told(acp->d->profile, acp->d->call));
   const char *mode =
       json_string_value(json_object_get(json_object_get(acp->d->profile->acp, "modes"), word));
   char text[300];
@@ -455,7 +452,7 @@ static bool set_model(struct acp *acp) {
   const json_t *models = json_object_get(json_object_get(acp->opened, "models"), "availableModels");
   const json_t *option = model_option(acp);
   char model[LIMIT_NAME_BYTES * 2 + 1], text[400];
-  struct str wanted = acp->call->request->model;
+  struct str wanted = acp->d->call->request->model;
   if (wanted.n == 0 || says_model(acp->d->profile))
     return true;
   print_into(model, sizeof model, STR_FMT, STR_ARG(wanted));
@@ -481,7 +478,7 @@ static void acp_go_on(struct acp *acp) {
     acp->prompting = true;
     acp_request(acp, ACP_PROMPT,
                 json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
-                          "text", "text", json_text(acp->call->prompt)));
+                          "text", "text", json_text(acp->d->call->prompt)));
   }
 }
 
@@ -503,7 +500,7 @@ static void on_initialized(struct acp *acp, const json_t *result) {
 
 static void on_opened(struct acp *acp, const json_t *result) {
   const json_t *id = json_object_get(result, "sessionId");
-  struct str session = str_from(acp->session[0] ? acp->session : acp->call->session);
+  struct str session = str_from(acp->session[0] ? acp->session : acp->d->call->session);
   if (json_is_string(id))
     session = json_view(id);
   acp->replayed = false;
@@ -715,8 +712,6 @@ static struct driver *acp_open(const struct profile *profile, const struct agent
   d->value = acp_value;
   d->is_text = d->ends_by_exit = false;
   acp->d = d;
-  acp->call = call;
-  acp->questions.d = d;
   acp->rpc = (struct rpc){.host = &d->host, .methods = methods, .versioned = true};
   acp_request(acp, ACP_INITIALIZE,
               json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s}}", "protocolVersion", 1,
@@ -727,7 +722,7 @@ static struct driver *acp_open(const struct profile *profile, const struct agent
 
 static void acp_sent(struct driver *d, struct str line) {
   struct acp *acp = acp_of(d);
-  acp->questions.recorded = true;
+  d->questions.recorded = true;
   json_t *value = rpc_sent(&acp->rpc, line);
   const char *method = json_string_value(json_object_get(value, "method"));
   const json_t *params = json_object_get(value, "params");
@@ -735,7 +730,7 @@ static void acp_sent(struct driver *d, struct str line) {
   if (method == NULL) {
     const char *chosen = json_string_value(
         json_object_get(json_object_get(json_object_get(value, "result"), "outcome"), "optionId"));
-    question_answered(&acp->questions, json_object_get(value, "id"),
+    question_answered(d, json_object_get(value, "id"),
                       chosen != NULL && json_object_get(acp->allowing, chosen) != NULL);
   } else if (strcmp(method, methods[ACP_LOAD]) == 0)
     acp->replayed = true;
@@ -758,13 +753,6 @@ static bool acp_interrupt(struct driver *d) {
          rpc_notify(&acp->rpc, "session/cancel", json_pack("{s:s}", "sessionId", acp->session));
 }
 
-static void acp_end(struct driver *d, const struct process_result *p, struct call_result *r) {
-  struct acp *acp = acp_of(d);
-  stream_take_rest(d);
-  question_end(&acp->questions);
-  stream_end(d, p, r);
-}
-
 static void acp_close(struct driver *d) {
   struct acp *acp = acp_of(d);
   json_decref(acp->initialized);
@@ -773,7 +761,6 @@ static void acp_close(struct driver *d) {
   json_decref(acp->inputs);
   json_decref(acp->used);
   json_decref(acp->allowing);
-  questions_deinit(&acp->questions);
   stream_close(d);
 }
 
@@ -784,5 +771,5 @@ const struct driver_ops driver_acp = {.name = "acp",
                                       .output = stream_output,
                                       .sent = acp_sent,
                                       .interrupt = acp_interrupt,
-                                      .end = acp_end,
+                                      .end = stream_end,
                                       .close = acp_close};

@@ -5,6 +5,7 @@
 #include "format/json_object.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,10 +154,9 @@ static double duration_part(struct str text, size_t *i) {
   return strtod(digits, NULL) * factor;
 }
 
-/* Reads a duration: "1.2s", "30 seconds", "6m0s", "2 hours", "800ms". A number without a unit is
- * seconds. */
-static int64_t duration_at(struct str text, size_t i) {
+int64_t classify_duration_ms(struct str text) {
   double value = 0, part;
+  size_t i = 0;
   do {
     size_t from = i;
     part = duration_part(text, &i);
@@ -164,7 +164,7 @@ static int64_t duration_at(struct str text, size_t i) {
     if (i == from || !isalpha((unsigned char)text.p[i - 1]))
       break; /* "6m0s" is one duration, "30 2" is not */
   } while (i < text.n && isdigit((unsigned char)text.p[i]));
-  return value > 0 && value < 1e13 ? (int64_t)value : 0;
+  return value > 0 && value < 1e13 ? (int64_t)ceil(value) : 0;
 }
 
 int64_t classify_retry_after_ms(struct str text) {
@@ -174,7 +174,7 @@ int64_t classify_retry_after_ms(struct str text) {
     size_t n = strlen(before[w]);
     for (size_t i = 0; i + n < text.n; i++)
       if (strncasecmp(text.p + i, before[w], n) == 0) {
-        int64_t ms = duration_at(text, i + n);
+        int64_t ms = classify_duration_ms((struct str){text.p + i + n, text.n - i - n});
         if (ms > 0)
           return ms;
       }

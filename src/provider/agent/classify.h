@@ -25,4 +25,9 @@ int64_t classify_retry_after_ms(struct str text);
  * line has the word. */
 void classify_logged(struct str log, struct str word, struct buf *out);
 
+/* Reads the duration that a text begins with, rounded up, since it is useless to come back too
+ * early: "1.2s", "30 seconds", "6m0s", "2 hours", "800ms"; a number without a unit is seconds. 0: it
+ * begins with none. */
+int64_t classify_duration_ms(struct str text);
+
 #endif

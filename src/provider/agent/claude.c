@@ -6,16 +6,14 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "provider/agent/agent_question.h"
 #include "provider/agent/permission_policy.h"
 #include "provider/agent/rpc.h"
+#include "provider/agent/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct claude {
-  const struct agent_call *call;
-  struct questions questions;
   bool closed; /* its result has come: stdin is closed */
 };
 
@@ -66,7 +64,6 @@ static struct str claude_title_of(const json_t *request) {
 }
 
 static void on_request(struct driver *d, const json_t *value) {
-  struct claude *c = claude_of(d);
   const json_t *id = json_object_get(value, "request_id");
   const json_t *request = json_object_get(value, "request");
   if (!json_is_string(id))
@@ -81,8 +78,8 @@ static void on_request(struct driver *d, const json_t *value) {
   struct question question = {.tool = json_view_at(request, "tool_name"),
                               .title = claude_title_of(request)};
   json_t *input = json_object_get(request, "input");
-  question.allowed = claude_decide(c->call, request, &question.reason);
-  question_ask(&c->questions, id, &question);
+  question.allowed = claude_decide(d->call, request, &question.reason);
+  question_ask(d, id, &question);
   json_t *answer = json_pack("{s:s}", "behavior", question.allowed ? "allow" : "deny");
   if (!question.allowed)
     json_object_set_new(answer, "message", json_string(question.reason));
@@ -122,11 +119,8 @@ static bool control(struct driver *d, const char *id, const char *subtype) {
 static struct driver *claude_open(const struct profile *profile, const struct agent_call *call,
                                   const struct driver_host *host) {
   struct driver *d = stream_open(profile, call, host);
-  struct claude *c = xcalloc(1, sizeof *c);
-  d->own = c;
+  d->own = xcalloc(1, sizeof(struct claude));
   d->value = claude_value;
-  c->call = call;
-  c->questions.d = d;
   json_t *message = json_pack("{s:s, s:[{s:s, s:o}]}", "role", "user", "content", "type", "text",
                               "text", json_text(call->prompt));
   if (!control(d, "segue-1", "initialize") ||
@@ -136,30 +130,18 @@ static struct driver *claude_open(const struct profile *profile, const struct ag
 }
 
 static void claude_sent(struct driver *d, struct str line) {
-  struct claude *c = claude_of(d);
   json_t *value = json_loadb(line.p ? line.p : "", line.n, JSON_ALLOW_NUL, NULL);
   const json_t *response = json_object_get(value, "response");
-  c->questions.recorded = true;
+  d->questions.recorded = true;
   if (str_eq_c(json_view_at(value, "type"), "control_response"))
     question_answered(
-        &c->questions, json_object_get(response, "request_id"),
+        d, json_object_get(response, "request_id"),
         str_eq_c(json_view_at(json_object_get(response, "response"), "behavior"), "allow"));
   json_decref(value);
 }
 
 static bool claude_interrupt(struct driver *d) {
   return d->end == STREAM_END_NONE && control(d, "segue-2", "interrupt");
-}
-
-static void claude_end(struct driver *d, const struct process_result *p, struct call_result *r) {
-  stream_take_rest(d);
-  question_end(&claude_of(d)->questions);
-  stream_end(d, p, r);
-}
-
-static void claude_close(struct driver *d) {
-  questions_deinit(&claude_of(d)->questions);
-  stream_close(d);
 }
 
 const struct driver_ops driver_claude = {.name = "claude",
@@ -169,5 +151,5 @@ const struct driver_ops driver_claude = {.name = "claude",
                                          .output = stream_output,
                                          .sent = claude_sent,
                                          .interrupt = claude_interrupt,
-                                         .end = claude_end,
-                                         .close = claude_close};
+                                         .end = stream_end,
+                                         .close = stream_close};

@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "provider/agent/agent_question.h"
 #include "provider/agent/classify.h"
 #include "provider/agent/permission_policy.h"
 #include "provider/agent/rpc.h"
+#include "provider/agent/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +29,7 @@ _Static_assert(sizeof methods / sizeof *methods == CODEX_METHOD_COUNT + 1, "one 
 
 struct codex {
   struct driver *d;
-  const struct agent_call *call;
   struct rpc rpc;
-  struct questions questions;
   char thread[128], turn[128]; /* "": not yet known */
   bool rested;                 /* the thread went to rest after the last message of its turn */
   json_t *before; /* tokens of the thread before this turn, as it reported them; or NULL */
@@ -56,7 +54,7 @@ static void on_thread(struct codex *c, const json_t *result) {
   }
   print_into(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));
   stream_session(c->d, id);
-  const struct agent_call *call = c->call;
+  const struct agent_call *call = c->d->call;
   json_t *effort = json_object_get(call->request->options, "effort");
   json_t *params = json_pack("{s:s, s:[{s:s, s:o}]}", "threadId", c->thread, "input", "type",
                              "text", "text", json_text(call->prompt));
@@ -269,8 +267,8 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
     struct question question = {
         .tool = str_from(asks[i].kind == ASK_EDIT ? "fileChange" : "commandExecution"),
         .title = title.n > 0 ? title : json_view_at(m->params, "reason")};
-    question.allowed = driver_allows(c->call, &ask, &question.reason);
-    question_ask(&c->questions, m->id, &question);
+    question.allowed = driver_allows(c->d->call, &ask, &question.reason);
+    question_ask(c->d, m->id, &question);
     (void)rpc_reply(&c->rpc, m->id,
                     json_pack("{s:s}", "decision", question.allowed ? asks[i].yes : asks[i].no));
     json_decref(paths);
@@ -297,7 +295,7 @@ static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
     if (!rpc_replays(&c->rpc)) {
       (void)rpc_notify(&c->rpc, "initialized", NULL);
       static const char *const sandboxes[] = {"read-only", "workspace-write", "danger-full-access"};
-      const struct agent_call *call = c->call;
+      const struct agent_call *call = c->d->call;
       json_t *params = json_pack("{s:s, s:s, s:s}", "cwd", call->cwd, "approvalPolicy", "never",
                                  "sandbox", sandboxes[profile_told(c->d->profile, call)]);
       if (call->request->model.n > 0)
@@ -351,8 +349,7 @@ static struct driver *codex_open(const struct profile *profile, const struct age
   d->own = c;
   d->value = codex_value;
   d->is_text = d->ends_by_exit = d->text_of_all = false;
-  c->d = c->questions.d = d;
-  c->call = call;
+  c->d = d;
   c->rpc = (struct rpc){.host = &d->host, .methods = methods};
   codex_request(c, CODEX_INITIALIZE,
                 json_pack("{s:{s:s, s:s, s:s}}", "clientInfo", "name", "segue", "title", "segue",
@@ -364,11 +361,11 @@ static void codex_sent(struct driver *d, struct str line) {
   struct codex *c = codex_of(d);
   json_t *value = rpc_sent(&c->rpc, line);
   struct str decision = json_view_at(json_object_get(value, "result"), "decision");
-  c->questions.recorded = true;
+  d->questions.recorded = true;
   if (json_object_get(json_object_get(value, "params"), "outputSchema") != NULL)
     d->schema_asked = true;
   if (decision.n > 0)
-    question_answered(&c->questions, json_object_get(value, "id"),
+    question_answered(d, json_object_get(value, "id"),
                       str_starts(decision, "accept") || str_starts(decision, "approved"));
   json_decref(value);
 }
@@ -384,7 +381,6 @@ static bool codex_interrupt(struct driver *d) {
 static void codex_end(struct driver *d, const struct process_result *p, struct call_result *r) {
   struct codex *c = codex_of(d);
   stream_take_rest(d);
-  question_end(&c->questions);
   if (d->end == STREAM_END_NONE && c->rested && !d->trouble.there && p->why == PROCESS_END_EXITED &&
       p->exit_code == 0)
     d->end = STREAM_END_OK; /* it left after its work, before it said so */
@@ -392,7 +388,6 @@ static void codex_end(struct driver *d, const struct process_result *p, struct c
 }
 
 static void codex_close(struct driver *d) {
-  questions_deinit(&codex_of(d)->questions);
   json_decref(codex_of(d)->before);
   stream_close(d);
 }

@@ -21,7 +21,6 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/clock.h"
-#include "provider/agent/agent_question.h"
 #include "provider/agent/classify.h"
 #include "provider/agent/permission_policy.h"
 #include "provider/agent/stream.h"
@@ -44,16 +43,14 @@ enum opencode_step {
 };
 
 struct opencode {
-  const struct agent_call *call;
   char session[128];
   json_t *assistant;  /* ids of the model's messages: the prompt is a message too */
   json_t *parts;      /* what was reported of each part: id -> bytes, or a tool's state */
   json_t *thoughts;   /* ids of reasoning parts, since their pieces do not say so */
   json_t *tokens;     /* usage of the model's messages, by id */
   struct buf talking; /* the message being received */
-  struct questions questions;
-  bool aborted; /* a request of ours aborted it */
-  bool idle;    /* it says that the conversation is idle */
+  bool aborted;       /* a request of ours aborted it */
+  bool idle;          /* it says that the conversation is idle */
   /* A live server has these: */
   bool live;
   enum opencode_step step;
@@ -127,8 +124,7 @@ static void look_for_port(struct driver *d, struct str line) {
   long port = 0;
   if (at == NULL || opencode_of(d)->step != OPENCODE_STARTING)
     return;
-  for (at += sizeof words - 1; at < line.p + line.n && *at >= '0' && *at <= '9' && port < 100000;
-       at++)
+  for (at += sizeof words - 1; at < line.p + line.n && str_is_digit(*at) && port < 100000; at++)
     port = port * 10 + (*at - '0');
   if (port < 1 || port > 65535) {
     serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name its port");
@@ -140,7 +136,7 @@ static void look_for_port(struct driver *d, struct str line) {
 }
 
 static void serve_open_session(struct driver *d) {
-  const struct agent_call *call = opencode_of(d)->call;
+  const struct agent_call *call = d->call;
   struct str known = str_from(call->session);
   char path[160], title[160];
   serve_step(d, OPENCODE_OPENING, LIMIT_SERVER_REPLY_MS);
@@ -159,7 +155,7 @@ static void serve_open_session(struct driver *d) {
 
 static void serve_prompt(struct driver *d) {
   struct opencode *o = opencode_of(d);
-  const struct agent_call *call = o->call;
+  const struct agent_call *call = d->call;
   struct str model = call->request->model;
   const char *slash = model.n > 0 ? memchr(model.p, '/', model.n) : NULL;
   json_t *effort = json_object_get(call->request->options, "effort");
@@ -265,7 +261,6 @@ static struct str opencode_title_of(const json_t *asked) {
 }
 
 static void opencode_on_permission(struct driver *d, const json_t *asked) {
-  struct opencode *o = opencode_of(d);
   struct str id = json_view_at(asked, "id");
   char path[200];
   if (!opencode_is_id(id))
@@ -281,12 +276,12 @@ static void opencode_on_permission(struct driver *d, const json_t *asked) {
       .tool = permission,
       .paths = paths,
       .command = json_view_at(json_object_get(asked, "metadata"), "command")};
-  bool allowed = driver_allows(o->call, &ask, reason);
+  bool allowed = driver_allows(d->call, &ask, reason);
   if (!allowed && str_eq_c(permission, "external_directory"))
     *reason = "it is outside the working directory";
   json_decref(paths);
   question.allowed = allowed;
-  question_ask(&o->questions, json_object_get(asked, "id"), &question);
+  question_ask(d, json_object_get(asked, "id"), &question);
   print_into(path, sizeof path, "/permission/" STR_FMT "/reply", STR_ARG(id));
   json_t *reply = json_pack("{s:s}", "reply", question.allowed ? "once" : "reject");
   if (!question.allowed)
@@ -296,7 +291,6 @@ static void opencode_on_permission(struct driver *d, const json_t *asked) {
 }
 
 static void opencode_on_question(struct driver *d, const json_t *asked) {
-  struct opencode *o = opencode_of(d);
   struct str id = json_view_at(asked, "id");
   const json_t *first = json_array_get(json_object_get(asked, "questions"), 0);
   char path[200];
@@ -305,14 +299,13 @@ static void opencode_on_question(struct driver *d, const json_t *asked) {
   const struct question question = {.tool = STR("question"),
                                     .title = json_view_at(first, "question"),
                                     .reason = "nobody is there to answer"};
-  question_ask(&o->questions, json_object_get(asked, "id"), &question);
+  question_ask(d, json_object_get(asked, "id"), &question);
   print_into(path, sizeof path, "/question/" STR_FMT "/reject", STR_ARG(id));
   opencode_post(d, OPENCODE_REPLY, path, json_object());
 }
 
 /* Takes the answer of a recorded client: "/permission/ID/reply {...}". */
 static void opencode_replied(struct driver *d, struct str line) {
-  struct opencode *o = opencode_of(d);
   static const char start[] = "/permission/";
   const char *at = line.n > 0 ? memchr(line.p, ' ', line.n) : NULL;
   if (!str_starts(line, start) || at == NULL)
@@ -323,7 +316,7 @@ static void opencode_replied(struct driver *d, struct str line) {
   struct str reply = json_view_at(body, "reply");
   if (slash != NULL && reply.n > 0) {
     json_t *id = json_text((struct str){rest.p, (size_t)(slash - rest.p)});
-    question_answered(&o->questions, id, !str_eq_c(reply, "reject"));
+    question_answered(d, id, !str_eq_c(reply, "reject"));
     json_decref(id);
   }
   json_decref(body);
@@ -661,7 +654,7 @@ static void serve_on_answer(struct driver *d, const struct driver_reply *reply) 
 }
 
 static void on_session(struct driver *d, const struct driver_reply *reply) {
-  const char *known = opencode_of(d)->call->session;
+  const char *known = d->call->session;
   if (reply->status == 404 && known[0] != '\0') {
     serve_fail(d, CLASS_NOT_FOUND, "opencode no longer knows the conversation %.100s", known);
     return;
@@ -810,8 +803,6 @@ static struct driver *opencode_open(const struct profile *profile, const struct 
   d->own = o;
   d->value = opencode_value;
   d->is_text = d->ends_by_exit = d->text_of_all = false;
-  o->call = call;
-  o->questions.d = d;
   o->assistant = json_object();
   o->parts = json_object();
   o->thoughts = json_object();
@@ -861,7 +852,7 @@ static void serve_begin(struct driver *d, struct str session, struct str body) {
 /* Reads a recorded request, such as "POST /session/ID/message {...}". */
 static void opencode_sent(struct driver *d, struct str line) {
   static const char post[] = "POST ", start[] = "/session/";
-  opencode_of(d)->questions.recorded = true;
+  d->questions.recorded = true;
   if (!str_starts(line, post))
     return;
   struct str rest = {line.p + sizeof post - 1, line.n - (sizeof post - 1)};
@@ -889,7 +880,6 @@ static void opencode_sent(struct driver *d, struct str line) {
 static void opencode_end(struct driver *d, const struct process_result *p, struct call_result *r) {
   struct opencode *o = opencode_of(d);
   stream_take_rest(d);
-  question_end(&o->questions);
   if (o->step == OPENCODE_ANSWERED) /* it died before its last events were there */
     take_answer(d);
   if (d->schema_asked && r->enforced == NULL)
@@ -913,7 +903,6 @@ static void opencode_close(struct driver *d) {
   buf_deinit(&o->talking);
   buf_deinit(&o->line);
   buf_deinit(&o->answer);
-  questions_deinit(&o->questions);
   stream_close(d);
 }
 

@@ -41,7 +41,7 @@ static json_t *asked_schema(const struct transcript *t, const struct profile *pr
 static struct str replay_body_of(struct str text) {
   bool status = text.n > 4 && text.p[3] == ' ';
   for (size_t i = 0; status && i < 3; i++)
-    status = text.p[i] >= '0' && text.p[i] <= '9';
+    status = str_is_digit(text.p[i]);
   return status ? (struct str){text.p + 4, text.n - 4} : text;
 }
 

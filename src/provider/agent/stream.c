@@ -488,17 +488,6 @@ static void stream_event_say_retry(struct driver *d, const struct profile_rule *
   buf_deinit(&scratch);
 }
 
-void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message) {
-  json_t *data = json_object();
-  stream_put_text(data, "message", message);
-  stream_put_text(data, "tool", tool);
-  stream_put_text(data, "answer", str_from(allowed ? "allowed" : "denied"));
-  if (!allowed) {
-    buf_set(&d->denied, message);
-  }
-  stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
-}
-
 static void say_permission(struct driver *d, const struct profile_rule *r, const json_t *at) {
   struct buf scratch = {0};
   json_t *data = json_object();
@@ -511,6 +500,65 @@ static void say_permission(struct driver *d, const struct profile_rule *r, const
   stream_put_text(data, "answer", find_text(&r->permission[ASKED_ANSWER], at, &scratch));
   buf_deinit(&scratch);
   stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
+}
+
+/* --- questions, with the answers that they got --- */
+
+static void question_tell(struct driver *d, const struct question *question) {
+  struct buf message = {.max = LIMIT_ERROR_TEXT_BYTES};
+  json_t *data = json_object();
+  buf_str(&message, question->title);
+  if (!question->allowed && question->reason != NULL && question->reason[0] != '\0')
+    buf_printf(&message, "%s%s", message.n > 0 ? ": " : "", question->reason);
+  stream_put_text(data, "message", buf_view(&message));
+  stream_put_text(data, "tool", question->tool);
+  stream_put_text(data, "answer", str_from(question->allowed ? "allowed" : "denied"));
+  if (!question->allowed)
+    buf_set(&d->denied, buf_view(&message));
+  stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
+  buf_deinit(&message);
+}
+
+static void question_drop(struct questions *q, size_t i) {
+  json_decref(q->open[i].id);
+  json_decref(q->open[i].what);
+  q->count--;
+  memmove(&q->open[i], &q->open[i + 1], (q->count - i) * sizeof q->open[0]);
+}
+
+/* Tells an open question with the recorded answer, or else with ours. */
+static void question_settle(struct driver *d, size_t i, const bool *recorded) {
+  const json_t *what = d->questions.open[i].what;
+  const struct question question = {
+      .tool = json_view_at(what, "tool"),
+      .title = json_view_at(what, "title"),
+      .allowed = recorded ? *recorded : json_is_true(json_object_get(what, "allowed")),
+      .reason = json_word_at(what, "reason")};
+  question_tell(d, &question);
+  question_drop(&d->questions, i);
+}
+
+void question_ask(struct driver *d, const json_t *id, const struct question *question) {
+  struct questions *q = &d->questions;
+  if (!q->recorded) {
+    question_tell(d, question);
+    return;
+  }
+  if (q->count == ARRAY_LEN(q->open))
+    question_settle(d, 0, NULL);
+  q->open[q->count].id = json_incref((json_t *)id);
+  q->open[q->count++].what =
+      json_pack("{s:o, s:o, s:s, s:b}", "tool", json_text(question->tool), "title",
+                json_text(question->title), "reason", question->reason ? question->reason : "",
+                "allowed", question->allowed);
+}
+
+void question_answered(struct driver *d, const json_t *id, bool allowed) {
+  for (size_t i = 0; i < d->questions.count; i++)
+    if (json_same(d->questions.open[i].id, id)) {
+      question_settle(d, i, &allowed);
+      return;
+    }
 }
 
 /* --- errors --- */
@@ -743,6 +791,7 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
                            const struct driver_host *host) {
   struct driver *d = xcalloc(1, sizeof *d);
   d->profile = profile;
+  d->call = call;
   d->value = stream_event;
   d->is_text = profile->dialect == DIALECT_TEXT;
   d->ends_by_exit = profile->ends_by_exit;
@@ -775,6 +824,8 @@ void stream_close(struct driver *d) {
   json_decref(d->tasks);
   json_decref(d->known);
   json_decref(d->unfinished);
+  while (d->questions.count > 0)
+    question_drop(&d->questions, 0);
   pattern_scratch_deinit(&d->scratch);
   free(d->own);
   redactor_deinit(&d->of_text);
@@ -1258,6 +1309,8 @@ static void give_text(struct driver *d, struct call_result *r) {
 
 void stream_end(struct driver *d, const struct process_result *p, struct call_result *r) {
   stream_take_rest(d);
+  while (d->questions.count > 0)
+    question_settle(d, 0, NULL);
   if (p->why == PROCESS_END_EXITED && d->end == STREAM_END_NONE && !d->is_text && d->own == NULL &&
       d->event_count == 0)
     look_at_stderr(d, evidence_part(buf_view(&r->error_text.bytes)));

@@ -17,8 +17,26 @@ struct trouble { /* the last event that reported an error */
   struct buf log; /* a word by which stderr tells more */
 };
 
+/* An agent's question is told together with the answer it got. Live, the answer is ours and is told
+ * at once. In a replay it is the recorded client's, which comes later in the recording: the question
+ * waits for it, and if none comes, our own answer is told. */
+struct question {
+  struct str tool, title; /* borrowed for the call */
+  bool allowed;           /* our answer */
+  const char *reason;     /* why not; static, or NULL */
+};
+
+struct questions {
+  bool recorded; /* a replay that shows what was sent */
+  struct {
+    json_t *id, *what; /* what: {"tool", "title", "reason", "allowed"} */
+  } open[8];
+  size_t count;
+};
+
 struct driver {
   const struct profile *profile;
+  const struct agent_call *call; /* borrowed */
   struct driver_host host;
   /* handles a value: stream_event, or a protocol's own function */
   void (*value)(struct driver *d, const json_t *value);
@@ -57,6 +75,7 @@ struct driver {
   int retry_status;   /* HTTP status in that notice; 0: none */
   long retry_count;   /* notices since something else came */
   struct buf denied;  /* the same for permissions */
+  struct questions questions;
   struct buf tool_id, tool_name; /* those of the tool started last */
   struct trouble trouble;
   enum profile_end end;
@@ -92,8 +111,10 @@ void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes i
 /* Returns the class of the fault in the last notice; CLASS_NONE: the notice does not say. */
 enum error_class stream_retry_class(struct driver *d);
 void stream_tool(struct driver *d, const struct tool_summary *tool);
-/* Notes that it asked for permission, and the answer. */
-void stream_permission(struct driver *d, struct str tool, bool allowed, struct str message);
+/* Notes a question. `id`: by which its answer will come. */
+void question_ask(struct driver *d, const json_t *id, const struct question *question);
+/* Takes the recorded answer to `id`. */
+void question_answered(struct driver *d, const json_t *id, bool allowed);
 /* Notes what went wrong: a status (0: unknown), words for people, words that `classes` may know.
  * The last message counts. */
 void stream_trouble(struct driver *d, int status, struct str message);
@@ -107,6 +128,7 @@ void stream_fail(struct driver *d, enum error_class class, const char *message);
 void stream_note(struct driver *d, struct str text); /* what an auditor should know */
 /* Takes the rest of stdout, without an end of line, or over several lines. */
 void stream_take_rest(struct driver *d);
+/* Takes that rest, tells the questions without an answer, and fills the result. */
 void stream_end(struct driver *d, const struct process_result *process, struct call_result *result);
 
 #endif

@@ -1,13 +1,24 @@
-/* Registers the model APIs as providers and keeps what their calls share. */
+/* Makes the requests of calls to model APIs, registers the APIs as providers, and asks whether they
+ * are there. */
 #include "provider/api/api.h"
 
+#include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
+#include "os/clock.h"
+#include "provider/agent/program_version.h"
 #include "provider/api/internal.h"
 #include "provider/api/key.h"
+#include "provider/api/rejected_parameter.h"
+#include "provider/api/reply.h"
+#include "provider/child.h"
+#include "provider/schema_prompt.h"
 
 #include <assert.h>
-#include <ctype.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +50,17 @@ static char *memo_key(const char *what, const char *name, const char *model) {
   return key;
 }
 
-json_t *api_recall(const struct api *api, const char *what, const char *name, const char *model) {
+/* Returns what was learnt, borrowed; NULL: nothing. model: NULL if none is named. */
+static json_t *api_recall(const struct api *api, const char *what, const char *name,
+                          const char *model) {
   char *key = memo_key(what, name, model);
   json_t *value = json_object_get(api->memo, key);
   free(key);
   return value;
 }
 
-void api_remember(struct api *api, const char *what, const char *name, const char *model,
-                  json_t *owned_value) {
+static void api_remember(struct api *api, const char *what, const char *name, const char *model,
+                         json_t *owned_value) {
   assert(owned_value != NULL);
   char *key = memo_key(what, name, model);
   if (json_object_size(api->memo) >= LIMIT_HTTP_MEMO_COUNT)
@@ -63,7 +76,8 @@ static const char *own_value(const json_t *text) {
   return found != NULL ? found : "";
 }
 
-char *api_url(const struct api_config *config, const char *path) {
+/* Returns the request's URL below the base URL of `config`; free() it. */
+static char *api_url(const struct api_config *config, const char *path) {
   struct buf url = {0};
   const char *name;
   json_t *value;
@@ -79,7 +93,9 @@ char *api_url(const struct api_config *config, const char *path) {
   return buf_take(&url);
 }
 
-void api_own_secrets(const struct api_config *config, struct secrets *secrets) {
+/* Adds the values of the user's own headers to the secrets, and those of the query that come from
+ * variables. */
+static void api_own_secrets(const struct api_config *config, struct secrets *secrets) {
   const char *name;
   json_t *value;
   json_object_foreach(config->headers, name, value) {
@@ -91,11 +107,12 @@ void api_own_secrets(const struct api_config *config, struct secrets *secrets) {
   }
 }
 
-const char *api_version(const struct api_config *config) {
+/* Returns the version of the API to ask for: the user's, or the newest known. */
+static const char *api_version(const struct api_config *config) {
   return config->version ? config->version : "2026-10-21";
 }
 
-void api_own_headers(const struct api_config *config, struct wire *wire) {
+static void api_own_headers(const struct api_config *config, struct wire *wire) {
   const char *name;
   json_t *value;
   json_object_foreach(config->headers, name, value) {
@@ -103,8 +120,8 @@ void api_own_headers(const struct api_config *config, struct wire *wire) {
   }
 }
 
-void api_fill_request(struct api *api, const struct api_config *config,
-                      struct http_request *request) {
+static void api_fill_request(struct api *api, const struct api_config *config,
+                             struct http_request *request) {
   assert(config->concurrency > 0);
   request->lane = http_lane(api->http, config->name, config->concurrency);
   request->ca_file = config->ca_file;
@@ -138,13 +155,763 @@ enum error_class api_end_class(enum http_end_kind kind) {
   BUG("an exchange has no end");
 }
 
-bool api_has_model(const struct api_config *config, struct str model, struct err *err) {
+/* Returns false if it needs a model, but neither the call nor the user's settings name one. */
+static bool api_has_model(const struct api_config *config, struct str model, struct err *err) {
   return model.n > 0 || config->model != NULL || !config->dialect->model_needed ||
          err_set(err, ERR_INVALID,
                  "provider %s needs a model: write model: NAME in the workflow, --model NAME, or "
                  "model in providers.%s of your config.yaml",
                  config->name, config->name);
 }
+
+/* --- the requests of one call, one after the other, and its result ---
+ *
+ * DESIGN, the requests of a call. Usually there is one. Before it, for Ollama with thinking and a
+ * schema, the server's version may be asked for, and an answer without any form (RUN_STATE_THINK).
+ * After it comes one more on the next rung, if the server refused the schema or did not keep to
+ * it. */
+
+/* A call has this life; X(state, the states it may move to). */
+#define RUN_STATES(X)                                                                              \
+  /* nothing was sent */                                                                           \
+  X(NEW, RS(KEY) | RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER))                             \
+  /* a program is asked for the key */                                                             \
+  X(KEY, RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER) | RS(ENDED))                           \
+  /* no request can be made: the loop tells why, start must not */                                 \
+  X(REFUSED, RS(ENDED))                                                                            \
+  /* the server is asked for its version */                                                        \
+  X(VERSION, RS(THINK) | RS(ANSWER) | RS(ENDED))                                                   \
+  /* the model is asked to think, without any form */                                              \
+  X(THINK, RS(KEY) | RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))                             \
+  /* the model is asked for the answer; the next rung begins anew */                               \
+  X(ANSWER, RS(KEY) | RS(VERSION) | RS(THINK) | RS(ANSWER) | RS(REFUSED) | RS(ENDED))              \
+  X(ENDED, 0)
+
+enum run_state {
+#define RS_ENUM(name, next) RUN_STATE_##name,
+  RUN_STATES(RS_ENUM)
+#undef RS_ENUM
+};
+
+/* Says how thinking is combined with the form of an answer. */
+enum run_thinking {
+  RUN_THINKING_PLAIN,  /* not needed, or thinking was asked for separately and none came */
+  RUN_THINKING_SERVER, /* the server does both by itself */
+  RUN_THINKING_CAME    /* RUN_STATE_THINK brought some */
+};
+
+struct api_run {
+  struct provider_run base;
+  struct api *api;
+  const struct api_config *config;
+  const struct call_request *request;
+  struct provider_sink sink;
+  struct http_exchange *exchange; /* under way, or NULL */
+  struct soon soon;               /* reports what could not even be sent */
+  enum run_state state;
+  struct buf key, prompt;
+  struct key_waiter waiter; /* for KEY */
+  bool key_was_kept;        /* a program printed it before this call */
+  char *model;
+  struct secrets *secrets;
+  struct wire wire;
+  struct reply reply;   /* for THINK and ANSWER; without a dialect: none is read */
+  struct buf version;   /* reply of VERSION */
+  struct buf thoughts;  /* text of THINK */
+  struct buf reasoning; /* reasoning of the present reply, as far as a log keeps it */
+  json_t *requests;     /* requests and answers so far, see call_result */
+  struct api_schema *schema;
+  unsigned rungs;
+  enum rung first_rung, rung;
+  enum run_thinking thinking;
+  bool remember;   /* remember the present rung, once the server takes it */
+  bool cancelled;  /* no further request may begin */
+  json_t *without; /* names of parameters that are left out; or NULL */
+  json_t *notes;   /* reported with the first callback: start reports nothing */
+  json_t *usage;   /* sum over its requests so far; or NULL */
+  uint64_t started_ms;
+  uint64_t content_ms; /* time of the present reply's last content */
+  struct call_result result;
+};
+
+static void run_set_state(struct api_run *run, enum run_state state) {
+#define RS(name)            (1u << RUN_STATE_##name)
+#define RS_NEXT(name, next) [RUN_STATE_##name] = (next),
+  static const unsigned next[] = {RUN_STATES(RS_NEXT)};
+#undef RS_NEXT
+#undef RS
+  assert(run->exchange == NULL);
+  assert(next[run->state] & (1u << state));
+  run->state = state;
+}
+
+/* --- telling --- */
+
+static void tell_notes(struct api_run *run) {
+  size_t i;
+  json_t *note, *notes = run->notes;
+  run->notes = NULL;
+  json_array_foreach(notes, i, note) {
+    provider_tell(&run->sink, NEWS_NOTE, STR(""), json_incref(note));
+  }
+  json_decref(notes);
+}
+
+PRINTF_LIKE(2, 3) static void run_note(struct api_run *run, const char *fmt, ...) {
+  char text[600];
+  va_list ap;
+  va_start(ap, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  if (run->notes == NULL)
+    run->notes = json_array();
+  json_array_append_new(run->notes, json_pack("{so}", "text", json_text(str_from(text))));
+}
+
+static void run_on_piece(void *ctx, bool thinking, struct str piece) {
+  struct api_run *run = ctx;
+  run->content_ms = uv_now(run->api->loop);
+  if (thinking)
+    buf_str(&run->reasoning, piece);
+  provider_tell(&run->sink, thinking || run->state == RUN_STATE_THINK ? NEWS_THINKING : NEWS_TEXT,
+                piece, NULL);
+}
+
+/* Frees what belongs to one request. */
+static void run_end_request(struct api_run *run) {
+  if (run->reply.dialect != NULL)
+    reply_deinit(&run->reply);
+  run->reply.dialect = NULL;
+  wire_deinit(&run->wire);
+}
+
+/* Gives the result to the caller; the run is gone. */
+static void run_finish(void *ctx) {
+  struct api_run *run = ctx;
+  const struct provider_sink sink = run->sink;
+  struct call_result result = run->result;
+  run_set_state(run, RUN_STATE_ENDED);
+  tell_notes(run);
+  result.duration_ms = (int64_t)(uv_now(run->api->loop) - run->started_ms);
+  result.usage = run->usage;
+  if (result.usage == NULL && result.class == CLASS_NONE)
+    result.usage = json_pack("{ss}", "told", "none");
+  if (json_array_size(run->requests) > 1)
+    result.requests = run->requests;
+  else
+    json_decref(run->requests);
+  run_end_request(run);
+  api_key_wipe(&run->key);
+  buf_deinit(&run->prompt);
+  buf_deinit(&run->version);
+  buf_deinit(&run->thoughts);
+  buf_deinit(&run->reasoning);
+  secrets_free(run->secrets);
+  api_schema_unref(run->schema);
+  json_decref(run->without);
+  free(run->model);
+  free(run);
+  sink.done(sink.ctx, &result);
+}
+
+/* --- what is logged of several requests --- */
+
+/* Returns a text if a log keeps it inline, and both ends of a longer one. */
+static json_t *logged_text(struct str text) {
+  return text_needs_blob(text) ? text_render(text) : json_text(text);
+}
+
+/* Notes the finished request: what followed the call's prompt, and what came back. */
+static void note_request(struct api_run *run) {
+  const struct reply *r = &run->reply;
+  size_t own = run->request->prompt.n;
+  json_t *usage = reply_usage_json(r);
+  json_t *o =
+      json_pack("{ss so}", "asked", run->state == RUN_STATE_THINK ? "think" : "answer", "text",
+                logged_text(buf_view(r->text.n == 0 && r->has_tool ? &r->tool : &r->text)));
+  if (run->prompt.n > own)
+    json_object_set_new(o, "appended",
+                        logged_text((struct str){run->prompt.p + own, run->prompt.n - own}));
+  if (run->schema != NULL && run->state == RUN_STATE_ANSWER)
+    json_object_set_new(o, "enforced", json_string(rung_name(run->rung)));
+  if (run->reasoning.n > 0)
+    json_object_set_new(o, "reasoning", logged_text(buf_view(&run->reasoning)));
+  if (usage != NULL)
+    json_object_set_new(o, "usage", usage);
+  if (run->result.class != CLASS_NONE)
+    json_object_set_new(o, "error", json_text(str_from(run->result.message)));
+  if (run->requests == NULL)
+    run->requests = json_array();
+  json_array_append_new(run->requests, o);
+  buf_clear(&run->reasoning);
+}
+
+/* --- asking --- */
+
+static const json_t *wanted_thinking(const struct api_run *run) {
+  if (run->config->think != NULL)
+    return run->config->think;
+  if (run->config->dialect != &dialect_ollama)
+    return NULL;
+  return json_object_get(run->request->options, "effort");
+}
+
+static bool run_wants_thinking(const struct api_run *run) {
+  const json_t *think = wanted_thinking(run);
+  return think != NULL && !json_is_false(think);
+}
+
+static const json_t *think_to_send(const struct api_run *run) {
+  /* One request may ask for thinking and the form, or there is no form. */
+  if (run->state == RUN_STATE_THINK || !run_wants_thinking(run) || run->schema == NULL ||
+      run->rung == RUNG_PROMPT || run->config->think_mode == THINK_MODE_SERVER ||
+      run->thinking == RUN_THINKING_SERVER ||
+      (run->config->think_mode == THINK_MODE_AUTO && run->config->dialect != &dialect_ollama))
+    return wanted_thinking(run);
+  return json_false();
+}
+
+/* Returns true if the schema goes into the prompt, since the backend enforces none of it. */
+static bool shows_schema(const struct api_run *run) {
+  return run->schema != NULL && run->state == RUN_STATE_ANSWER && run->rung >= RUNG_JSON;
+}
+
+static struct str make_prompt(struct api_run *run) {
+  buf_clear(&run->prompt);
+  if (run->thoughts.n == 0 && !shows_schema(run))
+    return run->request->prompt;
+  buf_str(&run->prompt, run->request->prompt);
+  if (run->thoughts.n > 0) {
+    buf_puts(&run->prompt, "\n\nYou have thought about it and come to this:\n\n");
+    buf_str(&run->prompt, buf_view(&run->thoughts));
+    buf_puts(&run->prompt, "\n\nNow give exactly that result in the form that was asked for.");
+  }
+  if (shows_schema(run))
+    schema_prompt_append(&run->prompt, run->request);
+  return buf_view(&run->prompt);
+}
+
+/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
+ * which ends at the second line of its fence. */
+static size_t head_of(const struct call_request *request, struct str prompt) {
+  static const char mark[] = "\n----- ";
+  enum { FENCE = sizeof mark - 1 + 16 };
+  const char *first = NULL;
+  if (request->purpose == PURPOSE_JUDGE)
+    first = memmem(prompt.p, prompt.n, mark, sizeof mark - 1);
+  if (first == NULL || (size_t)(prompt.p + prompt.n - first) < 2 * FENCE)
+    return 0;
+  const char *from = first + FENCE;
+  const char *second = memmem(from, (size_t)(prompt.p + prompt.n - from), first, FENCE);
+  return second != NULL ? (size_t)(second + FENCE - prompt.p) : 0;
+}
+
+static bool run_on_body(void *ctx, struct str bytes) {
+  struct api_run *run = ctx;
+  if (run->state == RUN_STATE_VERSION) {
+    run->version.max = LIMIT_HTTP_ERROR_BYTES;
+    buf_str(&run->version, bytes);
+    return !run->version.cut;
+  }
+  size_t before = run->reply.tool.n;
+  bool was_over = run->reply.over, more = reply_body(&run->reply, bytes);
+  uint64_t now = uv_now(run->api->loop);
+  if (run->reply.tool.n > before)
+    run->content_ms = now;
+  if (more && !run->reply.over && now - run->content_ms > (uint64_t)run->config->idle_ms) {
+    reply_fail(&run->reply, CLASS_TIMEOUT, "signs of life, but no content for %ld ms",
+               run->config->idle_ms);
+    return false;
+  }
+  if (run->reply.over && !was_over && run->exchange != NULL)
+    http_hasten(run->exchange, LIMIT_HTTP_TAIL_MS);
+  return more;
+}
+
+static bool run_on_head(void *ctx, int status) {
+  struct api_run *run = ctx;
+  if (run->state != RUN_STATE_VERSION)
+    reply_head(&run->reply, status);
+  return true;
+}
+
+static void run_on_header(void *ctx, struct str name, struct str value) {
+  struct api_run *run = ctx;
+  if (run->state != RUN_STATE_VERSION)
+    reply_header(&run->reply, name, value);
+}
+
+static void run_on_done(void *ctx, const struct http_end *end);
+
+static void run_send_request(struct api_run *run, struct http_request *request, const char *path,
+                             const char *const *headers) {
+  const struct http_sink sink = {run_on_header, run_on_head, run_on_body, run_on_done, run};
+  char *url = api_url(run->config, path);
+  uint64_t spent = uv_now(run->api->loop) - run->started_ms, all = run->request->timeout_ms;
+  api_fill_request(run->api, run->config, request);
+  request->url = url;
+  run->content_ms = uv_now(run->api->loop);
+  request->headers = headers;
+  if (all > 0 && (request->total_ms == 0 || request->total_ms > all - spent))
+    request->total_ms = all > spent ? all - spent : 1;
+  run->exchange = http_start(run->api->http, request, &sink);
+  free(url);
+}
+
+/* Makes a request. False: it cannot be made; the result says why. */
+static bool run_ask(struct api_run *run, enum run_state state) {
+  const struct api_config *config = run->config;
+  struct err err;
+  assert(state == RUN_STATE_THINK || state == RUN_STATE_ANSWER);
+  run_set_state(run, state);
+  if (run->cancelled) {
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
+    return false;
+  }
+  bool formed = run->schema != NULL && state == RUN_STATE_ANSWER;
+  const json_t *schema = run->schema ? run->request->schema : NULL;
+  if (formed && (run->rung == RUNG_NATIVE || run->rung == RUNG_TOOL))
+    schema = api_schema_adapted(run->schema);
+  struct str prompt = make_prompt(run);
+  const struct ask question = {
+      .model = str_from(run->model),
+      .prompt = prompt,
+      .head_n = head_of(run->request, prompt),
+      .family = str_from(run->request->session),
+      .options = run->request->options,
+      .extra = config->extra,
+      .schema = formed ? schema : NULL,
+      .rung = run->rung,
+      .grammar = formed && run->rung == RUNG_GRAMMAR ? api_schema_grammar(run->schema) : STR(""),
+      .think = think_to_send(run),
+      .keep_alive = config->keep_alive,
+      .key = buf_view(&run->key),
+      .quirks = config->quirks,
+      .stream = config->stream,
+      .version = api_version(config),
+      .without = run->without,
+  };
+  if (!config->dialect->build(&question, &run->wire, &err)) {
+    call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s", err.text);
+    return false;
+  }
+  api_own_headers(config, &run->wire);
+  const char *headers[WIRE_HEADERS + 3] = {"Content-Type: application/json"};
+  size_t n = 1;
+  for (size_t i = 0; run->wire.headers[i]; i++)
+    headers[n++] = run->wire.headers[i];
+  reply_init(&run->reply, config->dialect, clock_real_ms(), run_on_piece, run);
+  reply_redact(&run->reply, run->secrets);
+  struct http_request request = {.post = true, .body = buf_view(&run->wire.body)};
+  run_send_request(run, &request, buf_c(&run->wire.path), headers);
+  return true;
+}
+
+/* Makes the first request that this call needs. */
+static bool run_ask_first(struct api_run *run) {
+  const struct api_config *config = run->config;
+  bool apart = run->schema != NULL && run->rung != RUNG_PROMPT && run_wants_thinking(run);
+  if (!apart || config->think_mode == THINK_MODE_FIELD || config->think_mode == THINK_MODE_SERVER ||
+      run->thoughts.n > 0)
+    return run_ask(run, RUN_STATE_ANSWER);
+  if (config->think_mode == THINK_MODE_TWO_REQUESTS)
+    return run_ask(run, RUN_STATE_THINK);
+  if (config->dialect != &dialect_ollama)
+    return run_ask(run, RUN_STATE_ANSWER);
+  if (config->quirks & QUIRK_GENERATE)
+    return run_ask(run, RUN_STATE_THINK);
+  const json_t *version = api_recall(run->api, "version", config->base_url, "");
+  if (version == NULL && !run->cancelled) {
+    struct http_request request = {.total_ms = LIMIT_HTTP_PROBE_MS};
+    run_set_state(run, RUN_STATE_VERSION);
+    wire_bearer(&run->wire, buf_view(&run->key));
+    run_send_request(run, &request, "/api/version", (const char *const *)run->wire.headers);
+    return true;
+  }
+  /* From 0.12.5 on /api/chat thinks first and constrains what follows. */
+  const char *number = json_string_value(version);
+  if (strspn(number, "0123456789") == 0 || version_older(number, "0.12.5"))
+    return run_ask(run, RUN_STATE_THINK);
+  run->thinking = RUN_THINKING_SERVER;
+  return run_ask(run, RUN_STATE_ANSWER);
+}
+
+/* --- rungs --- */
+
+/* Makes another request in place of the last one: the same, or from the call's beginning. */
+static void ask_anew(struct api_run *run, enum run_state state) {
+  run->result.class = CLASS_NONE;
+  run->result.message[0] = '\0';
+  run->result.elsewhere = false;
+  run_end_request(run);
+  if (!(state == RUN_STATE_NEW ? run_ask_first(run) : run_ask(run, state)))
+    run_finish(run);
+}
+
+/* Steps down one rung, and from there to the last one, since each costs a request. Returns false if
+ * there is none. */
+static bool run_step_down(struct api_run *run, const char *why) {
+  enum rung below = run->rung == run->first_rung ? run->rung + 1 : RUNG_PROMPT;
+  enum rung next = run->rung < below ? rung_at_or_below(run->rungs, below) : RUNG_COUNT;
+  if (next == RUNG_COUNT)
+    return false;
+  run_note(run, "%s: the schema goes as %s instead of %s", why, rung_name(next),
+           rung_name(run->rung));
+  run->rung = next;
+  ask_anew(run, RUN_STATE_NEW);
+  return true;
+}
+
+/* --- keys --- */
+
+static bool run_take_key(struct api_run *run) {
+  const struct api_config *config = run->config;
+  struct err err = {0};
+  if (!api_key_read(config, &run->key, &err)) {
+    call_result_fail(&run->result, CLASS_AUTH, "%s", err.text);
+    return false;
+  }
+  secrets_add(run->secrets, config->key_env ? config->key_env : config->name, buf_view(&run->key));
+  return run_ask_first(run);
+}
+
+static void run_on_key(struct key_waiter *waiter, const struct err *err) {
+  struct api_run *run = (struct api_run *)((char *)waiter - offsetof(struct api_run, waiter));
+  bool known = err == NULL && key_command_known(run->api, run->config, &run->key);
+  if (run->cancelled)
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
+  else if (!known)
+    call_result_fail(&run->result, CLASS_AUTH, "provider %s has no key: %s", run->config->name,
+                     err ? err->text : "its program printed no key");
+  if (run->cancelled || !known || !run_take_key(run))
+    run_finish(run);
+}
+
+static void ask_program(struct api_run *run) {
+  run_set_state(run, RUN_STATE_KEY);
+  run->waiter.done = run_on_key;
+  key_command_ask(run->api, run->config, &run->waiter);
+}
+
+/* A server refused a kept key: asks the program for another one. False: the key was not a kept
+ * one. */
+static bool run_ask_key_again(struct api_run *run) {
+  if (!run->key_was_kept || run->cancelled)
+    return false;
+  run_note(run, "%.300s: key_command is asked for another key", run->result.message);
+  run->result.class = CLASS_NONE;
+  run->result.message[0] = '\0';
+  run->key_was_kept = false;
+  key_command_forget(run->api, run->config, buf_view(&run->key));
+  api_key_wipe(&run->key);
+  run_end_request(run);
+  ask_program(run);
+  return true;
+}
+
+/* --- what was refused --- */
+
+/* Leaves out these names from requests, and the known ones once more: the provider may have learnt
+ * from other sessions, this session from its own log. */
+static void run_leave_out(struct api_run *run, const json_t *names) {
+  const json_t *name;
+  size_t i;
+  if (run->without == NULL && json_array_size(names) > 0)
+    run->without = json_array();
+  json_array_foreach((json_t *)names, i, name) {
+    const struct ask known = {.without = run->without};
+    if (json_is_string(name) && !ask_lacks(&known, json_string_value(name)))
+      json_array_append(run->without, (json_t *)name);
+  }
+}
+
+/* Makes the same request without a parameter that the server named. Returns false if it named
+ * none. */
+static bool drop_parameter(struct api_run *run, const struct rejected_parameter *refusal) {
+  json_t *body = json_loadb(buf_c(&run->wire.body), run->wire.body.n, 0, NULL);
+  const char *name = rejected_parameter_parameter(refusal, body, run->config->dialect->needed);
+  json_t *names = name ? json_pack("[s]", name) : NULL;
+  run->result.elsewhere = rejected_parameter_parameter(refusal, body, NULL) != NULL ||
+                          rejected_parameter_is_about_model(refusal) ||
+                          rejected_parameter_is_about_schema(refusal);
+  json_decref(body);
+  if (names == NULL || json_array_size(run->without) >= LIMIT_REFUSED_COUNT) {
+    json_decref(names);
+    return false;
+  }
+  run_note(run, "%.300s: %s is left out from now on", run->result.message,
+           json_string_value(json_array_get(names, 0)));
+  json_object_set(json_array_get(run->notes, json_array_size(run->notes) - 1), "refused",
+                  json_array_get(names, 0));
+  run_leave_out(run, names);
+  json_decref(names);
+  api_remember(run->api, "without", run->config->name, run->model, json_clone(run->without));
+  ask_anew(run, run->state);
+  return true;
+}
+
+/* Makes a refused request again, without a parameter or on the next rung. Returns false if it stays
+ * refused. */
+static bool run_ask_otherwise(struct api_run *run) {
+  const struct reply *r = &run->reply;
+  const struct rejected_parameter refusal = {.param = r->param, .message = r->message};
+  char why[480];
+  if (r->status == 403 && run->config->stream && strcasestr(r->message, "stream") != NULL) {
+    size_t n = strlen(run->result.message);
+    print_into(run->result.message + n, sizeof run->result.message - n,
+               ": stream: false in providers.%s of your config.yaml asks without",
+               run->config->name);
+  }
+  if (run->result.class == CLASS_AUTH && run_ask_key_again(run))
+    return true;
+  if (run->result.class != CLASS_BAD_REQUEST || (r->status != 400 && r->status != 422))
+    return false;
+  if (drop_parameter(run, &refusal))
+    return true;
+  bool formed = run->state == RUN_STATE_ANSWER && run->schema != NULL && run->rung != RUNG_PROMPT;
+  if (formed && rejected_parameter_is_about_schema(&refusal)) {
+    print_into(why, sizeof why, "%.450s", run->result.message);
+    run->remember = true;
+    if (run_step_down(run, why))
+      return true;
+  }
+  return false;
+}
+
+/* Chooses the rung to begin with; false: the result says why there is none. */
+static bool run_choose_rung(struct api_run *run) {
+  const struct api_config *config = run->config;
+  const json_t *known;
+  const char *why;
+  if (run->request->schema == NULL)
+    return true;
+  run->schema = api_schema_get(run->api->schemas, run->request->schema, config->preset,
+                               config->think_mode == THINK_MODE_FIELD && run_wants_thinking(run));
+  run->rungs = api_schema_rungs(run->schema, config->rungs, &why);
+  known = api_recall(run->api, "rung", config->name, run->model);
+  run->rung = rung_at_or_below(run->rungs, known ? (enum rung)json_integer_value(known) : 0);
+  run->first_rung = run->rung;
+  if (run->rung == RUNG_COUNT) {
+    call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s: schema_mode allows one way only, and %s",
+                     config->name, why ? why : "it is not possible here");
+    return false;
+  }
+  if (why != NULL)
+    run_note(run, "%s: it goes as %s", why, rung_name(run->rung));
+  return true;
+}
+
+/* --- what came --- */
+
+/* Adds the request's cost to that of the ones before. */
+static void add_usage(struct api_run *run) {
+  json_t *usage = reply_usage_json(&run->reply), *value;
+  const char *name;
+  if (run->usage == NULL) {
+    run->usage = usage;
+    return;
+  }
+  json_object_foreach(usage, name, value) {
+    const json_t *before = json_object_get(run->usage, name);
+    double sum = json_number_value(before) + json_number_value(value);
+    json_object_set_new(run->usage, name,
+                        json_is_real(value) ? json_real(sum) : json_integer((json_int_t)sum));
+  }
+  json_decref(usage);
+}
+
+/* Reads the structured value. Returns false if another request was sent. */
+static bool read_structured(struct api_run *run) {
+  struct reply *r = &run->reply;
+  struct api_value found = {.fit = API_FIT_LOOSE};
+  if (run->rung != RUNG_TOOL || r->has_tool)
+    api_schema_find(run->schema, run->rung, buf_view(r->has_tool ? &r->tool : &r->text), &found);
+  if (found.fit == API_FIT_LOOSE && run->rung != RUNG_PROMPT) {
+    char why[120];
+    print_into(why, sizeof why, "the answer was not kept to the schema (%s)", rung_name(run->rung));
+    /* A server on this machine will always behave like this; a vendor's model may do better next
+     * time. */
+    run->remember = run->config->local;
+    if (run->rung == run->first_rung && run_step_down(run, why)) {
+      json_decref(found.value);
+      return false;
+    }
+  }
+  run->result.structured = found.value;
+  return true;
+}
+
+/* Takes what the exchange itself has to say if the reply says nothing. */
+static void run_read_end(struct api_run *run, const struct http_end *end) {
+  struct reply *r = &run->reply;
+  bool whole = end->kind == HTTP_END_COMPLETE || end->kind == HTTP_END_STOPPED;
+  const char *hint = "";
+  if (end->status >= 200)
+    reply_end(r, whole);
+  bool answered = end->status >= 200 && r->class == CLASS_NONE && r->over;
+  if (whole || answered) {
+    if (r->class != CLASS_NONE)
+      call_result_fail(&run->result, r->class, "%s: %s", run->config->name, r->message);
+    run->result.retry_after_ms = r->retry_after_ms;
+    return;
+  }
+  if (end->status >= 400 && end->kind != HTTP_END_CANCELLED) { /* cut within an error's body */
+    call_result_fail(&run->result, r->class, "%s: %s", run->config->name, r->message);
+    return;
+  }
+  if (end->kind == HTTP_END_NETWORK && run->config->local)
+    hint = ": is the server running?";
+  call_result_fail(&run->result, api_end_class(end->kind), "%s (%s): %s%s", run->config->name,
+                   run->config->base_url, end->message, hint);
+}
+
+static bool wanted_but_not_thought(const struct api_run *run) {
+  const json_t *sent = think_to_send(run);
+  return sent != NULL && !json_is_false(sent) && !run->reply.thought &&
+         run->config->dialect != &dialect_openai_responses && run->state == RUN_STATE_ANSWER &&
+         run->thinking != RUN_THINKING_CAME;
+}
+
+/* Settles a finished reply of RUN_STATE_THINK or RUN_STATE_ANSWER. */
+static void run_settle(struct api_run *run, const struct http_end *end) {
+  struct reply *r = &run->reply;
+  run_read_end(run, end);
+  add_usage(run);
+  note_request(run);
+  enum error_class class = run->result.class;
+  if (run->state == RUN_STATE_ANSWER && run->schema != NULL)
+    run->result.enforced = rung_name(run->rung);
+  if (run_ask_otherwise(run))
+    return;
+  size_t sent = make_prompt(run).n;
+  if (class == CLASS_NONE && r->dialect == &dialect_ollama && r->input > 0 &&
+      sent > 2 * LIMIT_OLLAMA_WINDOW && (uint64_t)r->input * 8 < sent)
+    run_note(run, "the server read %lld tokens of a prompt of %zu bytes: its window is too small",
+             (long long)r->input, sent);
+  if (run->state == RUN_STATE_ANSWER && run->schema != NULL) {
+    if (run->remember && run->rung != run->first_rung && class != CLASS_BAD_REQUEST)
+      api_remember(run->api, "rung", run->config->name, run->model, json_integer(run->rung));
+  }
+  if (class == CLASS_NONE && run->state == RUN_STATE_THINK) {
+    run->thinking = r->thought ? RUN_THINKING_CAME : RUN_THINKING_PLAIN;
+    if (!r->thought)
+      run_note(run, "thinking was asked for and none came");
+    buf_str(&run->thoughts, buf_view(&r->text));
+    run_end_request(run);
+    if (!run_ask(run, RUN_STATE_ANSWER))
+      run_finish(run);
+    return;
+  }
+  if (class == CLASS_NONE && wanted_but_not_thought(run))
+    run_note(run, "thinking was asked for and none came");
+  if (class == CLASS_NONE && run->schema != NULL && !read_structured(run))
+    return;
+  if (r->mended)
+    print_into(run->result.note, sizeof run->result.note,
+               "its reply had bytes that are not UTF-8: they are U+FFFD here");
+  struct buf *from = r->text.n == 0 && r->has_tool ? &r->tool : &r->text;
+  struct call_result *result = &run->result;
+  result->dropped_bytes = from->dropped;
+  result->text.bytes = *from;
+  result->text.bytes.max = 0;
+  buf_say_cut(&result->text.bytes);
+  *from = (struct buf){0};
+  run_finish(run);
+}
+
+static void run_on_done(void *ctx, const struct http_end *end) {
+  struct api_run *run = ctx;
+  run->exchange = NULL;
+  tell_notes(run);
+  if (run->state == RUN_STATE_VERSION && end->kind != HTTP_END_CANCELLED) {
+    json_t *doc = NULL;
+    if (end->kind == HTTP_END_COMPLETE && end->status == 200)
+      doc = json_loadb(buf_c(&run->version), run->version.n, 0, NULL);
+    const char *version = json_string_value(json_object_get(doc, "version"));
+    api_remember(run->api, "version", run->config->base_url, "",
+                 json_string(version ? version : "unknown"));
+    json_decref(doc);
+    wire_deinit(&run->wire);
+    if (!run_ask_first(run))
+      run_finish(run);
+    return;
+  }
+  if (run->state == RUN_STATE_VERSION) {
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
+    run_finish(run);
+    return;
+  }
+  run_settle(run, end);
+}
+
+/* --- start and cancel --- */
+
+static bool run_begin(struct api_run *run, const struct provider_env *env) {
+  const struct api_config *config = run->config;
+  const struct call_request *request = run->request;
+  struct err err = {0};
+  if (request->model.n > 0)
+    run->model = xstrndup(request->model.p, request->model.n);
+  else if (config->model != NULL)
+    run->model = xstrdup(config->model);
+  if (!api_has_model(config, request->model, &err)) {
+    run->result.elsewhere = true;
+    call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s", err.text);
+    return false;
+  }
+  run->secrets = secrets_new();
+  api_own_secrets(config, run->secrets);
+  call_env_hide(run->secrets, env);
+  run_leave_out(run, api_recall(run->api, "without", config->name, run->model));
+  run_leave_out(run, request->refused);
+  if (!run_choose_rung(run))
+    return false;
+  run->key_was_kept = config->key_command != NULL && key_command_known(run->api, config, &run->key);
+  if (config->key_command == NULL || run->key_was_kept)
+    return run_take_key(run);
+  ask_program(run);
+  return true;
+}
+
+/* Ends the run from the loop, with the result it has. */
+static void run_finish_soon(struct api_run *run) {
+  run_set_state(run, RUN_STATE_REFUSED);
+  soon_start(&run->soon, run->api->loop, run_finish, run);
+}
+
+static struct provider_run *api_start(const struct provider *self, const struct provider_env *env,
+                                      const struct call_request *request,
+                                      const struct provider_sink *sink) {
+  assert(env->api != NULL);
+  assert(sink->done != NULL);
+  struct api_run *run = xcalloc(1, sizeof *run);
+  run->api = env->api;
+  run->config = self->data;
+  run->request = request;
+  run->sink = *sink;
+  run->reasoning.max = LIMIT_INLINE_TEXT_BYTES;
+  run->started_ms = uv_now(env->loop);
+  if (!run_begin(run, env))
+    run_finish_soon(run);
+  run->base.provider = self;
+  return &run->base;
+}
+
+static void api_cancel(struct provider_run *base) {
+  struct api_run *run = (struct api_run *)base;
+  assert(base->provider->ops->cancel == api_cancel);
+  run->cancelled = true;
+  if (run->exchange != NULL)
+    http_cancel(run->exchange);
+  else if (run->state == RUN_STATE_REFUSED || run->state == RUN_STATE_KEY)
+    call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
+  if (run->state == RUN_STATE_KEY && key_command_leave(run->api, &run->waiter))
+    run_finish_soon(run);
+}
+
+static const struct provider_ops api_ops = {.start = api_start, .cancel = api_cancel};
+
+/* --- providers --- */
 
 bool api_ready(const struct provider *provider, struct str model, struct err *err) {
   const struct api_config *config = provider->data;
@@ -236,5 +1003,187 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
     if (!api_add(registry, preset, name, own, err))
       return false;
   }
+  return true;
+}
+
+/* --- whether one is there: a short GET, for Ollama and llama.cpp a second one for its models --- */
+
+struct probe {
+  struct api *api;
+  const struct api_config *config;
+  api_probe_fn done;
+  void *ctx;
+  uint64_t started_ms;
+  struct buf key, body;
+  struct reply reply; /* for its class and message */
+  struct wire wire;
+  const char *path;
+  struct soon soon;
+  struct key_waiter waiter; /* for a key that a program prints */
+  struct api_probe_result result;
+};
+
+PRINTF_LIKE(3, 4)
+static void api_probe_say(struct probe *p, enum error_class class, const char *fmt, ...) {
+  va_list ap;
+  p->result.class = class;
+  va_start(ap, fmt);
+  (void)vsnprintf(p->result.message, sizeof p->result.message, fmt, ap);
+  va_end(ap);
+}
+
+static void api_probe_finish(void *ctx) {
+  struct probe *p = ctx;
+  p->result.elapsed_ms = (long)(uv_now(p->api->loop) - p->started_ms);
+  p->done(p->ctx, &p->result);
+  json_decref(p->result.models);
+  api_key_wipe(&p->key);
+  buf_deinit(&p->body);
+  free(p);
+}
+
+/* Reads {"data": [{"id"}]}, {"models": [{"name"}]} or {"version"}. */
+static void api_probe_read_document(struct probe *p) {
+  json_t *doc = json_loadb(buf_c(&p->body), p->body.n, 0, NULL), *model;
+  const json_t *list = json_object_get(doc, "data");
+  const char *version = json_string_value(json_object_get(doc, "version"));
+  size_t i;
+  if (!json_is_array(list))
+    list = json_object_get(doc, "models");
+  if (version != NULL)
+    print_into(p->result.version, sizeof p->result.version, "%s", version);
+  if (json_is_array(list)) {
+    p->result.model_count = (long)json_array_size(list);
+    if (p->result.models == NULL)
+      p->result.models = json_array();
+  }
+  json_array_foreach((json_t *)list, i, model) {
+    const json_t *name = json_object_get(model, "id");
+    if (!json_is_string(name))
+      name = json_object_get(model, "name");
+    if (json_is_string(name) && json_array_size(p->result.models) < LIMIT_PROBE_MODELS)
+      json_array_append(p->result.models, (json_t *)name);
+  }
+  if (doc == NULL && p->path == p->config->preset->probe_path)
+    api_probe_say(p, CLASS_PROTOCOL, "%s%s answers, but not with JSON: is base_url right?",
+                  p->result.base_url, p->path);
+  json_decref(doc);
+}
+
+static bool api_probe_on_head(void *ctx, int status) {
+  struct probe *p = ctx;
+  reply_head(&p->reply, status);
+  return true;
+}
+
+static void api_probe_on_header(void *ctx, struct str name, struct str value) {
+  struct probe *p = ctx;
+  reply_header(&p->reply, name, value);
+}
+
+static bool api_probe_on_body(void *ctx, struct str bytes) {
+  struct probe *p = ctx;
+  buf_str(&p->body, bytes);
+  if (p->reply.status < 200 || p->reply.status > 299)
+    return reply_body(&p->reply, bytes);
+  return !p->body.cut;
+}
+
+static void api_probe_send_request(struct probe *p, const char *path);
+
+static void api_probe_on_done(void *ctx, const struct http_end *end) {
+  struct probe *p = ctx;
+  bool first = p->path == p->config->preset->probe_path;
+  if (first)
+    p->result.status = end->status;
+  p->result.reachable |= end->status > 0;
+  if (end->status >= 200 && end->status < 300) {
+    api_probe_read_document(p);
+  } else if (first && end->status > 0) {
+    reply_end(&p->reply, true);
+    api_probe_say(p, p->reply.class, "%s", p->reply.message);
+  } else if (first) {
+    bool hint = end->kind == HTTP_END_NETWORK && p->config->local;
+    api_probe_say(p, api_end_class(end->kind), "%s%s", end->message,
+                  hint ? ": is the server running?" : "");
+  }
+  reply_deinit(&p->reply);
+  wire_deinit(&p->wire);
+  buf_clear(&p->body);
+  const char *more = NULL;
+  if (p->config->dialect == &dialect_ollama)
+    more = "/api/tags";
+  else if (p->config->dialect == &dialect_llamacpp)
+    more = "/v1/models";
+  if (first && more != NULL && p->result.class == CLASS_NONE)
+    api_probe_send_request(p, more);
+  else
+    api_probe_finish(p);
+}
+
+static void api_probe_send_request(struct probe *p, const char *path) {
+  const struct api_config *c = p->config;
+  const struct http_sink sink = {api_probe_on_header, api_probe_on_head, api_probe_on_body,
+                                 api_probe_on_done, p};
+  struct http_request request = {0};
+  char *url = api_url(c, path);
+  p->path = path;
+  p->result.keyed = p->key.n > 0;
+  reply_init(&p->reply, c->dialect, 0, NULL, NULL);
+  if (c->dialect == &dialect_anthropic)
+    anthropic_headers(&p->wire, api_version(c), buf_view(&p->key));
+  else if (p->key.n > 0 && c->dialect == &dialect_gemini)
+    wire_header(&p->wire, "x-goog-api-key", buf_view(&p->key));
+  else
+    wire_bearer(&p->wire, buf_view(&p->key));
+  api_own_headers(c, &p->wire);
+  api_fill_request(p->api, c, &request);
+  request.url = url;
+  request.headers = (const char *const *)p->wire.headers;
+  request.connect_ms = LIMIT_HTTP_PROBE_MS;
+  request.stall_ms = 0;
+  request.total_ms = LIMIT_HTTP_PROBE_MS;
+  request.max_bytes = LIMIT_STRUCTURED_BYTES * 4;
+  (void)http_start(p->api->http, &request, &sink);
+  free(url);
+}
+
+static void api_probe_on_key(struct key_waiter *waiter, const struct err *why) {
+  struct probe *p = (struct probe *)((char *)waiter - offsetof(struct probe, waiter));
+  struct err err = why ? *why : (struct err){0};
+  if (why == NULL && key_command_known(p->api, p->config, &p->key) &&
+      api_key_read(p->config, &p->key, &err)) {
+    api_probe_send_request(p, p->config->preset->probe_path);
+    return;
+  }
+  api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
+  api_probe_finish(p);
+}
+
+bool api_probe(struct api *api, const struct provider *provider, api_probe_fn done, void *ctx) {
+  assert(done != NULL);
+  struct err err = {0};
+  if (provider->ops != &api_ops)
+    return false;
+  struct probe *p = xcalloc(1, sizeof *p);
+  p->api = api;
+  p->config = provider->data;
+  p->done = done;
+  p->ctx = ctx;
+  p->started_ms = uv_now(api->loop);
+  p->result.model_count = -1;
+  p->body.max = LIMIT_STRUCTURED_BYTES * 4;
+  print_into(p->result.base_url, sizeof p->result.base_url, "%s", p->config->base_url);
+  if (p->config->key_command && !key_command_known(api, p->config, &p->key)) {
+    p->waiter.done = api_probe_on_key;
+    key_command_ask(api, p->config, &p->waiter);
+    return true;
+  }
+  if (api_key_read(p->config, &p->key, &err)) {
+    api_probe_send_request(p, p->config->preset->probe_path);
+    return true;
+  }
+  api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
+  soon_start(&p->soon, api->loop, api_probe_finish, p);
   return true;
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "provider/child.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -98,7 +99,8 @@ struct key_entry {
   struct buf key; /* empty: unknown */
   struct process *process;
   struct key_waiter *waiters; /* for the process, or for its end */
-  uv_timer_t *late;           /* reports from the loop that it could not be started */
+  bool is_late;               /* `late` reports from the loop that it could not be started */
+  struct soon late;
   struct err err;
 };
 
@@ -170,15 +172,10 @@ static void say_why(struct key_entry *entry, const struct process_result *p) {
   buf_deinit(&said);
 }
 
-static void late_closed(uv_handle_t *handle) {
-  struct key_entry *entry = handle->data;
-  free(handle);
-  entry->late = NULL;
+static void tell_late(void *ctx) {
+  struct key_entry *entry = ctx;
+  entry->is_late = false;
   tell_waiters(entry, &entry->err, false);
-}
-
-static void tell_late(uv_timer_t *timer) {
-  uv_close((uv_handle_t *)timer, late_closed);
 }
 
 /* Copies the user's whole environment: a store of passwords may need any of it. */
@@ -218,10 +215,8 @@ static void start_key_program(struct key_entry *entry) {
   arena_deinit(&arena);
   if (entry->process != NULL)
     return;
-  entry->late = xmalloc(sizeof *entry->late);
-  uv_timer_init(entry->api->loop, entry->late);
-  entry->late->data = entry;
-  uv_timer_start(entry->late, tell_late, 0, 0);
+  entry->is_late = true;
+  soon_start(&entry->late, entry->api->loop, tell_late, entry);
 }
 
 static void key_program_ended(void *ctx, struct process_result *p) {
@@ -234,7 +229,7 @@ static void key_program_ended(void *ctx, struct process_result *p) {
   if (p->why == PROCESS_END_CANCELLED) { /* all had left, but others may have come since */
     err_set(&entry->err, ERR_IO, "cancelled");
     tell_waiters(entry, &entry->err, true);
-    if (entry->waiters != NULL && entry->process == NULL && entry->late == NULL)
+    if (entry->waiters != NULL && entry->process == NULL && !entry->is_late)
       start_key_program(entry);
     return;
   }
@@ -266,7 +261,7 @@ void key_command_ask(struct api *api, const struct api_config *config, struct ke
   waiter->left = false;
   waiter->next = entry->waiters;
   entry->waiters = waiter;
-  if (entry->process == NULL && entry->late == NULL)
+  if (entry->process == NULL && !entry->is_late)
     start_key_program(entry);
 }
 

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,51 +333,19 @@ static enum error_class failure_decide(int status, const json_t *error) {
   return class != CLASS_NONE ? class : CLASS_OVERLOADED; /* it failed on its side: try again */
 }
 
-/* Rounds up: coming back too early is useless. */
-static int64_t failure_whole(double ms) {
-  int64_t down = (int64_t)ms;
-  return (double)down < ms ? down + 1 : down;
-}
-
-/* Reads "1.5s", "250ms", "6m0s" or "1h2m" as milliseconds. Returns -1 if it is no duration. */
-static int64_t duration_ms(const char *s) {
-  double total = 0;
-  bool any = false;
-  while (*s >= '0' && *s <= '9') {
-    char *end;
-    double n = strtod(s, &end), unit;
-    if (str_starts(str_from(end), "ms")) {
-      unit = 1;
-      end++;
-    } else if (*end == 's') {
-      unit = 1000;
-    } else if (*end == 'm') {
-      unit = 60000;
-    } else if (*end == 'h') {
-      unit = 3600000;
-    } else {
-      return -1;
-    }
-    total += n * unit;
-    s = end + 1;
-    any = true;
-  }
-  return any && total < 1e12 ? failure_whole(total) : -1;
-}
-
 /* Reads a delay from Gemini's RetryInfo.retryDelay or OpenAI's "try again in 1.2s". */
 static void read_delay(struct reply *r, const json_t *error) {
   const json_t *details = json_object_get(error, "details"), *detail;
   const char *message = json_string_value(json_object_get(error, "message"));
   const char *phrase = message ? strcasestr(message, "try again in ") : NULL;
-  int64_t ms = phrase ? duration_ms(phrase + strlen("try again in ")) : -1;
+  int64_t ms = phrase ? classify_duration_ms(str_from(phrase + strlen("try again in "))) : 0;
   size_t i;
   json_array_foreach((json_t *)details, i, detail) {
     const char *delay = json_string_value(json_object_get(detail, "retryDelay"));
     if (delay != NULL)
-      ms = duration_ms(delay);
+      ms = classify_duration_ms(str_from(delay));
   }
-  if (ms >= 0 && r->wait.retry_after_ms < 0)
+  if (ms > 0 && r->wait.retry_after_ms < 0)
     r->wait.retry_after_ms = ms;
 }
 
@@ -470,7 +439,7 @@ static int64_t retry_after_ms(const char *value, int64_t wall_ms) {
   char *end;
   double seconds = strtod(value, &end);
   if (end != value && *end == '\0' && seconds >= 0 && seconds < 1e9)
-    return failure_whole(seconds * 1000);
+    return (int64_t)ceil(seconds * 1000);
   struct tm tm = {0};
   const char *rest = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm);
   if (rest == NULL || *rest != '\0')
@@ -479,13 +448,12 @@ static int64_t retry_after_ms(const char *value, int64_t wall_ms) {
   return in > 0 ? in : 0;
 }
 
-/* Reads a duration ("6m0s"), a time of day (RFC 3339) or seconds; -1 if it is none of them. */
+/* Reads a time of day (RFC 3339), or a duration ("6m0s"); 0 if it is neither. A number without a
+ * unit is neither: some hosts give the seconds of the epoch. */
 static int64_t reset_ms(const char *value, int64_t wall_ms) {
   struct tm tm = {0};
-  int64_t ms = duration_ms(value);
-  const char *rest = strptime(value, "%Y-%m-%dT%H:%M:%S", &tm);
-  if (ms >= 0 || rest == NULL)
-    return ms;
+  if (strptime(value, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+    return value[strspn(value, ".0123456789")] ? classify_duration_ms(str_from(value)) : 0;
   int64_t in = (int64_t)timegm(&tm) * 1000 - wall_ms;
   return in > 0 ? in : 0;
 }
@@ -502,7 +470,7 @@ static void failure_header(struct reply_wait *wait, int64_t wall_ms, struct str 
     char *end;
     double ms = strtod(text, &end);
     if (end != text && *end == '\0' && ms >= 0 && ms < 1e12)
-      wait->retry_after_ms = failure_whole(ms);
+      wait->retry_after_ms = (int64_t)ceil(ms);
   } else if (str_eq_fold(name, "retry-after")) {
     if (wait->retry_after_ms < 0)
       wait->retry_after_ms = retry_after_ms(text, wall_ms);

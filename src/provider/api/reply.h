@@ -113,8 +113,4 @@ struct reply_word {
   enum error_class class;
 };
 
-/* Builds chat completions, which llama.cpp speaks too. */
-bool chat_build(const struct ask *ask, struct wire *wire, struct err *err);
-void chat_read(struct reply *r, const json_t *doc);
-
 #endif

@@ -651,14 +651,14 @@ static struct profile *profile_shipped(const char *name, const json_t *about) {
 struct profiles {
   json_t *index; /* what is known of the shipped ones before they are made */
   struct profile **items;
-  size_t count;
+  size_t count, room;
   struct profile **replaced; /* shipped ones that a file replaces: it may extend them */
-  size_t replaced_count;
+  size_t replaced_count, replaced_room;
 };
 
-static void profiles_put(struct profile ***list, size_t *count, struct profile *p) {
-  *list = xrealloc(*list, (*count + 1) * sizeof **list);
-  (*list)[(*count)++] = p;
+static void profiles_put(struct profiles *p, struct profile *profile) {
+  p->items = xgrow(p->items, &p->room, p->count + 1, sizeof(struct profile *));
+  p->items[p->count++] = profile;
 }
 
 static const struct profile *find_in(struct profile *const *list, size_t count, struct str name) {
@@ -744,17 +744,19 @@ static void load_file(struct profiles *p, const char *path, const char *file) {
         *c = '?';
     err_set_at(&err, ERR_FILE, path, 1, 1, "\"%.140s\" cannot be the name of a profile's file: %s",
                shown, why);
-    profiles_put(&p->items, &p->count, profile_broken(shown, path, &err));
+    profiles_put(p, profile_broken(shown, path, &err));
     return;
   }
   struct profile *read = read_profile(p, path, name);
   for (size_t i = 0; i < p->count; i++)
     if (strcmp(p->items[i]->capability.name, name) == 0) {
-      profiles_put(&p->replaced, &p->replaced_count, p->items[i]);
+      p->replaced =
+          xgrow(p->replaced, &p->replaced_room, p->replaced_count + 1, sizeof(struct profile *));
+      p->replaced[p->replaced_count++] = p->items[i];
       p->items[i] = read;
       return;
     }
-  profiles_put(&p->items, &p->count, read);
+  profiles_put(p, read);
 }
 
 /* Loads those again that failed: a file may extend one whose name comes after its own. */
@@ -801,8 +803,7 @@ struct profiles *profiles_load(const char *folder, struct err_list *errors) {
   const char *name;
   json_t *about;
   p->index = profile_document("index");
-  json_object_foreach(p->index, name, about)
-      profiles_put(&p->items, &p->count, profile_shipped(name, about));
+  json_object_foreach(p->index, name, about) profiles_put(p, profile_shipped(name, about));
   if (folder != NULL)
     load_folder(p, folder, errors);
   if (errors->count + errors->dropped == before)
