@@ -3,65 +3,16 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/movement_limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { BUDGET_NANO = 1000000000, SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
+enum { SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
 static const int64_t budget_most = (int64_t)1 << 40;
 
-static const char *const unit_names[BUDGET_UNITS + 1] = {"tokens", "cost",      "time",
-                                                         "calls",  "movements", NULL};
-
 /* --- limits --- */
-
-const char *budget_unit_name(enum budget_unit unit) {
-  return unit_names[unit];
-}
-
-enum budget_unit budget_unit_of(struct str name) {
-  enum budget_unit unit = BUDGET_TOKENS;
-  while (unit < BUDGET_UNITS && !str_eq_c(name, unit_names[unit]))
-    unit++;
-  return unit;
-}
-
-/* Rounds an amount that is not negative. libm's function would load that library at each start. */
-static int64_t budget_rounded(double amount) {
-  int64_t whole = (int64_t)amount;
-  return whole + (amount - (double)whole >= 0.5);
-}
-
-int64_t budget_amount(const json_t *value, enum budget_unit unit) {
-  double usd = json_number_value(value);
-  bool dollars;
-  switch (unit) {
-  case BUDGET_TOKENS:
-  case BUDGET_CALLS:
-  case BUDGET_MOVEMENTS:
-    return json_is_integer(value) ? json_integer_value(value) : -1;
-  case BUDGET_COST:
-    dollars = json_is_number(value) && usd >= 0 && usd <= LIMIT_COST_USD;
-    return dollars ? budget_rounded(usd * BUDGET_NANO) : -1;
-  case BUDGET_TIME:
-    return json_is_string(value) ? limits_duration_ms(json_view(value), -1) : -1;
-  case BUDGET_UNITS:
-    break;
-  }
-  BUG("no unit of a budget: %d", (int)unit);
-}
-
-void budget_read(const json_t *object, struct budget *out) {
-  for (int u = 0; u < BUDGET_UNITS; u++) {
-    out->limit[u] = budget_amount(json_object_get(object, unit_names[u]), (enum budget_unit)u);
-    out->call[u] = budget_amount(json_object_get(json_object_get(object, "call"), unit_names[u]),
-                                 (enum budget_unit)u);
-  }
-  out->stops = str_eq_c(json_view(json_object_get(object, "on_exceed")), "stop");
-}
 
 struct budget_scope {
   const struct budget *budget; /* NULL: there is none */
@@ -295,7 +246,7 @@ static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   budget_put_amount(out, hit->unit, hit->used);
   buf_puts(out, " of ");
   budget_put_amount(out, hit->unit, hit->limit);
-  buf_printf(out, "%s%s", named ? " " : "", named ? unit_names[hit->unit] : "");
+  buf_printf(out, "%s%s", named ? " " : "", named ? budget_unit_name(hit->unit) : "");
   if (hit->used > hit->limit) {
     buf_puts(out, " (");
     budget_put_amount(out, hit->unit, hit->used - hit->limit);
@@ -347,7 +298,7 @@ static json_t *scope_json(enum budget_of of, struct str movement, enum budget_un
   json_put(out, "of", json_string(words[of]));
   if (of == BUDGET_OF_MOVEMENT || of == BUDGET_OF_CALL)
     json_put(out, "movement", json_text(movement));
-  json_put(out, "unit", json_string(unit_names[unit]));
+  json_put(out, "unit", json_string(budget_unit_name(unit)));
   return out;
 }
 
@@ -470,7 +421,7 @@ void budget_note_tell(const json_t *note, struct buf *out) {
   buf_puts(out, " of ");
   budget_put_amount(out, unit, told_amount_of(json_at(note, "limit"), unit));
   if (unit != BUDGET_COST && unit != BUDGET_TIME)
-    buf_printf(out, " %s", unit_names[unit]);
+    buf_printf(out, " %s", budget_unit_name(unit));
   buf_puts(out, " are used");
 }
 
@@ -546,7 +497,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
     return false;
   if (index >= 0)
     buf_printf(&key, STR_FMT ".", STR_ARG(core->workflow->movements[index].name));
-  buf_puts(&key, unit_names[unit]);
+  buf_puts(&key, budget_unit_name(unit));
   int64_t more = budget_amount(json_object_get(added, buf_c(&key)), unit);
   int64_t limit = budget_limit(core, &scope, unit) + (more > 0 ? more : 0);
   int64_t used = scope_amount(core, &scope, unit);

@@ -92,6 +92,35 @@ bool permission_from_name(struct str name, enum permission *out) {
   return false;
 }
 
+static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
+static const char *const networks[] = {"open", "api", "none"};
+
+const char *sandbox_level_name(enum sandbox_level level) {
+  return sandbox_levels[level];
+}
+
+bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
+  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
+    if (str_eq_c(name, sandbox_levels[i])) {
+      *out = (enum sandbox_level)i;
+      return true;
+    }
+  return false;
+}
+
+const char *sandbox_network_name(enum sandbox_network network) {
+  return networks[network];
+}
+
+bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
+  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
+    if (str_eq_c(name, networks[i])) {
+      *out = (enum sandbox_network)i;
+      return true;
+    }
+  return false;
+}
+
 bool error_class_falls_back(enum error_class class) {
   switch (class) {
   case CLASS_AUTH:

@@ -73,6 +73,10 @@ enum sandbox_level {
   SANDBOX_LEVEL_COUNT
 };
 enum sandbox_network { NETWORK_OPEN, NETWORK_API, NETWORK_NONE, SANDBOX_NETWORK_COUNT };
+const char *sandbox_level_name(enum sandbox_level level); /* off, guard, strict, container */
+bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
+const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
+bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
 
 /* The host answers a call that wants to go to its provider. */
 enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, ADMISSION_COUNT };

@@ -23,43 +23,6 @@
 
 /* --- parameters that a model refused --- */
 
-static void refused_key(struct str provider, struct str model, struct buf *out) {
-  buf_str(out, provider);
-  buf_putc(out, '\n');
-  buf_str(out, model);
-}
-
-const json_t *core_refused(const struct core *core, struct str provider, struct str model) {
-  struct buf key = {0};
-  if (json_object_size(core->refused) == 0)
-    return NULL;
-  refused_key(provider, model, &key);
-  const json_t *names = json_object_get(core->refused, buf_c(&key));
-  buf_deinit(&key);
-  return names;
-}
-
-void core_refuse(struct core *core, const struct call *call, const json_t *name) {
-  struct buf key = {0};
-  const json_t *known;
-  size_t i;
-  refused_key(str_from(call->provider), str_from(call->model), &key);
-  if (core->refused == NULL)
-    core->refused = json_object();
-  json_t *names = json_object_get(core->refused, buf_c(&key));
-  if (names == NULL) {
-    names = json_array();
-    json_object_set_new(core->refused, buf_c(&key), names);
-  }
-  buf_deinit(&key);
-  json_array_foreach(names, i, known) {
-    if (json_same(known, name))
-      return;
-  }
-  if (json_array_size(names) < LIMIT_REFUSED_COUNT)
-    json_array_append(names, (json_t *)name);
-}
-
 /* --- budgets and guards --- */
 
 struct str step_next_place(const struct call *call) {
@@ -142,6 +105,18 @@ static void step_guard_call(struct step *s, const struct turn *turn, const struc
 
 /* --- requests --- */
 
+int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most) {
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
+  if (so == NULL || so->time_budget_ms == 0)
+    return most;
+  int64_t left = so->time_budget_ms;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    left -= call->duration_ms;
+  if (left > most)
+    left = most;
+  return left > 1 ? left : 1;
+}
+
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
   const struct movement *m = core_movement(core, turn);
@@ -182,25 +157,6 @@ void core_request(const struct core *core, const struct turn *turn, const struct
 }
 
 /* --- provider sessions --- */
-
-void core_session_key(const struct movement *m, struct str provider, bool common, struct buf *out) {
-  char persona[SHA256_HEX];
-  if (m->shares_conversation && !common) {
-    buf_puts(out, "movement:");
-    buf_str(out, m->name);
-  } else if (m->session_key.n > 0) {
-    buf_puts(out, "key:");
-    buf_str(out, m->session_key);
-  } else if (m->persona.n > 0) {
-    sha256_hex(m->persona.p, m->persona.n, NULL, 0, persona);
-    buf_printf(out, "persona:%.16s", persona);
-  } else {
-    buf_puts(out, "movement:");
-    buf_str(out, m->name);
-  }
-  buf_putc(out, '\n');
-  buf_str(out, provider);
-}
 
 /* Returns the conversation that an execute call could continue, NULL if there is none. */
 static const char *known_session(const struct step *s, const struct movement *m,
@@ -399,6 +355,19 @@ static json_t *start_notes(const struct step *s, const struct turn *turn, struct
     json_array_extend(day, notes);
   json_decref(notes);
   return day;
+}
+
+static json_t *step_without_nulls(json_t *options) {
+  json_t *kept = NULL, *value;
+  const char *name;
+  json_object_foreach(options, name, value) {
+    if (kept == NULL && !json_is_null(value))
+      kept = json_object();
+    if (!json_is_null(value))
+      json_object_set(kept, name, value);
+  }
+  json_decref(options);
+  return kept;
 }
 
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {

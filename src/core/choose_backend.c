@@ -251,35 +251,6 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 
 /* --- what confines its program --- */
 
-static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
-static const char *const networks[] = {"open", "api", "none"};
-
-const char *sandbox_level_name(enum sandbox_level level) {
-  return sandbox_levels[level];
-}
-
-bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
-  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
-    if (str_eq_c(name, sandbox_levels[i])) {
-      *out = (enum sandbox_level)i;
-      return true;
-    }
-  return false;
-}
-
-const char *sandbox_network_name(enum sandbox_network network) {
-  return networks[network];
-}
-
-bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
-  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
-    if (str_eq_c(name, networks[i])) {
-      *out = (enum sandbox_network)i;
-      return true;
-    }
-  return false;
-}
-
 static bool sandbox_level_at(const json_t *object, const char *key, enum sandbox_level *out) {
   const json_t *word = json_object_get(object, key);
   return json_is_string(word) && sandbox_level_from_name(json_view(word), out);
@@ -348,7 +319,7 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
            (!sandbox_network_at(own, &out->network) && !sandbox_network_at(sandbox, &out->network)))
     out->network = NETWORK_OPEN;
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
-  out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
+  out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_level_name(out->level)));
   if (out->level == SANDBOX_CONTAINER)
     out->image = sandbox_image(sandbox, own, m);
   else if (out->network == NETWORK_API &&
@@ -372,12 +343,12 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
       (command && choice.level == SANDBOX_OFF && !sandbox_has_limits(&choice)))
     return NULL;
   json_t *out = json_object();
-  json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
+  json_object_set_new(out, "level", json_string(sandbox_level_name(choice.level)));
   json_object_set_new(out, "mechanism", json_string(choice.mechanism));
   if (choice.image.n > 0)
     json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
   if (choice.network != NETWORK_OPEN)
-    json_object_set_new(out, "network", json_string(networks[choice.network]));
+    json_object_set_new(out, "network", json_string(sandbox_network_name(choice.network)));
   if (sandbox_has_limits(&choice))
     json_object_set_new(out, "limits", limits_of_call(&choice));
   return out;

@@ -2,12 +2,12 @@
 #include "core/decide.h"
 
 #include "core/checks.h"
+#include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
 #include "core/human.h"
 #include "core/monitor.h"
-#include "core/protect.h"
-#include "core/retained.h"
+#include "core/report_file.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -358,6 +358,55 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   return more;
 }
 
+static bool has_running_call(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING)
+      return true;
+  return false;
+}
+
+/* Ends one child of a group that stops: one that waits for no call, unless `running_too`. Returns
+ * false if there is none. */
+static bool group_end_one(struct step *s, bool running_too) {
+  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+    if (group_stops(s->core, turn) && (running_too || !has_running_call(turn))) {
+      struct record_draft d;
+      step_turn_record(s, &d, RECORD_TURN_END, turn);
+      record_put_number(&d, MEMBER_PARENT_TURN, turn->group);
+      record_put_word(&d, MEMBER_OUTCOME, "cancelled");
+      record_put_text(&d, MEMBER_MESSAGE, STR("another one failed, and stop_on is error"));
+      step_emit(s, &d);
+      return true;
+    }
+  return false;
+}
+
+static void group_settle(struct step *s) {
+  while (group_end_one(s, true))
+    ;
+}
+
+static bool group_advance(struct step *s, struct turn *turn) {
+  const struct movement *group = core_movement(s->core, turn);
+  if (turn->part_failed > 0 && group->stops_on_error)
+    return group_end_one(s, false);
+  if (turn->part_next == turn->part_count || (long)turn->part_open >= group->concurrency ||
+      s->env->draining)
+    return false;
+  size_t index = group_part_movement(group, turn->part_next);
+  struct record_draft d;
+  step_record(s, &d, RECORD_TURN_START);
+  record_put_number(&d, MEMBER_TURN, s->core->turn_count + 1);
+  record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[index].name);
+  record_put_number(&d, MEMBER_PARENT_TURN, turn->id);
+  if (group->for_each != NULL)
+    record_put_number(&d, MEMBER_ITEM, (int64_t)turn->part_next + 1);
+  record_put_number(&d, MEMBER_ITERATION, turn->iteration);
+  record_put_number(&d, MEMBER_MOVEMENT_ITERATION, s->core->movement_counts[index] + 1);
+  step_emit(s, &d);
+  return true;
+}
+
 /* Moves one turn on as far as one record goes. Returns false when it waits. */
 static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
@@ -401,7 +450,10 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     if (turn->group > 0 && worktree_child_commits(s, turn))
       return false;
     if (turn->group > 0) {
-      group_end_child(s, turn);
+      const char *outcome = NULL;
+      if (turn->rule == 0)
+        outcome = turn->failure == END_RULE_NO_MATCH ? ALL_ANY_NONE : ALL_ANY_ERROR;
+      step_end_child(s, turn, outcome, str_from(turn->reason), CLASS_NONE);
       return true;
     }
     if (turn->rule == 0)
@@ -475,6 +527,12 @@ static bool decide_holds(struct step *s, struct turn *turn) {
       return true;
   }
   return false;
+}
+
+static void step_stop_halted(struct step *s) {
+  json_t *question = s->halt.question;
+  s->halt.question = NULL;
+  step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message), question);
 }
 
 /* Advances until every open turn waits for something outside. */
@@ -602,6 +660,21 @@ static void on_resume(struct step *s) {
         step_restart_call(s, turn, call, false);
     }
   worktree_resume(s);
+}
+
+static void step_carry(struct step *s, const struct core_parent *parent) {
+  const struct core *core = parent->core;
+  struct record_draft d;
+  assert(core->has_next && core->next >= 0 && core->turns == NULL);
+  step_record(s, &d, RECORD_CARRIED);
+  record_put_text(&d, MEMBER_MOVEMENT, core->workflow->movements[core->next].name);
+  if (core->has_last_text)
+    step_put_text(&d, MEMBER_TEXT, parent->text);
+  record_put_tree(&d, MEMBER_PARENT,
+                  json_pack("{ss sI ss}", "session", core->session, "seq", (json_int_t)core->seq,
+                            "hash", parent->hash));
+  record_put_tree(&d, MEMBER_STATE, fork_state(core));
+  step_emit(s, &d);
 }
 
 void core_start(struct core *core, const struct core_params *params, const struct event *ev,

@@ -1,17 +1,16 @@
 /* Carries the state of a session over to one that is forked from it: into a record, and out of
  * that. */
+#include "base/log.h"
 #include "core/checks.h"
 #include "core/fold.h"
+#include "core/keys.h"
 #include "core/monitor.h"
-#include "core/retained.h"
-#include "core/step.h"
-#include "core/worktree.h"
+#include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 
-#include <assert.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* the most of anything that is counted there */
 
@@ -36,7 +35,22 @@ static json_t *fork_state_kept(const struct kept_text *list) {
   return texts;
 }
 
-static json_t *fork_state(const struct core *core) {
+static json_t *worktrees_carry(const struct core *core) {
+  json_t *branches = NULL;
+  for (const struct worktree *w = core->worktrees; w; w = w->next) {
+    if (w->committed != w->turn)
+      continue;
+    branches = branches ? branches : json_array();
+    json_array_append_new(branches,
+                          json_pack("{sI sI so so}", "turn", (json_int_t)w->turn, "group",
+                                    (json_int_t)w->group, "movement",
+                                    json_text(core->workflow->movements[w->movement].name),
+                                    "branch", json_text(str_from(w->branch))));
+  }
+  return branches;
+}
+
+json_t *fork_state(const struct core *core) {
   json_t *runs = json_object();
   for (size_t i = 0; i < core->workflow->movement_count; i++) {
     struct str name = core->workflow->movements[i].name;
@@ -51,21 +65,6 @@ static json_t *fork_state(const struct core *core) {
                    json_clone(core->touched), "reports", fork_state_kept(core->reports),
                    "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
                    "branches", worktrees_carry(core), "inputs", json_clone(core->inputs));
-}
-
-void step_carry(struct step *s, const struct core_parent *parent) {
-  const struct core *core = parent->core;
-  struct record_draft d;
-  assert(core->has_next && core->next >= 0 && core->turns == NULL);
-  step_record(s, &d, RECORD_CARRIED);
-  record_put_text(&d, MEMBER_MOVEMENT, core->workflow->movements[core->next].name);
-  if (core->has_last_text)
-    step_put_text(&d, MEMBER_TEXT, parent->text);
-  record_put_tree(&d, MEMBER_PARENT,
-                  json_pack("{ss sI ss}", "session", core->session, "seq", (json_int_t)core->seq,
-                            "hash", parent->hash));
-  record_put_tree(&d, MEMBER_STATE, fork_state(core));
-  step_emit(s, &d);
 }
 
 /* --- from it: outside data --- */
@@ -151,7 +150,7 @@ static bool are_reports(const json_t *texts) {
   json_t *text;
   struct err err;
   json_object_foreach((json_t *)texts, name, text) {
-    if (!json_is_string(text) || !contract_check_name(str_from(name), &err))
+    if (!json_is_string(text) || !key_check_file(str_from(name), &err))
       return false;
   }
   return true;
@@ -167,6 +166,36 @@ static bool take_inputs(const struct fold *f, const json_t *inputs) {
       return fold_bad(f, "its answers are not of its workflow");
   }
   take_object(&f->core->inputs, inputs);
+  return true;
+}
+
+static bool take_branch_of(struct core *core, const json_t *entry) {
+  long movement = workflow_find(core->workflow, json_view(json_at(entry, "movement")));
+  json_int_t turn = json_integer_value(json_at(entry, "turn"));
+  json_int_t group = json_integer_value(json_at(entry, "group"));
+  const char *branch = json_string_value(json_at(entry, "branch"));
+  if (movement < 0 || turn < 1 || turn > LIMIT_MOVEMENTS || group < 1 || group >= turn ||
+      branch == NULL)
+    return false;
+  struct worktree **end = &core->worktrees, *w = xcalloc(1, sizeof *w);
+  while (*end != NULL)
+    end = &(*end)->next;
+  *w = (struct worktree){.turn = (long)turn,
+                         .group = (long)group,
+                         .movement = (size_t)movement,
+                         .committed = (long)turn,
+                         .branch = xstrdup(branch)};
+  *end = w;
+  return true;
+}
+
+static bool worktrees_take(struct core *core, const json_t *branches) {
+  const json_t *entry;
+  size_t i;
+  json_array_foreach((json_t *)branches, i, entry) {
+    if (!take_branch_of(core, entry))
+      return false;
+  }
   return true;
 }
 

@@ -4,11 +4,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/contract.h"
 #include "core/movement_limits.h"
 #include "core/run.h"
 #include "core/workflow.h"
-#include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "render/describe.h"
@@ -16,6 +14,31 @@
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
+
+/* --- checks of texts --- */
+
+bool key_check_file(struct str name, struct err *err) {
+  static const char refused[] = "/\\:*?\"<>|";
+  bool ok = name.n > 0 && name.n <= LIMIT_NAME_BYTES && name.p[0] != '.' && name.p[0] != ' ' &&
+            name.p[name.n - 1] != '.' && name.p[name.n - 1] != ' ' && !str_has_control(name);
+  for (size_t i = 0; ok && i < name.n; i++)
+    ok = strchr(refused, name.p[i]) == NULL;
+  return ok || err_set(err, ERR_INVALID,
+                       "must be a file's name such as plan.md: no folder, no dot in front, none of "
+                       "\\ : * ? \" < > |");
+}
+
+bool key_check_branch(struct str text, struct err *err) {
+  static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
+                                        ":",  "?",  "*",  "[",  "\\", " "};
+  bool ok = text.n > 0 && text.p[0] != '-' && text.p[0] != '/' && text.p[0] != '.' &&
+            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.';
+  for (size_t i = 0; ok && i < ARRAY_LEN(refused); i++)
+    ok = memmem(text.p, text.n, refused[i], strlen(refused[i])) == NULL;
+  return ok || err_set(err, ERR_INVALID,
+                       "must be the name of a branch, in which {id} is the session's and "
+                       "{workflow} its workflow's, such as segue/{id}");
+}
 
 /* --- judging --- */
 
@@ -184,7 +207,7 @@ static const struct key structured_list[] = {
 const struct key_set structured_keys = {"structured_output", "structured_output", structured_list};
 
 static const struct key contract_list[] = {
-    {"name", KEY_NAME, .required = true, .check = contract_check_name, .example = "review.md",
+    {"name", KEY_NAME, .required = true, .check = key_check_file, .example = "review.md",
      .description = "The file's name, such as plan.md, without a folder."},
     {"label", KEY_LINE, .example = "Review", .description = "What the report is called."},
     {"format", KEY_FACET, .facet = FACET_OUTPUT_CONTRACT, .example = "output-contracts/review.md",
@@ -434,7 +457,7 @@ static const struct key movement_list[] = {
      .description = "The answer must be a JSON value that fits a schema; it is checked, and "
                     "corrections are asked for. Later movements see it as "
                     "{structured:MOVEMENT.FIELD} and structured.MOVEMENT.FIELD in when()."},
-    {"report", KEY_NAME, .check = contract_check_name, .example = "plan.md",
+    {"report", KEY_NAME, .check = key_check_file, .example = "plan.md",
      .description = "Saves the answer itself as this file, such as plan.md, in the session's "
                     "report folder; later movements get its text as {report:plan.md}."},
     {"output_contracts", KEY_SET, .set = &contracts_keys,
@@ -587,7 +610,7 @@ static const struct key workflow_list[] = {
     {"commit", KEY_CHOICE, .words = commit_words, .example = "movement",
      .description = "When the work is committed: off (default with here), after each movement, or "
                     "at the session's end (default with worktree)."},
-    {"branch", KEY_LINE, .check = worktree_check_branch, .example = "\"segue/{id}\"",
+    {"branch", KEY_LINE, .check = key_check_branch, .example = "\"segue/{id}\"",
      .description = "The name of a worktree's branch; {id} is the session's id, {workflow} its "
                     "workflow's name (default segue/{id})."},
     {"personas", KEY_SECTION, .facet = FACET_PERSONA,

@@ -100,6 +100,12 @@ const char *key_nearest(const struct key_set *set, struct str name);
  * for a key that is only noted. */
 const char *key_example(const struct key *k);
 
+/* These check a text; err says what it must be: the name of a report's file (one that every file
+ * system takes, without a folder: the reports of a session lie side by side), and a worktree's
+ * branch, in which {id} and {workflow} are filled in. */
+bool key_check_file(struct str name, struct err *err);
+bool key_check_branch(struct str text, struct err *err);
+
 /* Appends "a, b or c". */
 void key_words(const struct key *k, struct buf *out);
 

@@ -8,8 +8,7 @@
 #include "core/call.h"
 #include "core/capability.h"
 #include "core/checks.h"
-#include "core/protect.h"
-#include "core/retained.h"
+#include "core/report_file.h"
 #include "core/value_ref.h"
 #include "core/worktree.h"
 #include "extract/schema_check.h"
@@ -401,12 +400,34 @@ static void on_kept_name(void *ctx, struct str name) {
   add_variable(v, name, kept ? buf_view(&kept->text) : none);
 }
 
+static bool is_of_group(const struct worktree *w, const struct workflow *wf, long group) {
+  return w->committed == w->turn && wf->movements[w->movement].group == group;
+}
+
+/* Adds the branches of the last run of a group's children whose work is committed, a line each, in
+ * the order in which they began. The list has the newest first, but not sorted by turn, so each
+ * pass finds the next one. */
 static void on_branches_name(void *ctx, struct str name) {
   static const size_t skip = sizeof PROMPT_BRANCHES - 1;
   struct variables *v = ctx;
+  const struct workflow *wf = v->view->workflow;
+  const struct worktree *list = v->view->worktrees, *next;
+  long group = workflow_find(wf, (struct str){name.p + skip, name.n - skip}), run = 0, after = 0;
   struct buf text = {0};
-  worktree_put_branches(v->view->worktrees, v->view->workflow,
-                        (struct str){name.p + skip, name.n - skip}, &text);
+  for (const struct worktree *w = list; w; w = w->next)
+    if (is_of_group(w, wf, group) && w->group > run)
+      run = w->group;
+  do {
+    next = NULL;
+    for (const struct worktree *w = list; w; w = w->next)
+      if (is_of_group(w, wf, group) && w->group == run && w->turn > after &&
+          (next == NULL || w->turn < next->turn))
+        next = w;
+    if (next != NULL) {
+      buf_printf(&text, "%s\n", next->branch);
+      after = next->turn;
+    }
+  } while (next != NULL);
   add_variable(v, name, arena_str(&v->arena, buf_view(&text)));
   buf_deinit(&text);
 }

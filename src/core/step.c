@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "core/answer.h"
 #include "core/apply.h"
 #include "core/group.h"
-#include "core/human.h"
 #include "core/monitor.h"
 #include "core/value_ref.h"
 #include "format/json_object.h"
@@ -233,11 +233,39 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   finish_stop(s, &d);
 }
 
+/* Cancels the calls of a failed child's siblings, which are no longer wanted. Each sibling ends
+ * when its call has ended. */
+static void cancel_siblings(struct step *s, long group) {
+  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+    for (struct call *call = turn->calls; call; call = call->next)
+      if (turn->group == group && call->state == CALL_RUNNING && group_stops(s->core, turn))
+        step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
+}
+
+void step_end_child(struct step *s, struct turn *turn, const char *outcome, struct str message,
+                    enum error_class class) {
+  struct record_draft d;
+  long group = turn->group;
+  assert(group > 0);
+  step_turn_record(s, &d, RECORD_TURN_END, turn);
+  record_put_number(&d, MEMBER_PARENT_TURN, group);
+  if (outcome == NULL) {
+    record_put_number(&d, MEMBER_RULE, turn->rule);
+  } else {
+    record_put_word(&d, MEMBER_OUTCOME, outcome);
+    record_put_bytes(&d, MEMBER_MESSAGE, message);
+  }
+  if (class != CLASS_NONE)
+    record_put_word(&d, MEMBER_CLASS, error_class_name(class));
+  step_emit(s, &d);
+  cancel_siblings(s, group);
+}
+
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question) {
   if (turn->group > 0 && class != CLASS_NONE) {
     json_decref(question);
-    group_fail_child(s, turn, class, message);
+    step_end_child(s, turn, ALL_ANY_ERROR, message, class);
     return true;
   }
   if (s->halt.reason != NULL) {
@@ -248,12 +276,6 @@ bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error
       (struct step_halt){.reason = reason, .turn = turn, .class = class, .question = question};
   buf_str(&s->halt.message, message);
   return false;
-}
-
-void step_stop_halted(struct step *s) {
-  json_t *question = s->halt.question;
-  s->halt.question = NULL;
-  step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message), question);
 }
 
 void step_forget_halt(struct step *s) {
@@ -271,15 +293,6 @@ void step_fail(struct step *s, const struct turn *turn) {
   record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
   record_put_tree(&d, MEMBER_ERROR, json_incref(turn->error));
   finish_stop(s, &d);
-}
-
-void step_nonce(const unsigned char entropy[16], char out[17]) {
-  static const char digits[] = "0123456789abcdef";
-  for (int i = 0; i < 8; i++) {
-    out[2 * i] = digits[entropy[i] >> 4];
-    out[2 * i + 1] = digits[entropy[i] & 15];
-  }
-  out[16] = '\0';
 }
 
 void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
@@ -349,17 +362,4 @@ json_t *step_merged(const json_t *base, const json_t *top) {
   if (top)
     json_object_update(both, (json_t *)top);
   return both;
-}
-
-json_t *step_without_nulls(json_t *options) {
-  json_t *kept = NULL, *value;
-  const char *name;
-  json_object_foreach(options, name, value) {
-    if (kept == NULL && !json_is_null(value))
-      kept = json_object();
-    if (!json_is_null(value))
-      json_object_set(kept, name, value);
-  }
-  json_decref(options);
-  return kept;
 }

@@ -1,5 +1,5 @@
-/* Does a movement's own work: its call and, with structured_output, everything until its value is
- * there. That means checks of what came back, corrections, invariants that must be run, and what
+/* Does a movement's own work: its call, its reports and, with structured_output, everything until
+ * its value is there. That means checks of what came back, corrections, invariants that must be run, and what
  * follows when there will be no value. The rules are in structured/reask.h; this file makes their
  * records and calls. */
 #include "core/group.h"
@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/record.h"
+#include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "render/describe.h"
@@ -33,7 +34,7 @@ static json_t *accepted(json_t *options, const struct capability *cap) {
 }
 
 /* Merges the options: the user's defaults, the file's on top, then the flags'. */
-json_t *step_work_options(const struct core *core, const struct movement *m) {
+static json_t *work_options(const struct core *core, const struct movement *m) {
   json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
   json_t *all = step_merged(base, json_at(core->config, "options"));
   json_decref(base);
@@ -53,37 +54,24 @@ static json_t *raised(json_t *options) {
   return options;
 }
 
-int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most) {
-  const struct structured_config *so = core_movement(s->core, turn)->structured;
-  if (so == NULL || so->time_budget_ms == 0)
-    return most;
-  int64_t left = so->time_budget_ms;
-  for (const struct call *call = turn->calls; call; call = call->next)
-    left -= call->duration_ms;
-  if (left > most)
-    left = most;
-  return left > 1 ? left : 1;
-}
-
 /* --- calls --- */
 
-/* Starts a call, unless its prompt had to be cut. Returns false if the session stopped or a child's
- * turn ended. */
-bool step_start_work(struct step *s, struct turn *turn, struct step_call *n) {
+/* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
+ * ends. */
+static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
-    return true;
+    return;
   }
   struct str why =
       STR("the prompt is over the limit of 24 MiB: shorten the task or the response before");
   if (turn->group > 0)
-    group_fail_child(s, turn, CLASS_BAD_REQUEST, why);
+    step_end_child(s, turn, ALL_ANY_ERROR, why, CLASS_BAD_REQUEST);
   else
     step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
   prompt_deinit(&n->prompt);
   json_decref(n->options);
   json_decref(n->schema);
-  return false;
 }
 
 void step_execute(struct step *s, struct turn *turn, bool raise) {
@@ -96,7 +84,7 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
   step_view(s, turn, NULL, &view);
   core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   if (m->argv == NULL) {
-    n.options = step_work_options(core, m);
+    n.options = work_options(core, m);
     if (raise)
       n.options = raised(n.options);
     if (m->structured != NULL)
@@ -107,7 +95,7 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
         core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
   }
   prompt_execute(&view, &n.prompt);
-  (void)step_start_work(s, turn, &n);
+  start_work(s, turn, &n);
 }
 
 /* Makes a line "$.a: message" of each error, for a person or a model to read. A place in the text
@@ -137,6 +125,15 @@ static const struct call *generation(const struct turn *turn, size_t k) {
   return NULL;
 }
 
+static void step_nonce(const unsigned char entropy[16], char out[17]) {
+  static const char digits[] = "0123456789abcdef";
+  for (int i = 0; i < 8; i++) {
+    out[2 * i] = digits[entropy[i] >> 4];
+    out[2 * i + 1] = digits[entropy[i] & 15];
+  }
+  out[16] = '\0';
+}
+
 static void correct(struct step *s, struct turn *turn, const struct reask_step *step) {
   const struct core *core = s->core;
   const struct movement *m = core_movement(s->core, turn);
@@ -151,7 +148,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   step_nonce(s->ev->entropy, nonce);
   step_view(s, turn, nonce, &view);
   core_reask_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-  n.options = accepted(step_work_options(core, m), capability_find(s->env->providers, n.provider));
+  n.options = accepted(work_options(core, m), capability_find(s->env->providers, n.provider));
   if (step->raise)
     n.options = raised(n.options);
   n.schema = json_incref((json_t *)m->structured->document);
@@ -168,7 +165,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   prompt_reask(&view, &correction, &n.prompt);
   json_decref((json_t *)correction.errors);
   buf_deinit(&value);
-  (void)step_start_work(s, turn, &n);
+  start_work(s, turn, &n);
 }
 
 /* Runs one invariant on a value that has passed so far. */
@@ -195,7 +192,7 @@ static void run_invariant(struct step *s, struct turn *turn, const struct reask_
     n.schema = json_incref(s->env->schemas->invariant_doc);
     prompt_invariant(&view, str_from(invariant->text), step->value, &n.prompt);
   }
-  (void)step_start_work(s, turn, &n);
+  start_work(s, turn, &n);
 }
 
 /* --- what has happened so far, as the machine wants it --- */
@@ -517,4 +514,71 @@ bool step_shape(struct step *s, struct turn *turn) {
   reask_step_deinit(&step);
   past_deinit(&past);
   return goes_on;
+}
+
+/* --- reports --- */
+
+static void report_ask(struct step *s, struct turn *turn, const struct report_step *step) {
+  const struct core *core = s->core;
+  const struct movement *m = core_movement(core, turn);
+  /* The turn's last call that brought its answer, or a report in the same conversation, did the
+   * work. There is none if the program that wrote the log did not record it. */
+  const struct call *worker = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_DONE && (call_generates(call) || call->resumed))
+      worker = call;
+  struct prompt_view view;
+  char nonce[17];
+  struct step_call n = {.purpose = PURPOSE_REPORT,
+                        .stage = STAGE_COUNT,
+                        .report = (int)(step->contract - m->contracts) + 1,
+                        .timeout_ms = (uint64_t)m->timeout_ms,
+                        .options = work_options(core, m)};
+  core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  const struct capability *c =
+      worker ? capability_find(s->env->providers, str_from(worker->provider)) : NULL;
+  if (!step->fresh && c != NULL && c->sessions && worker->provider_session != NULL) {
+    n.provider = str_from(worker->provider);
+    n.model = str_from(worker->model);
+    n.provider_session = worker->provider_session;
+  }
+  step_view(s, turn, nonce, &view);
+  step_turn_nonce(core, turn, view.answer, nonce);
+  prompt_report(&view, step->contract, n.provider_session == NULL, &n.prompt);
+  start_work(s, turn, &n);
+}
+
+static void report_keep(struct step *s, struct turn *turn, const struct report_step *step) {
+  struct record_draft d;
+  char sha256[SHA256_HEX];
+  const struct buf *answer = step->call ? &step->call->text : &turn->text;
+  contract_sha256(buf_view(answer), sha256);
+  step_turn_record(s, &d, RECORD_REPORT, turn);
+  record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
+  record_put_text(&d, MEMBER_FILE, step->contract->name);
+  record_put_text(&d, MEMBER_SHA256, str_from(sha256));
+  if (step->call != NULL)
+    record_put_number(&d, MEMBER_CALL, step->call->id);
+  step_emit(s, &d);
+  step_effect(s, EFFECT_REPORTS, 0, 0);
+}
+
+bool step_report(struct step *s, struct turn *turn) {
+  struct report_step step;
+  report_next(core_movement(s->core, turn), turn, &step);
+  switch (step.action) {
+  case REPORT_ASK:
+    if (s->env->draining)
+      return false;
+    report_ask(s, turn, &step);
+    return true;
+  case REPORT_WAIT:
+    return false;
+  case REPORT_KEEP:
+    report_keep(s, turn, &step);
+    return true;
+  case REPORT_FAILED:
+    return step_halt(s, "provider_error", turn, step.call->class, buf_view(&step.call->text), NULL);
+  }
+  return false;
 }

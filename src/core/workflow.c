@@ -3,9 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/budget.h"
 #include "core/guard.h"
-#include "core/human.h"
 #include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/sandbox_settings.h"
@@ -14,6 +12,7 @@
 #include "format/json_write.h"
 #include "format/template.h"
 #include "structured/reask.h"
+#include "structured/reply_check.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -312,16 +311,45 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
 
 /* --- reports --- */
 
+static bool is_same_file(struct str a, struct str b) {
+  if (a.n != b.n)
+    return false;
+  for (size_t i = 0; i < a.n; i++) /* some file systems ignore case */
+    if ((a.p[i] | 0x20) != (b.p[i] | 0x20))
+      return false;
+  return true;
+}
+
+/* Reads a movement's reports, in the order in which they are made. */
 static bool build_reports(struct build *b, const json_t *object, const char *path,
                           struct movement *m) {
-  struct err why;
-  if (!contracts_read(&b->wf->arena, object, &m->contracts, &m->contract_count, &why))
-    return build_fail(b, path, "output_contracts", why.text);
-  bool asks = json_at(object, "output_contracts") != NULL;
-  if (asks && m->argv != NULL)
+  const json_t *contracts = json_at(object, "output_contracts"), *item;
+  const json_t *list = json_at(contracts, "report");
+  struct str own = json_view_at(object, "report");
+  size_t n = 0, i;
+  m->contracts = arena_array(&b->wf->arena, json_array_size(list) + 1, sizeof *m->contracts);
+  if (own.n > 0)
+    m->contracts[n++] = (struct contract){.name = own, .is_answer = true};
+  json_array_foreach((json_t *)list, i, item) {
+    m->contracts[n++] = (struct contract){.name = json_view_at(item, "name"),
+                                          .label = json_view_at(item, "label"),
+                                          .format = json_view_at(item, "format"),
+                                          .order = json_view_at(item, "order"),
+                                          .judged = !json_is_false(json_at(item, "use_judge"))};
+  }
+  m->contract_count = n;
+  for (i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (is_same_file(m->contracts[i].name, m->contracts[k].name)) {
+        char what[LIMIT_NAME_BYTES + 32];
+        print_into(what, sizeof what, "two reports are called " STR_FMT,
+                   STR_ARG(m->contracts[i].name));
+        return build_fail(b, path, "output_contracts", what);
+      }
+  if (contracts != NULL && m->argv != NULL)
     return build_fail(b, path, "output_contracts",
                       "a command writes no reports: report: FILE keeps its output");
-  b->wf->has_reports |= m->contract_count > 0;
+  b->wf->has_reports |= n > 0;
   return true;
 }
 
@@ -391,18 +419,130 @@ static const struct budget *build_budget(struct build *b, const json_t *holder) 
   return budget;
 }
 
+/* --- what people are asked --- */
+
+long ask_choice(const json_t *choices, struct str text) {
+  size_t i;
+  const json_t *v;
+  json_array_foreach((json_t *)choices, i, v) {
+    if (str_eq(json_view(v), text))
+      return (long)i + 1;
+  }
+  return 0;
+}
+
+int ask_rule(const struct movement *m, struct str text) {
+  for (size_t i = 0; i < m->rule_count; i++)
+    if (m->rules[i].kind == RULE_LABEL && str_eq(m->rules[i].label, text))
+      return m->rules[i].number;
+  return 0;
+}
+
+bool ask_needs_no_judge(const struct movement *m) {
+  size_t i;
+  const json_t *v;
+  if (m->ask == NULL || m->ask->choices == NULL)
+    return false;
+  json_array_foreach((json_t *)m->ask->choices, i, v) {
+    if (ask_rule(m, json_view(v)) == 0)
+      return false;
+  }
+  return true;
+}
+
+json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
+                 struct err *err) {
+  const struct answer_spec spec = {.schema = schema,
+                                   .document = document,
+                                   .max_bytes = LIMIT_STRUCTURED_BYTES,
+                                   .max_depth = LIMIT_STRUCTURED_DEPTH};
+  struct answer answer;
+  json_t *word = json_text(text), *value = NULL;
+  answer_read(&answer, &spec, NULL, text.p, text.n);
+  bool found = answer.outcome == ANSWER_VALID;
+  if (!found) { /* the schema is for texts: take the words themselves */
+    struct answer plain;
+    answer_read(&plain, &spec, word, "", 0);
+    if (plain.outcome == ANSWER_VALID)
+      value = json_incref(plain.value);
+    answer_deinit(&plain);
+  } else {
+    value = json_incref(answer.value);
+  }
+  const json_t *first = json_array_get(answer.errors, 0);
+  if (value == NULL)
+    err_set(err, ERR_USAGE, "the answer does not fit the schema: %.80s: %.300s",
+            json_string_value(json_at(first, "path")),
+            json_string_value(json_at(first, "message")));
+  answer_deinit(&answer);
+  json_decref(word);
+  return value;
+}
+
+/* Checks the answer that is taken when the deadline passes: it must be a valid one. */
+static bool check_default(const struct ask_config *ask, struct err *why) {
+  if (ask->otherwise.n == 0)
+    return ask->deadline_ms == 0 ||
+           err_set(why, ERR_INVALID, "is missing: it is the answer when the deadline passes");
+  if (ask->deadline_ms == 0)
+    return err_set(why, ERR_INVALID, "needs a deadline, after which it is taken");
+  if (ask->otherwise.n > LIMIT_ANSWER_BYTES)
+    return err_set(why, ERR_INVALID, "is over %u bytes", LIMIT_ANSWER_BYTES);
+  if (ask->choices != NULL && ask_choice(ask->choices, ask->otherwise) == 0)
+    return err_set(why, ERR_INVALID, "is none of the choices");
+  if (ask->schema == NULL)
+    return true;
+  json_t *value = ask_read(ask->schema, ask->document, ask->otherwise, why);
+  json_decref(value);
+  return value != NULL;
+}
+
+static bool build_ask(struct build *b, const json_t *object, const char *movement_path,
+                      struct movement *m) {
+  struct schema_errors errors = {0};
+  struct ask_config *ask = arena_array(&b->wf->arena, 1, sizeof *ask);
+  struct err why;
+  char path[BUILD_PATH_BYTES + 16];
+  print_into(path, sizeof path, "%s.ask", movement_path);
+  m->ask = ask; /* from here on workflow_unref frees what it holds */
+  ask->question = json_view_at(object, "question");
+  ask->choices = json_at(object, "choices");
+  ask->document = json_at(object, "schema");
+  ask->otherwise = json_view_at(object, "default");
+  ask->deadline_ms = limits_deadline_ms(json_view_at(object, "deadline"));
+  if (m->argv != NULL || m->approve != NULL || m->structured != NULL)
+    return build_fail(b, path, "", "a movement with ask does no work of its own");
+  if (str_trim(ask->question).n == 0)
+    return build_fail(b, path, "question", "is empty: write what a person is asked");
+  if (ask->document != NULL && ask->choices != NULL)
+    return build_fail(b, path, "schema", "cannot be combined with choices: keep one of them");
+  if (ask->document != NULL)
+    ask->schema = schema_compile(ask->document, NULL, &errors, NULL);
+  if (ask->document != NULL && ask->schema == NULL)
+    return fail_within(b, path, "schema", &errors);
+  return check_default(ask, &why) || build_fail(b, path, "default", why.text);
+}
+
 /* Builds what a person is asked. */
 static bool build_people(struct build *b, const json_t *object, const char *path,
                          struct movement *m) {
-  const json_t *on_reject = json_at(json_at(object, "approve"), "on_reject");
-  const char *key = "";
-  struct err why = {0};
+  const json_t *asks = json_at(object, "ask"), *approve = json_at(object, "approve");
+  const json_t *on_reject = json_at(approve, "on_reject");
   char place[BUILD_PATH_BYTES + 16];
-  if (!ask_build(&b->wf->arena, object, m, &key, &why))
-    return build_fail(b, path, key, why.text);
+  print_into(place, sizeof place, "%s.approve", path);
+  if (approve != NULL) {
+    m->approve = arena_array(&b->wf->arena, 1, sizeof *m->approve);
+    m->approve->question = json_view_at(approve, "question");
+    m->approve->deadline_ms = limits_deadline_ms(json_view_at(approve, "deadline"));
+    m->approve->approves = str_eq_c(json_view_at(approve, "default"), "approve");
+    m->approve->on_reject = NEXT_ABORT;
+    if (json_at(approve, "default") != NULL && m->approve->deadline_ms == 0)
+      return build_fail(b, place, "default", "needs a deadline, after which it is taken");
+  }
+  if (asks != NULL && !build_ask(b, asks, path, m))
+    return false;
   if (m->child_count > 0 && m->approve != NULL)
     return build_fail(b, path, "approve", "stands at the children, each of which does the work");
-  print_into(place, sizeof place, "%s.approve", path);
   if (on_reject == NULL)
     return true;
   if (m->group != NO_GROUP)
