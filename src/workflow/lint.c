@@ -92,30 +92,36 @@ static void lint_report(struct lint *l, struct err_list *list, const char *path,
   err_list_add(list, &err);
 }
 
-static const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
-                             const char *key) {
+/* Returns the path of a movement's key, "" for the movement itself. It is in the arena, like all
+ * paths here. */
+static const char *lint_path(struct lint *l, size_t movement, const char *key) {
   assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
+  char path[DOC_PATH_BYTES];
   if (movement >= l->first_loop) {
     doc_path_item(path, "loop_monitors", movement - l->first_loop);
     doc_path_member(path, path, "judge");
-    doc_path_member(path, path, key);
-    return path;
-  }
-  doc_path_item(path, "movements", m->group == LINT_NO_GROUP ? movement : m->group);
-  if (m->group != LINT_NO_GROUP) {
-    doc_path_member(path, path, "parallel");
-    doc_path_item(path, path, m->child);
+  } else {
+    doc_path_item(path, "movements", m->group == LINT_NO_GROUP ? movement : m->group);
+    if (m->group != LINT_NO_GROUP) {
+      doc_path_member(path, path, "parallel");
+      doc_path_item(path, path, m->child);
+    }
   }
   doc_path_member(path, path, key);
-  return path;
+  return arena_strdup(&l->arena, path);
 }
 
-static const char *lint_rule_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
-                                  size_t rule, const char *key) {
-  doc_path_item(path, lint_path(l, path, movement, "rules"), rule);
+/* Returns the path of `key` in the index-th item of the list at `list`. */
+static const char *lint_item_path(struct lint *l, const char *list, size_t index, const char *key) {
+  char path[DOC_PATH_BYTES];
+  doc_path_item(path, list, index);
   doc_path_member(path, path, key);
-  return path;
+  return arena_strdup(&l->arena, path);
+}
+
+static const char *lint_condition_path(struct lint *l, size_t movement, size_t rule) {
+  return lint_item_path(l, lint_path(l, movement, "rules"), rule, "condition");
 }
 
 /* Finds a movement by its name among the first `n`; l->count if it is none of them. */
@@ -169,13 +175,11 @@ static void lint_read_loops(struct lint *l) {
 
 static void check_loop_names(struct lint *l, size_t loop, const char *key) {
   const json_t *list = json_object_get(json_array_get(l->loops, loop), key), *v;
-  char place[DOC_PATH_BYTES];
+  const char *list_path = lint_item_path(l, "loop_monitors", loop, key);
   size_t i;
   json_array_foreach((json_t *)list, i, v) {
     const char *name = json_string_value(v) ? json_string_value(v) : "";
-    doc_path_item(place, "loop_monitors", loop);
-    doc_path_member(place, place, key);
-    doc_path_item(place, place, i);
+    const char *place = lint_item_path(l, list_path, i, "");
     if (lint_find(l, str_from(name), l->top_count) == l->count)
       lint_report(l, l->errors, place, "there is no movement %s: %s", name,
                   lint_suggestion(l, name, l->places, "write the name of a movement"));
@@ -295,7 +299,6 @@ static void lint_report_next(struct lint *l, const char *path, const char *next)
 }
 
 static void check_next(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < l->count; i++)
     for (size_t k = 0; k < l->movements[i].rule_count; k++) {
       if (l->movements[i].rules[k].next != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
@@ -303,33 +306,26 @@ static void check_next(struct lint *l) {
       const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
       const char *next = lint_text(rule, "next", "");
       if (*next != '\0') /* or it was reported while the file was read */
-        lint_report_next(l, lint_rule_path(l, path, i, k, "next"), next);
+        lint_report_next(l, lint_item_path(l, lint_path(l, i, "rules"), k, "next"), next);
     }
 }
 
 static void check_rejects(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < l->count; i++) {
     if (l->movements[i].reject != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
       continue;
     const char *next =
         lint_text(json_object_get(l->movements[i].object, "approve"), "on_reject", "");
-    (void)lint_path(l, path, i, "approve");
-    doc_path_member(path, path, "on_reject");
-    lint_report_next(l, path, next);
+    lint_report_next(l, lint_path(l, i, "approve.on_reject"), next);
   }
 }
 
 static void check_global_next(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   for (size_t k = 0; k < l->globals.rule_count; k++) {
     const json_t *rule = json_array_get(json_object_get(l->doc, "global_rules"), k);
     const char *next = lint_text(rule, "next", "");
-    if (l->globals.rules[k].next != TO_NOWHERE || *next == '\0')
-      continue;
-    doc_path_item(path, "global_rules", k);
-    doc_path_member(path, path, "next");
-    lint_report_next(l, path, next);
+    if (l->globals.rules[k].next == TO_NOWHERE && *next != '\0')
+      lint_report_next(l, lint_item_path(l, "global_rules", k, "next"), next);
   }
 }
 
@@ -392,12 +388,11 @@ static void lint_reach(struct lint *l) {
 }
 
 static void check_reachable(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   check_initial(l);
   lint_reach(l);
   for (size_t i = 0; i < l->top_count; i++)
     if (!l->movements[i].reachable)
-      lint_report(l, l->warnings, lint_path(l, path, i, "name"),
+      lint_report(l, l->warnings, lint_path(l, i, "name"),
                   "no rule leads to the movement %s: let a rule's next name it, or remove it",
                   l->names[i]);
 }
@@ -423,7 +418,6 @@ static bool is_let_out(const struct lint *l, size_t movement) {
 }
 
 static void check_ends(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   const char *max = lint_text(l->doc, "max_movements", "");
   bool endless = strcmp(max, "infinite") == 0;
   for (bool changed = true; changed;) {
@@ -436,7 +430,7 @@ static void check_ends(struct lint *l) {
   for (size_t i = 0; i < l->top_count; i++)
     if (l->movements[i].reachable && !l->movements[i].ends)
       lint_report(
-          l, endless ? l->errors : l->warnings, lint_path(l, path, i, "name"),
+          l, endless ? l->errors : l->warnings, lint_path(l, i, "name"),
           "from the movement %s no rules lead to COMPLETE or ABORT, so only %s ends it: add a "
           "rule that leads out",
           l->names[i], endless ? "a person" : "max_movements");
@@ -465,55 +459,46 @@ static const struct capability *lint_provider(struct lint *l, const char *path, 
 
 /* Holds a value that may be inherited: its text, and the path of its key. */
 struct setting {
-  const char *text; /* NULL: nowhere in the file */
-  char path[DOC_PATH_BYTES];
+  const json_t *value; /* NULL: nowhere in the file */
+  const char *text;    /* NULL: the value is no text */
+  const char *path;
 };
 
 static void check_options(struct lint *l, const json_t *options, const char *path,
                           const char *provider) {
   const struct capability *c = capability_find(l->env->providers, str_from(provider));
-  for (size_t i = 0; c && option_names[i]; i++) {
-    char option_path[DOC_PATH_BYTES];
-    if (json_object_get(options, option_names[i]) == NULL || (c->options & (1u << i)) != 0)
-      continue;
-    doc_path_member(option_path, path, option_names[i]);
-    lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
-                option_names[i]);
-  }
+  for (size_t i = 0; c && option_names[i]; i++)
+    if (json_object_get(options, option_names[i]) != NULL && (c->options & (1u << i)) == 0) {
+      char option_path[DOC_PATH_BYTES];
+      doc_path_member(option_path, path, option_names[i]);
+      lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
+                  option_names[i]);
+    }
 }
 
-/* Returns the movement's own `section.key`, else the workflow's, and its path; section may be
- * empty. NULL: neither has it. */
-static const json_t *lint_inherited(struct lint *l, size_t movement, const char *section,
-                                    const char *key, char path[DOC_PATH_BYTES]) {
+/* Returns the movement's own `section.key`, else the workflow's; section may be empty. */
+static struct setting setting_of(struct lint *l, size_t movement, const char *section,
+                                 const char *key) {
   const json_t *holders[] = {l->movements[movement].object, l->doc};
   for (size_t i = 0; i < 2; i++) {
     const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
     const json_t *value = json_object_get(holder, key);
+    char path[DOC_PATH_BYTES];
     if (value == NULL)
       continue;
-    doc_path_member(path, i == 0 ? lint_path(l, path, movement, "") : "", section);
-    doc_path_member(path, path, key);
-    return value;
+    doc_path_member(path, i == 0 ? lint_path(l, movement, section) : section, key);
+    return (struct setting){value, json_string_value(value), arena_strdup(&l->arena, path)};
   }
-  return NULL;
-}
-
-static struct setting setting_of(struct lint *l, size_t movement, const char *section,
-                                 const char *key) {
-  struct setting s = {0};
-  s.text = json_string_value(lint_inherited(l, movement, section, key, s.path));
-  return s;
+  return (struct setting){0};
 }
 
 /* Checks the agent's side. Returns who works on the movement, "" if the file does not say. */
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
-  const json_t *options = lint_inherited(l, movement, "", "options", path);
+  struct setting options = setting_of(l, movement, "", "options");
   if (m->is_command) { /* the workflow's options are for agents: only its own count */
     if (json_object_get(m->object, "options") != NULL)
-      check_options(l, options, path, "command");
+      check_options(l, options.value, options.path, "command");
     return "command";
   }
   struct setting provider = setting_of(l, movement, "", "provider");
@@ -530,7 +515,7 @@ static const char *check_worker(struct lint *l, size_t movement) {
         l->names[movement]);
   else
     (void)lint_provider(l, provider.path, provider.text);
-  check_options(l, options, path, provider.text);
+  check_options(l, options.value, options.path, provider.text);
   return provider.text;
 }
 
@@ -569,8 +554,7 @@ static void check_panel(struct lint *l, const json_t *judge, const char *path) {
 }
 
 static bool calls_no_model(struct lint *l, size_t movement) {
-  char path[DOC_PATH_BYTES];
-  const json_t *stages = lint_inherited(l, movement, "judge", "stages", path);
+  const json_t *stages = setting_of(l, movement, "judge", "stages").value;
   const char *only = json_string_value(json_array_get(stages, 0));
   return json_array_size(stages) == 1 && only && strcmp(only, "phase1_tag") == 0;
 }
@@ -592,13 +576,12 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   struct setting judge = setting_of(l, movement, "judge", "provider");
   bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
   const char *name = judge.text ? judge.text : worker;
-  char path[DOC_PATH_BYTES];
-  if (judge.text == NULL && json_is_array(lint_inherited(l, movement, "judge", "panel", path)))
+  if (judge.text == NULL && json_is_array(setting_of(l, movement, "judge", "panel").value))
     return; /* checked in its own place */
   if (judge.text == NULL && m->is_command) {
     if (needed)
       lint_report(
-          l, l->errors, lint_path(l, path, movement, "rules"),
+          l, l->errors, lint_path(l, movement, "rules"),
           "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
           "rules, or set judge.provider",
           m->name);
@@ -610,9 +593,10 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   else
     c = capability_find(l->env->providers, str_from(name));
   if (c != NULL && !c->can_judge && (judge.text || needed))
-    lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, path, movement, "rules"),
+    lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, movement, "rules"),
                 "provider %s cannot judge: name another in judge.provider", c->name);
-  check_options(l, lint_inherited(l, movement, "judge", "options", path), path, name);
+  struct setting options = setting_of(l, movement, "judge", "options");
+  check_options(l, options.value, options.path, name);
   struct setting effort = setting_of(l, movement, "judge", "effort");
   c = capability_find(l->env->providers, str_from(name));
   if (effort.text != NULL && c != NULL && (c->options & OPTION_EFFORT) == 0)
@@ -630,12 +614,10 @@ static void lint_backends(struct lint *l) {
 }
 
 static void lint_backends_of(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const json_t *own = l->movements[movement].object, *judge = json_object_get(own, "judge");
-  char path[DOC_PATH_BYTES];
-  check_fallback(l, own, lint_path(l, path, movement, "provider"), false);
-  check_fallback(l, judge, lint_path(l, path, movement, "judge.provider"), true);
-  check_panel(l, judge, lint_path(l, path, movement, "judge.panel"));
+  check_fallback(l, own, lint_path(l, movement, "provider"), false);
+  check_fallback(l, judge, lint_path(l, movement, "judge.provider"), true);
+  check_panel(l, judge, lint_path(l, movement, "judge.panel"));
   check_judge(l, movement, check_worker(l, movement));
 }
 
@@ -685,7 +667,6 @@ static const char **files_of(struct lint *l) {
 static void lint_check_files(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   size_t before = 0, n, first = movement;
-  char place[DOC_PATH_BYTES];
   if (m->group != LINT_NO_GROUP) /* its siblings stand in front of it */
     first = l->movements[m->group].first_child;
   const char **files = new_files(l, first, movement + 1);
@@ -694,19 +675,17 @@ static void lint_check_files(struct lint *l, size_t movement) {
   n = lint_add_files(l, movement, files, before);
   if (n > before && m->group != LINT_NO_GROUP &&
       json_object_get(l->movements[m->group].object, "for_each") != NULL)
-    lint_report(
-        l, l->errors,
-        lint_path(l, place, movement, reports_of(m->object) ? "output_contracts" : "report"),
-        "the runs of a for_each would all write %.128s: let a movement after it write one",
-        files[before]);
+    lint_report(l, l->errors,
+                lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
+                "the runs of a for_each would all write %.128s: let a movement after it write one",
+                files[before]);
   for (size_t i = before; i < n; i++)
     for (size_t k = 0; k < i; k++)
       if (strcasecmp(files[i], files[k]) == 0)
-        lint_report(
-            l, l->errors,
-            lint_path(l, place, movement, reports_of(m->object) ? "output_contracts" : "report"),
-            "%s writes %.128s, and so does %s: capitals do not count, so rename one", m->name,
-            files[i], k < before ? "a child beside it" : "another of its reports");
+        lint_report(l, l->errors,
+                    lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
+                    "%s writes %.128s, and so does %s: capitals do not count, so rename one",
+                    m->name, files[i], k < before ? "a child beside it" : "another of its reports");
 }
 
 static bool lint_is_listed(const char *const *list, struct str word) {
@@ -720,10 +699,9 @@ static void check_report(void *ctx, struct str name) {
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_REPORT);
   const char **files = files_of(l), *file = arena_strndup(&l->arena, name.p + skip, name.n - skip);
-  char place[DOC_PATH_BYTES];
   if (lint_is_listed(files, str_from(file)))
     return;
-  lint_report(l, l->warnings, lint_path(l, place, names->movement, names->key),
+  lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
               "{report:%.80s}: no movement writes that report: %s", file,
               lint_suggestion(l, file, files, "name a file of output_contracts or report"));
 }
@@ -733,9 +711,8 @@ static void check_response(void *ctx, struct str name) {
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_RESPONSE);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
-  char place[DOC_PATH_BYTES];
   if (lint_find(l, str_from(word), l->count) == l->count)
-    lint_report(l, l->errors, lint_path(l, place, names->movement, names->key),
+    lint_report(l, l->errors, lint_path(l, names->movement, names->key),
                 "{response:%.80s}: there is no such movement: %s", word,
                 lint_suggestion(l, word, l->names, "write {response:MOVEMENT}"));
 }
@@ -753,11 +730,10 @@ static void check_branches(void *ctx, struct str name) {
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_BRANCHES);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
-  char place[DOC_PATH_BYTES];
   const json_t *argv = json_object_get(l->movements[names->movement].object, "command");
   const char *verb = json_string_value(json_array_get(argv, 1));
   bool made = verb != NULL && strcmp(verb, "integrate") == 0; /* see integrate.h */
-  (void)lint_path(l, place, names->movement, made ? "integrate" : names->key);
+  const char *place = lint_path(l, names->movement, made ? "integrate" : names->key);
   size_t i = lint_find(l, str_from(word), l->count);
   if (i == l->count)
     lint_report(l, l->errors, place, "there is no movement %.80s whose branches these could be: %s",
@@ -776,7 +752,6 @@ static void lint_check_names(struct lint *l, size_t movement, const char *key, c
 }
 
 static void lint_reports(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const json_t *object = l->movements[movement].object, *item;
   size_t i;
   lint_check_names(l, movement, "instruction", lint_text(object, "instruction", ""));
@@ -913,10 +888,9 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
 
 static void lint_structured_check_name(void *ctx, struct str name) {
   const struct names *names = ctx;
-  char place[DOC_PATH_BYTES];
   const size_t n = strlen(PROMPT_STRUCTURED);
-  lint_path(names->l, place, names->movement, names->key);
-  lint_reference(names->l, place, (struct str){name.p + n, name.n - n}, "{" PROMPT_STRUCTURED, "}");
+  lint_reference(names->l, lint_path(names->l, names->movement, names->key),
+                 (struct str){name.p + n, name.n - n}, "{" PROMPT_STRUCTURED, "}");
 }
 
 /* --- structured_output --- */
@@ -935,20 +909,19 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *reasks = json_object_get(so, "max_reasks");
   const char *provider = lint_text(json_object_get(so, "reask"), "provider", NULL);
-  char path[DOC_PATH_BYTES];
   if (json_integer_value(reasks) > REASK_WARN_COUNT)
-    lint_report(l, l->warnings, lint_path(l, path, movement, "structured_output.max_reasks"),
+    lint_report(l, l->warnings, lint_path(l, movement, "structured_output.max_reasks"),
                 "each correction is another call, and what %d of them did not fix, more of them "
                 "rarely do: improve the prompt or the schema",
                 REASK_WARN_COUNT);
   if (m->is_command && provider == NULL && json_integer_value(reasks) > 0)
-    lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.max_reasks"),
+    lint_report(l, l->errors, lint_path(l, movement, "structured_output.max_reasks"),
                 "movement %s runs a command, which cannot correct its output: set reask.provider, "
                 "or max_reasks: 0",
                 m->name);
   if (provider == NULL)
     return;
-  lint_path(l, path, movement, "structured_output.reask.provider");
+  const char *path = lint_path(l, movement, "structured_output.reask.provider");
   const struct capability *cap = lint_provider(l, path, provider);
   if (cap != NULL && !cap->can_judge)
     lint_report(l, l->errors, path, "provider %s cannot correct an answer: name another", provider);
@@ -957,10 +930,9 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
 /* Checks who is asked about invariants: the judge. */
 static void check_questions(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
   if (m->is_command && asks_a_model(json_object_get(so, "invariants")) &&
-      lint_inherited(l, movement, "judge", "provider", path) == NULL)
-    lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.invariants"),
+      setting_of(l, movement, "judge", "provider").value == NULL)
+    lint_report(l, l->errors, lint_path(l, movement, "structured_output.invariants"),
                 "movement %s runs a command, which cannot answer a question: set judge.provider",
                 m->name);
 }
@@ -968,12 +940,11 @@ static void check_questions(struct lint *l, size_t movement, const json_t *so) {
 static void check_tag_stage(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *stages = json_object_get(json_object_get(m->object, "judge"), "stages"), *stage;
-  char path[DOC_PATH_BYTES];
   size_t i;
   json_array_foreach(stages, i, stage) {
     const char *name = json_string_value(stage);
     if (name != NULL && strcmp(name, "phase1_tag") == 0)
-      lint_report(l, l->warnings, lint_path(l, path, movement, "judge.stages"),
+      lint_report(l, l->warnings, lint_path(l, movement, "judge.stages"),
                   "phase1_tag looks for a tag in the agent's answer, which is JSON alone here: use "
                   "when(structured.%s...) rules, or another stage",
                   m->name);
@@ -994,11 +965,10 @@ static bool runs_for_items(const struct lint *l, size_t movement) {
 static void check_input(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
-  char place[DOC_PATH_BYTES];
   struct str own = {name.p + strlen(PROMPT_INPUT), name.n - strlen(PROMPT_INPUT)};
   if (scope_is_param(own) &&
       json_object_getn(json_object_get(l->doc, "inputs"), own.p, own.n) == NULL)
-    lint_report(l, l->warnings, lint_path(l, place, names->movement, names->key),
+    lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
                 "{%s} names no param and stays as it is: declare it below params:", shown(l, name));
 }
 
@@ -1006,9 +976,8 @@ static void check_input(void *ctx, struct str name) {
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
-  char place[DOC_PATH_BYTES];
   const char *foreign = foreign_keys_variable(name);
-  (void)lint_path(l, place, names->movement, names->key);
+  const char *place = lint_path(l, names->movement, names->key);
   if (is_of_item(name) && !runs_for_items(l, names->movement))
     lint_report(l, l->warnings, place,
                 "{%s} stays as it is: only the child of a for_each has items", shown(l, name));
@@ -1024,7 +993,6 @@ static void check_variable(void *ctx, struct str name) {
 }
 
 static void lint_structured(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
   const json_t *so = structured_of(l, movement);
   const char *instruction = lint_text(m->object, "instruction", "");
@@ -1037,8 +1005,7 @@ static void lint_structured(struct lint *l, size_t movement) {
     return;
   /* A schema that is sound but asks for trouble when a model has to fill it is a warning. */
   struct schema_errors found = {0};
-  char path[DOC_PATH_BYTES];
-  lint_path(l, path, movement, "structured_output.schema");
+  const char *path = lint_path(l, movement, "structured_output.schema");
   schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
   for (size_t i = 0; i < found.count; i++)
     lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
@@ -1096,10 +1063,9 @@ static void check_aggregates(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement];
   for (size_t i = 0; i < group->rule_count; i++) {
     const struct all_any *aggregate = group->rules[i].rule.aggregate;
-    char place[DOC_PATH_BYTES];
     if (!group->rules[i].parsed || aggregate == NULL)
       continue;
-    (void)lint_rule_path(l, place, movement, i, "condition");
+    const char *place = lint_condition_path(l, movement, i);
     if (group->child_count == 0) {
       lint_report(l, l->errors, place,
                   "all(...) and any(...) are about the children of a movement, and this one has "
@@ -1121,10 +1087,9 @@ static void check_aggregates(struct lint *l, size_t movement) {
 static void check_reserved(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   for (size_t i = 0; i < m->rule_count; i++) {
-    char place[DOC_PATH_BYTES];
     struct str label = m->rules[i].parsed ? m->rules[i].rule.label : STR("");
     if (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE))
-      lint_report(l, l->errors, lint_rule_path(l, place, movement, i, "condition"),
+      lint_report(l, l->errors, lint_condition_path(l, movement, i),
                   "error and none stand for children without a verdict: write another label");
   }
 }
@@ -1145,9 +1110,8 @@ static const char *editing_key(const json_t *object) {
 static void check_item_editor(struct lint *l, size_t movement) {
   const size_t child = l->movements[movement].first_child;
   const char *key = editing_key(l->movements[child].object);
-  char place[DOC_PATH_BYTES];
   if (key != NULL)
-    lint_report(l, l->errors, lint_path(l, place, child, key),
+    lint_report(l, l->errors, lint_path(l, child, key),
                 "%s may change the same files for several items at once: write workspace: "
                 "worktree into it, or concurrency: 1",
                 l->movements[child].name);
@@ -1165,12 +1129,11 @@ static void check_editors(struct lint *l, size_t movement) {
   }
   for (size_t i = 0; i < group->child_count; i++) {
     const struct lint_movement *m = &l->movements[group->first_child + i];
-    char place[DOC_PATH_BYTES];
     const char *key = editing_key(m->object);
     if (key == NULL)
       continue;
     if (first != NULL) {
-      lint_report(l, l->errors, lint_path(l, place, group->first_child + i, key),
+      lint_report(l, l->errors, lint_path(l, group->first_child + i, key),
                   "%s and %s may change the same files at once: let one of them edit, give them "
                   "workspace: worktree, or write concurrency: 1",
                   first->name, m->name);
@@ -1183,14 +1146,11 @@ static void check_editors(struct lint *l, size_t movement) {
 static void check_for_each(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement];
   const json_t *items = json_object_get(group->object, "for_each");
-  char place[DOC_PATH_BYTES];
   if (json_is_string(items))
-    lint_reference(l, lint_path(l, place, movement, "for_each"), json_view(items),
-                   "for_each: ", "");
+    lint_reference(l, lint_path(l, movement, "for_each"), json_view(items), "for_each: ", "");
 }
 
 static void lint_group(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   check_for_each(l, movement);
   check_aggregates(l, movement);
   check_editors(l, movement);
@@ -1290,12 +1250,9 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
 }
 
 static void lint_global_conditions(struct lint *l) {
-  char place[DOC_PATH_BYTES];
   for (size_t k = 0; k < l->globals.rule_count; k++) {
     const struct rule *rule = &l->globals.rules[k].rule;
-    struct refs refs = {l, 0, rule, place};
-    doc_path_item(place, "global_rules", k);
-    doc_path_member(place, place, "condition");
+    struct refs refs = {l, 0, rule, lint_item_path(l, "global_rules", k, "condition")};
     if (l->globals.rules[k].parsed && rule->when != NULL)
       expr_each_condition(rule->when, check_condition, &refs);
   }
@@ -1303,11 +1260,10 @@ static void lint_global_conditions(struct lint *l) {
 
 static void check_shadowed(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < m->rule_count; i++) {
     size_t behind = m->rules[i].behind;
     if (behind > 0)
-      lint_report(l, l->warnings, lint_rule_path(l, path, movement, i, "condition"),
+      lint_report(l, l->warnings, lint_condition_path(l, movement, i),
                   "rule %zu can never win: rule %zu always holds and comes before it; put that one "
                   "last or remove one",
                   i + 1, behind);
@@ -1317,7 +1273,7 @@ static void check_shadowed(struct lint *l, size_t movement) {
           !str_eq(first->label, second->label) ||
           (first->interactive_only && !second->interactive_only))
         continue;
-      lint_report(l, l->warnings, lint_rule_path(l, path, movement, i, "condition"),
+      lint_report(l, l->warnings, lint_condition_path(l, movement, i),
                   "rule %zu can never win: rule %zu takes the same label without a when(); put the "
                   "guarded rule first or remove one",
                   i + 1, k + 1);
@@ -1331,26 +1287,22 @@ static void check_shadowed(struct lint *l, size_t movement) {
 static void check_bare_comparison(struct lint *l, size_t movement, size_t rule) {
   struct str text = l->movements[movement].rules[rule].rule.label;
   struct expr_error why;
-  char path[DOC_PATH_BYTES];
   bool compares = false;
   if (str_starts(text, "when "))
     text = str_trim((struct str){text.p + 5, text.n - 5});
   for (size_t i = 0; i < text.n && !compares; i++)
     compares = text.p[i] == '=' || text.p[i] == '<' || text.p[i] == '>';
   if (compares && expr_parse(&l->arena, text.p, text.n, EXPR_WHEN, &why) != NULL)
-    lint_report(l, l->errors, lint_rule_path(l, path, movement, rule, "condition"),
+    lint_report(l, l->errors, lint_condition_path(l, movement, rule),
                 "without when(...) this is a label, for a model to judge: write when(" STR_FMT ")",
                 STR_ARG(text));
 }
 
 static void lint_rules(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
   size_t selectable = 0;
   for (size_t k = 0; k < m->rule_count; k++) {
-    struct refs refs = {l, movement, &m->rules[k].rule, path};
-    lint_rule_path(l, path, movement, k, "condition");
+    struct refs refs = {l, movement, &m->rules[k].rule, lint_condition_path(l, movement, k)};
     selectable += !m->rules[k].rule.interactive_only;
     if (m->rules[k].parsed && m->rules[k].rule.label.n > 0)
       check_bare_comparison(l, movement, k);
@@ -1361,7 +1313,7 @@ static void lint_rules(struct lint *l, size_t movement) {
   }
   lint_group(l, movement);
   if (selectable == 0 && m->rule_count > 0)
-    lint_report(l, l->errors, lint_path(l, path, movement, "rules"),
+    lint_report(l, l->errors, lint_path(l, movement, "rules"),
                 "every rule is interactive_only, so none can be selected: add a rule without it");
   check_shadowed(l, movement);
 }
@@ -1385,15 +1337,14 @@ static void check_permission(struct lint *l, size_t movement) {
   const char *said = lint_text(own, "permission", NULL);
   const char *floor = lint_text(own, "required_permission_mode", NULL);
   const json_t *edit = json_object_get(own, "edit");
-  char path[DOC_PATH_BYTES];
   bool reads = said != NULL ? strcmp(said, "readonly") == 0 : !json_is_true(edit);
   if (said != NULL && edit != NULL && json_is_true(edit) == reads)
-    lint_report(l, l->errors, lint_path(l, path, movement, "edit"),
+    lint_report(l, l->errors, lint_path(l, movement, "edit"),
                 "edit: %s contradicts permission: %s: remove it",
                 json_is_true(edit) ? "true" : "false", said);
   reads = reads && (floor == NULL || strcmp(floor, "readonly") == 0);
   if (json_object_get(own, "run") != NULL && reads)
-    lint_report(l, l->errors, lint_path(l, path, movement, "run"),
+    lint_report(l, l->errors, lint_path(l, movement, "run"),
                 "readonly runs nothing that may write: write permission: edit, or remove run");
 }
 

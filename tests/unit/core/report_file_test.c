@@ -2,7 +2,6 @@
 #include "core/keys.h"
 #include "core/report_file.h"
 
-
 #include "support/play.h"
 
 static void names_are_files_without_a_folder(void **state) {
