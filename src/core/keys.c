@@ -12,7 +12,9 @@
 #include "render/describe.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- checks of texts --- */
@@ -714,7 +716,14 @@ static void path_cut(struct key_check *c, size_t length) {
     c->path.p[c->path.n = length] = '\0';
 }
 
-static bool keys_refuse(struct key_check *c, const char *what) {
+/* Says what the value at the path must be. Returns false. */
+PRINTF_LIKE(2, 3)
+static bool keys_refuse(struct key_check *c, const char *fmt, ...) {
+  char what[sizeof c->err->text];
+  va_list args;
+  va_start(args, fmt);
+  (void)vsnprintf(what, sizeof what, fmt, args);
+  va_end(args);
   return err_set(c->err, ERR_INVALID, "%s%s%s", buf_c(&c->path), c->path.n > 0 ? ": " : "", what);
 }
 
@@ -727,7 +736,7 @@ static bool keys_check_text(struct key_check *c, const struct key *k, const json
     return keys_refuse(c, "must be a name of 1 to 128 bytes without control characters");
   struct err why;
   if (line && k->check != NULL && !k->check(text, &why))
-    return keys_refuse(c, why.text);
+    return keys_refuse(c, "%s", why.text);
   return (k->type != KEY_LINE && k->type != KEY_PROVIDERS) || line ||
          keys_refuse(c, "must be a text of one line, not empty");
 }
@@ -740,44 +749,51 @@ static bool keys_is_word(const struct key *k, const json_t *v) {
 }
 
 static bool keys_check_number(struct key_check *c, const struct key *k, const json_t *v) {
-  struct buf what = {0};
   double n = json_number_value(v);
-  if (keys_is_word(k, v) || ((k->type == KEY_NUMBER ? json_is_number(v) : json_is_integer(v)) &&
-                             n >= k->min && n <= k->max))
+  bool whole = k->type != KEY_NUMBER, fits = whole ? json_is_integer(v) : json_is_number(v);
+  struct buf words = {0};
+  if (keys_is_word(k, v) || (fits && n >= k->min && n <= k->max))
     return true;
-  buf_printf(&what, "must be a %s from %.0f to %.0f",
-             k->type == KEY_NUMBER ? "number" : "whole number", k->min, k->max);
   if (k->words) {
-    buf_puts(&what, ", or ");
-    key_words(k, &what);
+    buf_puts(&words, ", or ");
+    key_words(k, &words);
   }
-  (void)keys_refuse(c, buf_c(&what));
-  buf_deinit(&what);
+  keys_refuse(c, "must be a %snumber from %.0f to %.0f%s", whole ? "whole " : "", k->min, k->max,
+              buf_c(&words));
+  buf_deinit(&words);
   return false;
 }
 
 static bool keys_check_choice(struct key_check *c, const struct key *k, const json_t *v) {
-  struct buf what = {0};
+  struct buf words = {0};
   if (keys_is_word(k, v))
     return true;
-  buf_puts(&what, "must be ");
-  key_words(k, &what);
-  (void)keys_refuse(c, buf_c(&what));
-  buf_deinit(&what);
+  key_words(k, &words);
+  keys_refuse(c, "must be %s", buf_c(&words));
+  buf_deinit(&words);
   return false;
 }
 
+/* Checks a list of texts that are not empty. fault: returns what is wrong with one of them, NULL if
+ * nothing is; or NULL. */
 static bool keys_check_texts(struct key_check *c, const json_t *list, size_t least, size_t most,
-                             const char *what) {
+                             const char *what, const char *(*fault)(struct str text)) {
   size_t i, n = json_array_size(list);
   const json_t *v;
   if (!json_is_array(list) || n < least || n > most)
-    return keys_refuse(c, what);
+    return keys_refuse(c, "%s", what);
   json_array_foreach((json_t *)list, i, v) {
-    if (json_string_length(v) == 0)
-      return keys_refuse(c, what);
+    const char *wrong = fault != NULL ? fault(json_view(v)) : NULL;
+    if (json_string_length(v) == 0 || wrong != NULL)
+      return keys_refuse(c, "%s", wrong ? wrong : what);
   }
   return true;
+}
+
+static const char variables_must[] = "must be a list of names of variables";
+
+static const char *variable_fault(struct str text) {
+  return str_is_variable(text) ? NULL : variables_must;
 }
 
 static bool keys_check_argv(struct key_check *c, const json_t *list) {
@@ -793,43 +809,18 @@ static bool keys_check_argv(struct key_check *c, const json_t *list) {
   return true;
 }
 
-static bool keys_check_run(struct key_check *c, const struct key *k, const json_t *list) {
-  size_t i;
-  const json_t *v;
-  if (!keys_check_texts(c, list, 1, (size_t)k->max, "must be a list of 1 to 32 programs"))
-    return false;
-  json_array_foreach((json_t *)list, i, v) {
-    const char *fault = run_fault(json_view(v));
-    if (fault != NULL)
-      return keys_refuse(c, fault);
-  }
-  return true;
-}
-
 static bool keys_check_choices(struct key_check *c, const struct key *k, const json_t *list) {
   static const char what[] = "must be a list of 2 to 20 different answers, each of one line";
   size_t i;
   const json_t *v;
-  if (!keys_check_texts(c, list, 2, (size_t)k->max, what))
+  if (!keys_check_texts(c, list, 2, (size_t)k->max, what, NULL))
     return false;
   json_array_foreach((json_t *)list, i, v) {
     if (json_string_length(v) > LIMIT_CHOICE_BYTES || str_has_control(json_view(v)))
-      return keys_refuse(c, what);
+      return keys_refuse(c, "%s", what);
     for (size_t j = 0; j < i; j++)
       if (json_same(v, json_array_get(list, j)))
-        return keys_refuse(c, what);
-  }
-  return true;
-}
-
-static bool keys_check_variables(struct key_check *c, const json_t *list) {
-  if (!keys_check_texts(c, list, 1, LIMIT_SECRET_COUNT, "must be a list of names of variables"))
-    return false;
-  size_t i;
-  const json_t *v;
-  json_array_foreach((json_t *)list, i, v) {
-    if (!str_is_variable((struct str){json_string_value(v), json_string_length(v)}))
-      return keys_refuse(c, "must be a list of names of variables");
+        return keys_refuse(c, "%s", what);
   }
   return true;
 }
@@ -864,13 +855,8 @@ static bool keys_check_stages(struct key_check *c, const struct key *k, const js
 static bool keys_check_list(struct key_check *c, const struct key *k, const json_t *list) {
   size_t i, n = json_array_size(list), length = c->path.n;
   const json_t *v;
-  if (!json_is_array(list) || n == 0 || (double)n > k->max) {
-    struct buf what = {0};
-    buf_printf(&what, "must be a list of 1 to %.0f %s", k->max, k->name);
-    (void)keys_refuse(c, buf_c(&what));
-    buf_deinit(&what);
-    return false;
-  }
+  if (!json_is_array(list) || n == 0 || (double)n > k->max)
+    return keys_refuse(c, "must be a list of 1 to %.0f %s", k->max, k->name);
   json_array_foreach((json_t *)list, i, v) {
     buf_printf(&c->path, "[%zu]", i);
     if (!keys_check_set(c, k->set, v))
@@ -915,19 +901,21 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
   case KEY_ARGV:
     return keys_check_argv(c, v);
   case KEY_RUN:
-    return keys_check_run(c, k, v);
+    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of 1 to 32 programs",
+                            run_fault);
   case KEY_CHOICES:
     return keys_check_choices(c, k, v);
   case KEY_NAMES:
     return keys_check_texts(c, v, (size_t)k->min, (size_t)k->max,
-                            "must be a list of movements' names");
+                            "must be a list of movements' names", NULL);
   case KEY_TEXTS:
-    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of texts, not too many");
+    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of texts, not too many", NULL);
   case KEY_VARIABLES:
-    return keys_check_variables(c, v);
+    return keys_check_texts(c, v, 1, LIMIT_SECRET_COUNT, variables_must, variable_fault);
   case KEY_PANEL:
     return keys_is_word(k, v) ||
-           keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none");
+           keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none",
+                            NULL);
   case KEY_STAGES:
     return keys_check_stages(c, k, v);
   case KEY_SCHEMA:
@@ -938,10 +926,9 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
     return json_is_array(v) || keys_refuse(c, "must be a list");
   case KEY_OUTPUTS:
     return keys_check_outputs(c, v);
-  case KEY_REPORTS:
-    return keys_check_list(c, k, v);
   case KEY_SET:
     return keys_check_set(c, k->set, v);
+  case KEY_REPORTS:
   case KEY_SET_LIST:
     return keys_check_list(c, k, v);
   }
@@ -963,7 +950,7 @@ static bool keys_check_key(struct key_check *c, const struct key *k, const json_
   if (k->type != KEY_PROVIDERS || (v = json_at(object, "fallback")) == NULL)
     return true;
   buf_printf(&c->path, "%sfallback", length > 0 ? "." : "");
-  if (!keys_check_texts(c, v, 0, LIMIT_FALLBACK_COUNT, "must be a list of providers"))
+  if (!keys_check_texts(c, v, 0, LIMIT_FALLBACK_COUNT, "must be a list of providers", NULL))
     return false;
   path_cut(c, length);
   return true;

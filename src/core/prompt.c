@@ -342,7 +342,11 @@ struct variables {
   const struct prompt_view *view;
 };
 
+/* Adds a variable, unless there is one of that name. */
 static void add_variable(struct variables *v, struct str name, struct str value) {
+  for (size_t i = 0; i < v->count; i++)
+    if (str_eq(name, v->items[i].name))
+      return;
   if (v->count % 16 == 0)
     v->items = xrealloc(v->items, (v->count + 17) * sizeof *v->items);
   v->items[v->count++] = (struct template_var){name, value};
@@ -366,9 +370,6 @@ static struct str value_text(struct arena *arena, const json_t *value) {
 static void on_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   struct str path = {name.p + strlen(PROMPT_STRUCTURED), name.n - strlen(PROMPT_STRUCTURED)};
-  for (size_t i = 0; i < v->count; i++)
-    if (str_eq(name, v->items[i].name))
-      return;
   struct prompt_ref ref;
   const json_t *value = NULL;
   if (prompt_ref_parse(path, v->view->workflow, &ref))
@@ -381,9 +382,6 @@ static void on_name(void *ctx, struct str name) {
 static void on_item_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct prompt_ref ref = {STR("item"), {name.p + 4, name.n - 4}};
-  for (size_t i = 0; i < v->count; i++)
-    if (str_eq(name, v->items[i].name))
-      return;
   add_variable(v, name, value_text(&v->arena, prompt_ref_value(&ref, v->view->item)));
 }
 
@@ -393,9 +391,6 @@ static void on_kept_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct kept_text *kept = prompt_kept(v->view, name);
   bool ja = workflow_language(v->view->workflow) == DESCRIBE_JAPANESE;
-  for (size_t i = 0; i < v->count; i++)
-    if (str_eq(name, v->items[i].name))
-      return;
   struct str none = ja ? STR("（まだありません）") : STR("(there is none yet)");
   add_variable(v, name, kept ? buf_view(&kept->text) : none);
 }

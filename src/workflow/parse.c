@@ -356,6 +356,14 @@ static json_t *parse_each_item(struct parse *p, const struct key *k, const struc
   return list;
 }
 
+/* Does the same for a list of `least` to `most` items; what: what they are, and what to write. */
+static json_t *parse_list(struct parse *p, const struct key *k, const struct yaml_node *node,
+                          size_t least, size_t most, const char *what, item_reader *read) {
+  if (node->kind != YAML_LIST || node->count < least || node->count > most)
+    return REPORT(p, node, "%s must be a list of %zu to %zu %s", k->name, least, most, what);
+  return parse_each_item(p, k, node, read);
+}
+
 static json_t *parse_any_text(struct parse *p, const struct key *k, const struct yaml_node *item) {
   return parse_want_text(p, k->name, item) ? parse_text_json(item->text) : NULL;
 }
@@ -364,12 +372,11 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   if (!p->named_by_user)
     REPORT(p, node,
            "command runs a program, which only a file that you name may do: give this file's path");
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_ARGV_COUNT)
-    return REPORT(p, node, "%s must be a list of 1 to %u texts: write [program, argument, ...]",
-                  k->name, LIMIT_ARGV_COUNT);
-  if (node->items[0]->kind == YAML_TEXT && node->items[0]->text.n == 0)
+  if (node->kind == YAML_LIST && node->count > 0 && node->items[0]->kind == YAML_TEXT &&
+      node->items[0]->text.n == 0)
     REPORT(p, node->items[0], "%s begins with an empty text: write the program", k->name);
-  return parse_each_item(p, k, node, parse_any_text);
+  return parse_list(p, k, node, 1, LIMIT_ARGV_COUNT, "texts: write [program, argument, ...]",
+                    parse_any_text);
 }
 
 static json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node) {
@@ -394,41 +401,17 @@ static json_t *parse_choices(struct parse *p, const struct key *k, const struct 
   return list;
 }
 
-static json_t *parse_texts(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || (double)node->count > k->max)
-    return REPORT(p, node, "%s must be a list of 1 to %.0f texts", k->name, k->max);
-  return parse_each_item(p, k, node, parse_any_text);
-}
-
 static json_t *parse_variable(struct parse *p, const struct key *k, const struct yaml_node *item) {
   if (item->kind == YAML_TEXT && !str_is_variable(item->text))
     REPORT(p, item, "%s takes names only: the value comes from the environment", k->name);
   return parse_any_text(p, k, item);
 }
 
-static json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT)
-    return REPORT(p, node,
-                  "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
-                  k->name, LIMIT_SECRET_COUNT);
-  return parse_each_item(p, k, node, parse_variable);
-}
-
-static json_t *parse_names(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || (double)node->count < k->min || (double)node->count > k->max)
-    return REPORT(p, node, "%s must be a list of %.0f to %.0f movements' names", k->name, k->min,
-                  k->max);
-  return parse_each_item(p, k, node, parse_text);
-}
-
 static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (is_key_word(k, node))
     return parse_text_json(node->text);
-  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max)
-    return REPORT(p, node,
-                  "%s must be a list of 2 to %.0f providers, or %s: a panel of one is no panel",
-                  k->name, k->max, k->words[0]);
-  return parse_each_item(p, k, node, parse_text);
+  return parse_list(p, k, node, 2, (size_t)k->max, "providers, or none: a panel of one is no panel",
+                    parse_text);
 }
 
 static json_t *parse_program(struct parse *p, const struct key *k, const struct yaml_node *item) {
@@ -436,14 +419,6 @@ static json_t *parse_program(struct parse *p, const struct key *k, const struct 
   if (fault != NULL)
     REPORT(p, item, "\"%.100s\" of %s %s", item->text.p, k->name, fault);
   return parse_any_text(p, k, item);
-}
-
-static json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  assert(k->max > 0);
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max)
-    return REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
-                  (int)k->max);
-  return parse_each_item(p, k, node, parse_program);
 }
 
 static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
@@ -832,13 +807,6 @@ static json_t *parse_report_item(struct parse *p, const struct key *k,
   return report;
 }
 
-static json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max)
-    return REPORT(p, node, "%s must be a list of 1 to %.0f reports: write - name: plan.md below it",
-                  k->name, k->max);
-  return parse_each_item(p, k, node, parse_report_item);
-}
-
 /* --- any value --- */
 
 /* Returns the value of a key as a new reference; NULL if it is wrong, which was reported. */
@@ -883,15 +851,17 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_CHOICES:
     return parse_choices(p, k, node);
   case KEY_NAMES:
-    return parse_names(p, k, node);
+    return parse_list(p, k, node, (size_t)k->min, (size_t)k->max, "movements' names", parse_text);
   case KEY_TEXTS:
-    return parse_texts(p, k, node);
+    return parse_list(p, k, node, 1, (size_t)k->max, "texts", parse_any_text);
   case KEY_VARIABLES:
-    return parse_variables(p, k, node);
+    return parse_list(p, k, node, 1, LIMIT_SECRET_COUNT,
+                      "names of variables, such as [DEPLOY_TOKEN]", parse_variable);
   case KEY_PANEL:
     return parse_panel(p, k, node);
   case KEY_RUN:
-    return parse_run(p, k, node);
+    return parse_list(p, k, node, 1, (size_t)k->max, "programs: write [make, npm test]",
+                      parse_program);
   case KEY_STAGES:
     return parse_stages(p, k, node);
   case KEY_SCHEMA:
@@ -901,7 +871,8 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_INVARIANTS:
     return parse_invariants(p, k, node);
   case KEY_REPORTS:
-    return parse_reports(p, k, node);
+    return parse_list(p, k, node, 1, (size_t)k->max, "reports: write - name: plan.md below it",
+                      parse_report_item);
   case KEY_SET:
     if (k->or_true && node->kind == YAML_BOOL && node->boolean)
       return json_object();
