@@ -294,52 +294,35 @@ static void read_movements(struct lint *l) {
 /* --- flow: where rules lead --- */
 
 static void lint_report_next(struct lint *l, const char *path, const char *next) {
-  lint_report(l, l->errors, path, "there is no movement %s: %s", next,
-              lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
+  if (*next != '\0')
+    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
+                lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
 }
 
+/* Checks where rules and rejections lead. A rule without `next` was reported while the file was
+ * read. */
 static void check_next(struct lint *l) {
-  for (size_t i = 0; i < l->count; i++)
-    for (size_t k = 0; k < l->movements[i].rule_count; k++) {
-      if (l->movements[i].rules[k].next != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
-        continue;
-      const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
-      const char *next = lint_text(rule, "next", "");
-      if (*next != '\0') /* or it was reported while the file was read */
-        lint_report_next(l, lint_item_path(l, lint_path(l, i, "rules"), k, "next"), next);
-    }
-}
-
-static void check_rejects(struct lint *l) {
   for (size_t i = 0; i < l->count; i++) {
-    if (l->movements[i].reject != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
-      continue;
-    const char *next =
-        lint_text(json_object_get(l->movements[i].object, "approve"), "on_reject", "");
-    lint_report_next(l, lint_path(l, i, "approve.on_reject"), next);
+    const struct lint_movement *m = &l->movements[i];
+    const json_t *rules = json_object_get(m->object, "rules");
+    for (size_t k = 0; k < m->rule_count && m->group == LINT_NO_GROUP; k++)
+      if (m->rules[k].next == TO_NOWHERE)
+        lint_report_next(l, lint_item_path(l, lint_path(l, i, "rules"), k, "next"),
+                         lint_text(json_array_get(rules, k), "next", ""));
+    if (m->reject == TO_NOWHERE && m->group == LINT_NO_GROUP)
+      lint_report_next(l, lint_path(l, i, "approve.on_reject"),
+                       lint_text(json_object_get(m->object, "approve"), "on_reject", ""));
   }
-}
-
-static void check_global_next(struct lint *l) {
-  for (size_t k = 0; k < l->globals.rule_count; k++) {
-    const json_t *rule = json_array_get(json_object_get(l->doc, "global_rules"), k);
-    const char *next = lint_text(rule, "next", "");
-    if (l->globals.rules[k].next == TO_NOWHERE && *next != '\0')
-      lint_report_next(l, lint_item_path(l, "global_rules", k, "next"), next);
-  }
+  for (size_t k = 0; k < l->globals.rule_count; k++)
+    if (l->globals.rules[k].next == TO_NOWHERE)
+      lint_report_next(
+          l, lint_item_path(l, "global_rules", k, "next"),
+          lint_text(json_array_get(json_object_get(l->doc, "global_rules"), k), "next", ""));
 }
 
 static size_t initial_of(const struct lint *l) {
   size_t found = lint_find(l, str_from(lint_text(l->doc, "initial_movement", "")), l->top_count);
   return found < l->count ? found : 0;
-}
-
-static void check_initial(struct lint *l) {
-  const char *initial = lint_text(l->doc, "initial_movement", NULL);
-  if (initial == NULL || l->count == 0 || strcmp(l->names[initial_of(l)], initial) == 0)
-    return;
-  lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
-              lint_suggestion(l, initial, l->names, "write the name of a movement"));
 }
 
 static void reach_next(struct lint *l, long next, size_t *queue, size_t *tail) {
@@ -388,7 +371,10 @@ static void lint_reach(struct lint *l) {
 }
 
 static void check_reachable(struct lint *l) {
-  check_initial(l);
+  const char *initial = lint_text(l->doc, "initial_movement", NULL);
+  if (initial != NULL && l->count > 0 && strcmp(l->names[initial_of(l)], initial) != 0)
+    lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
+                lint_suggestion(l, initial, l->names, "write the name of a movement"));
   lint_reach(l);
   for (size_t i = 0; i < l->top_count; i++)
     if (!l->movements[i].reachable)
@@ -553,12 +539,6 @@ static void check_panel(struct lint *l, const json_t *judge, const char *path) {
                 json_array_size(panel));
 }
 
-static bool calls_no_model(struct lint *l, size_t movement) {
-  const json_t *stages = setting_of(l, movement, "judge", "stages").value;
-  const char *only = json_string_value(json_array_get(stages, 0));
-  return json_array_size(stages) == 1 && only && strcmp(only, "phase1_tag") == 0;
-}
-
 static size_t visible_labels(const struct lint_movement *m) {
   size_t count = 0;
   for (size_t i = 0; i < m->rule_count; i++) {
@@ -574,7 +554,10 @@ static size_t visible_labels(const struct lint_movement *m) {
 static void check_judge(struct lint *l, size_t movement, const char *worker) {
   const struct lint_movement *m = &l->movements[movement];
   struct setting judge = setting_of(l, movement, "judge", "provider");
-  bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
+  const json_t *stages = setting_of(l, movement, "judge", "stages").value;
+  bool by_tag = json_array_size(stages) == 1 &&
+                str_eq_c(json_view(json_array_get(stages, 0)), "phase1_tag"); /* calls no model */
+  bool needed = visible_labels(m) >= 2 && !by_tag;
   const char *name = judge.text ? judge.text : worker;
   if (judge.text == NULL && json_is_array(setting_of(l, movement, "judge", "panel").value))
     return; /* checked in its own place */
@@ -653,16 +636,6 @@ static const char **new_files(struct lint *l, size_t first, size_t end) {
   return arena_array(&l->arena, most, sizeof(const char *));
 }
 
-/* Returns all files that movements write, NULL-ended. */
-static const char **files_of(struct lint *l) {
-  const char **files = new_files(l, 0, l->count);
-  size_t n = 0;
-  for (size_t i = 0; i < l->count; i++)
-    n = lint_add_files(l, i, files, n);
-  files[n] = NULL;
-  return files;
-}
-
 /* Checks that a movement writes each file once, and no child another's: children run at once. */
 static void lint_check_files(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
@@ -698,7 +671,12 @@ static void check_report(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_REPORT);
-  const char **files = files_of(l), *file = arena_strndup(&l->arena, name.p + skip, name.n - skip);
+  const char **files = new_files(l, 0, l->count);
+  const char *file = arena_strndup(&l->arena, name.p + skip, name.n - skip);
+  size_t n = 0;
+  for (size_t i = 0; i < l->count; i++)
+    n = lint_add_files(l, i, files, n);
+  files[n] = NULL;
   if (lint_is_listed(files, str_from(file)))
     return;
   lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
@@ -895,16 +873,6 @@ static void lint_structured_check_name(void *ctx, struct str name) {
 
 /* --- structured_output --- */
 
-static bool asks_a_model(const json_t *invariants) {
-  size_t i;
-  json_t *item;
-  json_array_foreach(invariants, i, item) {
-    if (json_object_get(item, "ai") != NULL)
-      return true;
-  }
-  return false;
-}
-
 static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *reasks = json_object_get(so, "max_reasks");
@@ -930,8 +898,11 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
 /* Checks who is asked about invariants: the judge. */
 static void check_questions(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
-  if (m->is_command && asks_a_model(json_object_get(so, "invariants")) &&
-      setting_of(l, movement, "judge", "provider").value == NULL)
+  const json_t *invariants = json_object_get(so, "invariants");
+  bool asks = false;
+  for (size_t i = 0; i < json_array_size(invariants); i++)
+    asks |= json_object_get(json_array_get(invariants, i), "ai") != NULL;
+  if (m->is_command && asks && setting_of(l, movement, "judge", "provider").value == NULL)
     lint_report(l, l->errors, lint_path(l, movement, "structured_output.invariants"),
                 "movement %s runs a command, which cannot answer a question: set judge.provider",
                 m->name);
@@ -956,11 +927,6 @@ static bool is_of_item(struct str name) {
          str_starts(name, "item[");
 }
 
-static bool runs_for_items(const struct lint *l, size_t movement) {
-  size_t group = l->movements[movement].group;
-  return group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
-}
-
 /* Reports {input:NAME} of a workflow that declares no such param. */
 static void check_input(void *ctx, struct str name) {
   const struct names *names = ctx;
@@ -978,7 +944,10 @@ static void check_variable(void *ctx, struct str name) {
   struct lint *l = names->l;
   const char *foreign = foreign_keys_variable(name);
   const char *place = lint_path(l, names->movement, names->key);
-  if (is_of_item(name) && !runs_for_items(l, names->movement))
+  size_t group = l->movements[names->movement].group;
+  bool has_items =
+      group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
+  if (is_of_item(name) && !has_items)
     lint_report(l, l->warnings, place,
                 "{%s} stays as it is: only the child of a for_each has items", shown(l, name));
   if (foreign != NULL)
@@ -1084,16 +1053,6 @@ static void check_aggregates(struct lint *l, size_t movement) {
   }
 }
 
-static void check_reserved(struct lint *l, size_t movement) {
-  const struct lint_movement *m = &l->movements[movement];
-  for (size_t i = 0; i < m->rule_count; i++) {
-    struct str label = m->rules[i].parsed ? m->rules[i].rule.label : STR("");
-    if (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE))
-      lint_report(l, l->errors, lint_condition_path(l, movement, i),
-                  "error and none stand for children without a verdict: write another label");
-  }
-}
-
 /* Returns the key that lets a movement change files in its siblings' tree, NULL if it cannot. */
 static const char *editing_key(const json_t *object) {
   static const char *const keys[] = {"permission", "required_permission_mode"};
@@ -1107,16 +1066,6 @@ static const char *editing_key(const json_t *object) {
   return NULL;
 }
 
-static void check_item_editor(struct lint *l, size_t movement) {
-  const size_t child = l->movements[movement].first_child;
-  const char *key = editing_key(l->movements[child].object);
-  if (key != NULL)
-    lint_report(l, l->errors, lint_path(l, child, key),
-                "%s may change the same files for several items at once: write workspace: "
-                "worktree into it, or concurrency: 1",
-                l->movements[child].name);
-}
-
 /* Checks that no two children edit one tree at once: they would overwrite each other's work. */
 static void check_editors(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement], *first = NULL;
@@ -1124,7 +1073,13 @@ static void check_editors(struct lint *l, size_t movement) {
   if (json_integer_value(concurrency) == 1)
     return;
   if (json_object_get(group->object, "for_each") != NULL && group->child_count == 1) {
-    check_item_editor(l, movement);
+    const struct lint_movement *child = &l->movements[group->first_child];
+    const char *key = editing_key(child->object);
+    if (key != NULL)
+      lint_report(l, l->errors, lint_path(l, group->first_child, key),
+                  "%s may change the same files for several items at once: write workspace: "
+                  "worktree into it, or concurrency: 1",
+                  child->name);
     return;
   }
   for (size_t i = 0; i < group->child_count; i++) {
@@ -1141,21 +1096,6 @@ static void check_editors(struct lint *l, size_t movement) {
     }
     first = m;
   }
-}
-
-static void check_for_each(struct lint *l, size_t movement) {
-  const struct lint_movement *group = &l->movements[movement];
-  const json_t *items = json_object_get(group->object, "for_each");
-  if (json_is_string(items))
-    lint_reference(l, lint_path(l, movement, "for_each"), json_view(items), "for_each: ", "");
-}
-
-static void lint_group(struct lint *l, size_t movement) {
-  check_for_each(l, movement);
-  check_aggregates(l, movement);
-  check_editors(l, movement);
-  if (l->movements[movement].group != LINT_NO_GROUP)
-    check_reserved(l, movement);
 }
 
 /* --- rules of one movement --- */
@@ -1249,15 +1189,6 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
   buf_deinit(&name);
 }
 
-static void lint_global_conditions(struct lint *l) {
-  for (size_t k = 0; k < l->globals.rule_count; k++) {
-    const struct rule *rule = &l->globals.rules[k].rule;
-    struct refs refs = {l, 0, rule, lint_item_path(l, "global_rules", k, "condition")};
-    if (l->globals.rules[k].parsed && rule->when != NULL)
-      expr_each_condition(rule->when, check_condition, &refs);
-  }
-}
-
 static void check_shadowed(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   for (size_t i = 0; i < m->rule_count; i++) {
@@ -1306,12 +1237,21 @@ static void lint_rules(struct lint *l, size_t movement) {
     selectable += !m->rules[k].rule.interactive_only;
     if (m->rules[k].parsed && m->rules[k].rule.label.n > 0)
       check_bare_comparison(l, movement, k);
+    struct str label = m->rules[k].parsed ? m->rules[k].rule.label : STR("");
+    if (m->group != LINT_NO_GROUP &&
+        (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE)))
+      lint_report(l, l->errors, refs.place,
+                  "error and none stand for children without a verdict: write another label");
     if (m->rules[k].parsed && m->rules[k].rule.when) {
       expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
       expr_each_condition(m->rules[k].rule.when, check_condition, &refs);
     }
   }
-  lint_group(l, movement);
+  const json_t *items = json_object_get(m->object, "for_each");
+  if (json_is_string(items))
+    lint_reference(l, lint_path(l, movement, "for_each"), json_view(items), "for_each: ", "");
+  check_aggregates(l, movement);
+  check_editors(l, movement);
   if (selectable == 0 && m->rule_count > 0)
     lint_report(l, l->errors, lint_path(l, movement, "rules"),
                 "every rule is interactive_only, so none can be selected: add a rule without it");
@@ -1353,8 +1293,6 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   struct lint l = {.doc = doc, .marks = marks, .env = env, .errors = errors, .warnings = warnings};
   read_movements(&l);
   check_next(&l);
-  check_rejects(&l);
-  check_global_next(&l);
   for (size_t i = 0; i < json_array_size(l.loops); i++) {
     check_loop_names(&l, i, "cycle");
     check_loop_names(&l, i, "ignore");
@@ -1368,7 +1306,12 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
     lint_backends_of(&l, i);
     lint_structured(&l, i);
   }
-  lint_global_conditions(&l);
+  for (size_t k = 0; k < l.globals.rule_count; k++) {
+    const struct rule *rule = &l.globals.rules[k].rule;
+    struct refs refs = {&l, 0, rule, lint_item_path(&l, "global_rules", k, "condition")};
+    if (l.globals.rules[k].parsed && rule->when != NULL)
+      expr_each_condition(rule->when, check_condition, &refs);
+  }
   for (size_t i = 0; marks != NULL && i < marks->notes.count; i++)
     err_list_add(warnings, &marks->notes.items[i]);
   sort_by_place(errors);
