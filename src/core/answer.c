@@ -38,7 +38,7 @@ static const json_t *answer_before(const struct core *core, const struct core_an
   size_t n = json_array_size(core->answers);
   for (size_t i = n; i-- > 0;) {
     const json_t *before = json_array_get(core->answers, i);
-    json_int_t seq = json_integer_value(json_at(before, "question"));
+    json_int_t seq = json_int_at(before, "question");
     struct str name = json_view(json_at(before, "movement"));
     const char *dot = memchr(name.p, '.', name.n);
     bool named = answer->movement == NULL || str_eq_c(name, answer->movement) ||
@@ -54,8 +54,7 @@ static bool say_answered(const json_t *before, struct err *err) {
   struct buf who = {0};
   if (by != NULL)
     buf_printf(&who, "by %s%s (uid %lld)", json_at(by, "user") != NULL ? "one who says " : "",
-               json_string_value(json_at(by, "name")),
-               (long long)json_integer_value(json_at(by, "uid")));
+               json_string_value(json_at(by, "name")), (long long)json_int_at(by, "uid"));
   else
     buf_puts(&who, "by its deadline, with the default");
   struct str text = json_view(json_at(before, "text"));
@@ -196,8 +195,7 @@ json_t *core_question_item(const json_t *question, uint64_t seq, long turn, stru
   if (json_array_size(files) > 0)
     json_put(item, "files", first_files(files));
   json_put(item, "since", json_text(since));
-  if (until.n > 0)
-    json_put(item, "until", json_text(until));
+  json_put_text(item, "until", until);
   return item;
 }
 

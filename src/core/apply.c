@@ -393,7 +393,7 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
 
 /* Notes until when the provider has to cool down; meanwhile others do its work and its judging. */
 static void keep_behind(const struct fold *f, const struct call *call, const json_t *error) {
-  json_int_t ms = json_integer_value(json_at(error, "retry_after_ms"));
+  json_int_t ms = json_int_at(error, "retry_after_ms");
   int64_t now_ms;
   if (call->fallback == NULL || !record_time_parse(f->record->ts.p, &now_ms))
     return;
@@ -487,8 +487,8 @@ static bool apply_call_end(const struct fold *f) {
     return fold_bad(f, "a time in it cannot be");
   call->duration_ms += fold_number(f, MEMBER_DURATION_MS);
   const json_t *usage = fold_tree(f, MEMBER_USAGE);
-  json_int_t input = json_integer_value(json_at(usage, "input"));
-  json_int_t output = json_integer_value(json_at(usage, "output"));
+  json_int_t input = json_int_at(usage, "input");
+  json_int_t output = json_int_at(usage, "output");
   const json_int_t most = (json_int_t)1 << 40;
   call->tokens +=
       (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
@@ -559,7 +559,7 @@ static bool apply_call_event(const struct fold *f) {
 static bool apply_check(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   const struct call *call =
-      turn ? turn_call(turn, (long)json_integer_value(json_at(f->record->body, "call"))) : NULL;
+      turn ? turn_call(turn, (long)json_int_at(f->record->body, "call")) : NULL;
   if (turn == NULL)
     return false;
   if (turn->phase != TURN_EXECUTING || fold_structured(f, turn) == NULL)
@@ -567,7 +567,7 @@ static bool apply_check(const struct fold *f) {
   if (call == NULL || !call_generates(call) ||
       (call->state != CALL_DONE && call->state != CALL_FAILED))
     return fold_bad(f, "its call brought nothing to check");
-  json_int_t number = json_integer_value(json_at(f->record->body, "number"));
+  json_int_t number = json_int_at(f->record->body, "number");
   if (number != (json_int_t)json_array_size(turn->checks) + 1)
     return fold_bad(f, "its number is not the next one");
   json_array_append(turn->checks, f->record->body);
@@ -957,8 +957,7 @@ static bool apply_answer(const struct fold *f) {
   note_answer(f, turn);
   if (rejects) {
     turn->rejected = true;
-    buf_clear(&turn->text);
-    buf_str(&turn->text, text);
+    buf_set(&turn->text, text);
     turn->text_seq = f->core->seq + 1;
   } else if (turn_asks(turn, "judge")) {
     take_rule(f, turn, chosen_rule(f, turn));
@@ -970,8 +969,7 @@ static bool apply_answer(const struct fold *f) {
   } else {
     const struct movement *m = core_movement(f->core, turn);
     int rule = m->ask && fold_has(f, MEMBER_CHOICE) ? ask_rule(m, fold_text(f, MEMBER_TEXT)) : 0;
-    buf_clear(&turn->text);
-    buf_str(&turn->text, fold_text(f, MEMBER_TEXT));
+    buf_set(&turn->text, fold_text(f, MEMBER_TEXT));
     turn->text_seq = f->core->seq + 1;
     json_decref(turn->structured);
     turn->structured = value_of_answer(f);
@@ -1165,8 +1163,8 @@ static bool take_verdict(const struct fold *f) {
   struct turn *turn = verdict ? core_unjudged_turn(f->core) : NULL;
   if (verdict == NULL)
     return true;
-  json_int_t rule = json_integer_value(json_at(verdict, "rule"));
-  if (turn == NULL || turn->id != json_integer_value(json_at(verdict, "turn")))
+  json_int_t rule = json_int_at(verdict, "rule");
+  if (turn == NULL || turn->id != json_int_at(verdict, "turn"))
     return fold_bad(f, "its verdict is on a turn that waits for none");
   if (rule < 1 || (size_t)rule > f->core->workflow->movements[turn->movement].rule_count)
     return fold_bad(f, "its verdict names a rule that is not there");
@@ -1255,8 +1253,7 @@ static bool apply_session_resume(const struct fold *f) {
 static bool apply_session_end(const struct fold *f) {
   if (!session_outcome_from_name(fold_text(f, MEMBER_OUTCOME), &f->core->outcome))
     return fold_bad(f, "its outcome is unknown");
-  buf_clear(&f->core->stop_message);
-  buf_str(&f->core->stop_message, fold_text(f, MEMBER_MESSAGE));
+  buf_set(&f->core->stop_message, fold_text(f, MEMBER_MESSAGE));
   f->core->status = SESSION_ENDED;
   return true;
 }

@@ -306,8 +306,7 @@ json_t *budget_json(const struct budget_hit *hit) {
   json_t *out = scope_json(hit->of, hit->movement, hit->unit);
   json_put(out, "used", amount_json(hit->unit, hit->used));
   json_put(out, "limit", amount_json(hit->unit, hit->limit));
-  if (hit->provider.n > 0)
-    json_put(out, "provider", json_text(hit->provider));
+  json_put_text(out, "provider", hit->provider);
   return out;
 }
 

@@ -15,8 +15,7 @@ enum { TOLD_FILES = 20, TOLD_PATH_BYTES = 200, MATCH_STEPS = 100000 };
 static const char *const counts[] = {"passed", "failed", "skipped"};
 
 bool checks_is_no_pass(const json_t *tests) {
-  return tests != NULL && (json_integer_value(json_at(tests, "passed")) <= 0 ||
-                           json_integer_value(json_at(tests, "failed")) > 0);
+  return tests != NULL && (json_int_at(tests, "passed") <= 0 || json_int_at(tests, "failed") > 0);
 }
 
 int checks_exit(const struct turn *turn) {
@@ -55,7 +54,7 @@ void checks_put(struct core *core, const struct turn *turn) {
     core->gates = json_object();
   json_t *gate = check_json(turn), *old = json_object_getn(core->gates, name.p, name.n);
   json_t *first = old ? json_incref(json_at(old, "first")) : json_clone_top(gate);
-  json_int_t since = json_integer_value(json_at(core->touched, "since"));
+  json_int_t since = json_int_at(core->touched, "since");
   if (old == NULL && (core->edits || core->carried || (since > 0 && since < turn->id)))
     json_put(first, "late", json_true());
   json_put(gate, "first", first);
@@ -241,7 +240,7 @@ void touched_add(struct core *core, const struct turn *turn, const json_t *files
     for (int k = 0; k < 2 && (known || turn->shared); k++) /* others count the same lines */
       sum_up(sum, turn->shared ? NULL : file, k == 0 ? "added" : "removed");
   }
-  if (more > json_integer_value(json_at(core->touched, "more")))
+  if (more > json_int_at(core->touched, "more"))
     json_put(core->touched, "more", json_integer(more));
 }
 
@@ -292,8 +291,7 @@ void checks_tell(const struct core *core, const struct turn *turn, struct buf *o
     buf_puts(out, "  - ");
     buf_safe(out, str_from(name), false);
     buf_printf(out, " (%" JSON_INTEGER_FORMAT "): exit %" JSON_INTEGER_FORMAT,
-               json_integer_value(json_object_get(gate, "turn")),
-               json_integer_value(json_object_get(gate, "exit")));
+               json_int_at(gate, "turn"), json_int_at(gate, "exit"));
     if (json_object_get(gate, "passed") != NULL)
       buf_puts(out, ", ");
     checks_tests(gate, out);

@@ -264,7 +264,7 @@ static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) 
 /* Lowers each limit to the one given here if that is smaller. */
 static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
   int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
-  int64_t pids = json_integer_value(json_object_get(limits, "pids"));
+  int64_t pids = json_int_at(limits, "pids");
   double cpus = json_number_value(json_object_get(limits, "cpus"));
   if (memory > 0 && (choice->memory_bytes == 0 || memory < choice->memory_bytes))
     choice->memory_bytes = memory;

@@ -175,7 +175,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
                         .vote = step->vote,
                         .timeout_ms = (uint64_t)m->judge.timeout_ms};
   struct chain_spec asked = *spec;
-  asked.rotation = (int)json_integer_value(json_at(json_at(core->config, "rejudges"), "rotation"));
+  asked.rotation = (int)json_int_at(json_at(core->config, "rejudges"), "rotation");
   if (m->judge.rotates && step->vote > 0)
     asked.rotation += step->vote - 1;
   struct prompt_view view;

@@ -119,10 +119,10 @@ static bool fork_state_take_check(const struct fold *f, const json_t *check) {
   if (check == NULL)
     return true;
   long index = workflow_find(f->core->workflow, json_view(json_at(check, "movement")));
-  json_int_t exit_status = json_integer_value(json_at(check, "exit"));
+  json_int_t exit_status = json_int_at(check, "exit");
   if (index < 0 || !is_count(json_at(check, "turn")) || exit_status < 0 || exit_status > MAX_COUNT)
     return fold_bad(f, "its check is not of its workflow");
-  f->core->check.turn = (long)json_integer_value(json_at(check, "turn"));
+  f->core->check.turn = (long)json_int_at(check, "turn");
   f->core->check.movement = (size_t)index;
   f->core->check.exit = (int)exit_status;
   return true;
@@ -171,8 +171,8 @@ static bool take_inputs(const struct fold *f, const json_t *inputs) {
 
 static bool take_branch_of(struct core *core, const json_t *entry) {
   long movement = workflow_find(core->workflow, json_view(json_at(entry, "movement")));
-  json_int_t turn = json_integer_value(json_at(entry, "turn"));
-  json_int_t group = json_integer_value(json_at(entry, "group"));
+  json_int_t turn = json_int_at(entry, "turn");
+  json_int_t group = json_int_at(entry, "group");
   const char *branch = json_string_value(json_at(entry, "branch"));
   if (movement < 0 || turn < 1 || turn > LIMIT_MOVEMENTS || group < 1 || group >= turn ||
       branch == NULL)
@@ -234,7 +234,7 @@ bool apply_carried(const struct fold *f) {
     core->has_last_text = true;
     core->last_text_seq = core->seq + 1; /* the number of this record */
   }
-  core->turn_count = (long)json_integer_value(json_at(state, "turns"));
+  core->turn_count = (long)json_int_at(state, "turns");
   core->iteration_count = (long)json_integer_value(iterations);
   core->next = (int)next;
   core->awaits_carried = false;

@@ -86,8 +86,7 @@ static json_t *ask_question(const struct step *s, const struct turn *turn) {
   put_filled(s, turn, question, "text", ask->question);
   json_put(question, "choices", json_incref((json_t *)ask->choices));
   json_put(question, "schema", json_incref((json_t *)ask->document));
-  if (ask->otherwise.n > 0)
-    json_put(question, "default", json_text(ask->otherwise));
+  json_put_text(question, "default", ask->otherwise);
   return question;
 }
 
@@ -105,8 +104,7 @@ static json_t *runs_json(const struct step *s, const struct turn *turn) {
   } else {
     core_backend(core->workflow, core->config, turn->movement, &provider, &model);
     json_put(runs, "provider", json_text(provider));
-    if (model.n > 0)
-      json_put(runs, "model", json_text(model));
+    json_put_text(runs, "model", model);
     json_put(runs, "permission", json_string(permission_name(m->permission)));
   }
   if (m->instruction.n > 0)

@@ -794,9 +794,9 @@ enum {
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
   const json_t *first = v->check_first, *files = json_at(v->touched, "files"), *file;
-  json_int_t turn = json_integer_value(json_at(first, "turn"));
-  json_int_t beyond = json_integer_value(json_at(v->touched, "more")); /* perhaps some twice */
-  json_int_t unseen = json_integer_value(json_at(v->touched, "unknown"));
+  json_int_t turn = json_int_at(first, "turn");
+  json_int_t beyond = json_int_at(v->touched, "more"); /* perhaps some twice */
+  json_int_t unseen = json_int_at(v->touched, "unknown");
   bool late = json_is_true(json_at(first, "late"));
   const char *path;
   size_t n = 0, named = 0, most = LIMIT_PROMPT_FILE_COUNT;
@@ -816,8 +816,7 @@ static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VA
     buf_puts(&told[turn == v->check_turn ? TOLD_ONLY : TOLD_LATE], "yes");
   if (first == NULL || turn == v->check_turn)
     return;
-  buf_printf(&told[TOLD_FIRST], "%" JSON_INTEGER_FORMAT,
-             json_integer_value(json_at(first, "exit")));
+  buf_printf(&told[TOLD_FIRST], "%" JSON_INTEGER_FORMAT, json_int_at(first, "exit"));
   buf_printf(&told[TOLD_TURN], "%" JSON_INTEGER_FORMAT, turn);
   checks_tests(first, &told[TOLD_TESTS]);
 }

@@ -506,8 +506,8 @@ static bool is_common(struct str key) {
 
 void record_read(struct record_draft *d, const json_t *json) {
   struct record *r = &d->record;
-  *r = (struct record){.version = json_integer_value(json_at(json, "v")),
-                       .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
+  *r = (struct record){.version = json_int_at(json, "v"),
+                       .seq = (uint64_t)json_int_at(json, "seq"),
                        .ts = json_view(json_at(json, "ts")),
                        .type_name = json_view(json_at(json, "type")),
                        .members = d->members};

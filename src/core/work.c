@@ -45,7 +45,7 @@ static json_t *work_options(const struct core *core, const struct movement *m) {
 static json_t *raised(json_t *options) {
   if (options == NULL)
     options = json_object();
-  json_int_t limit = json_integer_value(json_at(options, "max_tokens"));
+  json_int_t limit = json_int_at(options, "max_tokens");
   if (limit <= 0)
     limit = LIMIT_RAISED_TOKENS;
   else

@@ -533,8 +533,7 @@ static void check_panel(struct lint *l, const json_t *judge, const char *path) {
       lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.panel",
                   c->name);
   }
-  if (json_is_array(panel) &&
-      json_integer_value(json_object_get(judge, "agree")) > (json_int_t)json_array_size(panel))
+  if (json_is_array(panel) && json_int_at(judge, "agree") > (json_int_t)json_array_size(panel))
     lint_report(l, l->errors, path, "agree is more than the number of judges on the panel: %zu",
                 json_array_size(panel));
 }

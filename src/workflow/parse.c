@@ -896,7 +896,7 @@ static void order_editors(struct parse *p, const struct yaml_node *movements, co
       const json_t *workspace = json_object_get(child, "workspace");
       editors += foreign_keys_may_edit(child) && !str_eq_c(json_view(workspace), "worktree");
     }
-    if (editors < 2 || json_integer_value(json_object_get(group, "concurrency")) == 1)
+    if (editors < 2 || json_int_at(group, "concurrency") == 1)
       continue;
     parse_put((json_t *)group, "concurrency", json_integer(1));
     parse_note_once(p, key_find(&movement_keys, STR("concurrency")), movements->items[i],
