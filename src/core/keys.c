@@ -742,10 +742,7 @@ static bool keys_check_text(struct key_check *c, const struct key *k, const json
 }
 
 static bool keys_is_word(const struct key *k, const json_t *v) {
-  for (size_t i = 0; k->words && k->words[i]; i++)
-    if (json_is_string(v) && str_eq_c(json_view(v), k->words[i]))
-      return true;
-  return false;
+  return k->words && json_is_string(v) && str_is_one(json_view(v), k->words);
 }
 
 static bool keys_check_number(struct key_check *c, const struct key *k, const json_t *v) {
@@ -783,9 +780,11 @@ static bool keys_check_texts(struct key_check *c, const json_t *list, size_t lea
   if (!json_is_array(list) || n < least || n > most)
     return keys_refuse(c, "%s", what);
   json_array_foreach((json_t *)list, i, v) {
-    const char *wrong = fault != NULL ? fault(json_view(v)) : NULL;
-    if (json_string_length(v) == 0 || wrong != NULL)
-      return keys_refuse(c, "%s", wrong ? wrong : what);
+    const char *wrong = what;
+    if (json_string_length(v) > 0)
+      wrong = fault != NULL ? fault(json_view(v)) : NULL;
+    if (wrong != NULL)
+      return keys_refuse(c, "%s", wrong);
   }
   return true;
 }

@@ -660,12 +660,6 @@ static void lint_check_files(struct lint *l, size_t movement) {
                     m->name, files[i], k < before ? "a child beside it" : "another of its reports");
 }
 
-static bool lint_is_listed(const char *const *list, struct str word) {
-  while (*list != NULL && !str_eq_c(word, *list))
-    list++;
-  return *list != NULL;
-}
-
 static void check_report(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
@@ -676,7 +670,7 @@ static void check_report(void *ctx, struct str name) {
   for (size_t i = 0; i < l->count; i++)
     n = lint_add_files(l, i, files, n);
   files[n] = NULL;
-  if (lint_is_listed(files, str_from(file)))
+  if (str_is_one(str_from(file), files))
     return;
   lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
               "{report:%.80s}: no movement writes that report: %s", file,
@@ -952,7 +946,7 @@ static void check_variable(void *ctx, struct str name) {
   if (foreign != NULL)
     lint_report(l, l->warnings, place, "{%s} is not filled in and stays as it is: %s",
                 shown(l, name), foreign);
-  if (is_of_item(name) || lint_is_listed(prompt_variable_names, name))
+  if (is_of_item(name) || str_is_one(name, prompt_variable_names))
     return;
   const char *near = str_nearest(name, prompt_variable_names);
   if (near != NULL)
@@ -1008,7 +1002,7 @@ static const char **labels_of(struct lint *l, const struct lint_movement *group)
 static void check_label(struct lint *l, const char *place, const struct lint_movement *group,
                         struct str label) {
   const char **labels = labels_of(l, group), *name = arena_strndup(&l->arena, label.p, label.n);
-  if (lint_is_listed(labels, label))
+  if (str_is_one(label, labels))
     return;
   lint_report(l, l->errors, place, "no child of %s has a rule \"%.80s\": %s", group->name, name,
               lint_suggestion(l, name, labels, "write a label of the children's rules"));

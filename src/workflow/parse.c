@@ -136,10 +136,7 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
 }
 
 static bool is_key_word(const struct key *k, const struct yaml_node *node) {
-  for (size_t i = 0; k->words && k->words[i]; i++)
-    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
-      return true;
-  return false;
+  return k->words && node->kind == YAML_TEXT && str_is_one(node->text, k->words);
 }
 
 static json_t *parse_number(struct parse *p, const struct key *k, const struct yaml_node *node) {
@@ -189,17 +186,6 @@ static struct facets parse_facets_of(const struct parse *p, const struct yaml_no
   return facets;
 }
 
-/* Returns true if the name is of the facet's own section, which was read before and whose errors
- * were reported there. */
-static bool is_in_section(const struct parse *p, const struct key *k,
-                          const struct yaml_node *node) {
-  const struct yaml_node *section = parse_facets_of(p, node).sections[k->facet];
-  for (size_t i = 0; section && i < section->count; i++)
-    if (str_eq(section->pairs[i].key->text, node->text))
-      return true;
-  return false;
-}
-
 static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_node *node,
                         struct buf *out) {
   struct err err;
@@ -213,7 +199,12 @@ static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_
   const struct facets facets = parse_facets_of(p, node);
   const struct origin *origin = origin_of(node);
   if (!scope_facet(origin ? &origin->scope : NULL, &facets, k->facet, node->text, out, &err)) {
-    if (!is_in_section(p, k, node))
+    /* A name of the facet's own section was read before, and its errors were reported there. */
+    const struct yaml_node *section = facets.sections[k->facet];
+    bool is_named = false;
+    for (size_t i = 0; section && i < section->count; i++)
+      is_named |= str_eq(section->pairs[i].key->text, node->text);
+    if (!is_named)
       REPORT(p, node, "%s", err.text);
     return false;
   }
@@ -405,13 +396,6 @@ static json_t *parse_variable(struct parse *p, const struct key *k, const struct
   if (item->kind == YAML_TEXT && !str_is_variable(item->text))
     REPORT(p, item, "%s takes names only: the value comes from the environment", k->name);
   return parse_any_text(p, k, item);
-}
-
-static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (is_key_word(k, node))
-    return parse_text_json(node->text);
-  return parse_list(p, k, node, 2, (size_t)k->max, "providers, or none: a panel of one is no panel",
-                    parse_text);
 }
 
 static json_t *parse_program(struct parse *p, const struct key *k, const struct yaml_node *item) {
@@ -682,18 +666,10 @@ static void parse_check_next(struct parse *p, const struct yaml_node *rules) {
   }
 }
 
-static bool have_appendix(const struct yaml_node *rules) {
-  bool found = false;
-  for (size_t i = 0; i < rules->count; i++)
-    found = found || yaml_get(rules->items[i], "appendix") != NULL;
-  return found;
-}
-
 /* Checks appendices: two rules that one tag or number of a judge cannot tell apart must have the
  * same. */
 static void check_appendices(struct parse *p, const struct yaml_node *rules) {
-  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT ||
-      !have_appendix(rules))
+  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT)
     return;
   struct rule *parsed = arena_array(p->arena, rules->count, sizeof *parsed);
   for (size_t i = 0; i < rules->count; i++) {
@@ -836,14 +812,12 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
     return parse_facet(p, k, node);
   case KEY_PROVIDERS:
     return parse_providers(p, k, node);
-  case KEY_NOTED:
-    return NULL; /* see parse_set */
-  case KEY_SECTION:
-    return NULL; /* read before the rest, see parse_workflow */
-  case KEY_PARAMS:
+  case KEY_NOTED:   /* see parse_set */
+  case KEY_SECTION: /* read before the rest, see parse_workflow */
+  case KEY_PARAMS:  /* these three too, see expand.h */
   case KEY_ARGS:
   case KEY_LABELS:
-    return NULL; /* read before the rest, see expand.h */
+    return NULL;
   case KEY_OUTPUTS:
     return parse_outputs(p, k, node);
   case KEY_ARGV:
@@ -858,7 +832,10 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
     return parse_list(p, k, node, 1, LIMIT_SECRET_COUNT,
                       "names of variables, such as [DEPLOY_TOKEN]", parse_variable);
   case KEY_PANEL:
-    return parse_panel(p, k, node);
+    if (is_key_word(k, node))
+      return parse_text_json(node->text);
+    return parse_list(p, k, node, 2, (size_t)k->max,
+                      "providers, or none: a panel of one is no panel", parse_text);
   case KEY_RUN:
     return parse_list(p, k, node, 1, (size_t)k->max, "programs: write [make, npm test]",
                       parse_program);
