@@ -115,9 +115,8 @@ static bool may_call(const struct fold *f, const struct turn *turn, enum call_pu
     return fold_bad(f, "its purpose is not of this point");
   if (structured == NULL && (purpose != PURPOSE_EXECUTE || turn->calls != NULL))
     return fold_bad(f, "its turn has had its call");
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
-      return fold_bad(f, "another call of its turn is not over");
+  if (turn_is_calling(turn))
+    return fold_bad(f, "another call of its turn is not over");
   if (checks && (number < 1 || (size_t)number > invariants_count(structured->invariants)))
     return fold_bad(f, "its invariant is not in the workflow");
   size_t count = 0;
@@ -701,14 +700,6 @@ static bool apply_session_start(const struct fold *f) {
   return true;
 }
 
-/* Returns true if one of the turn's judges may still answer. */
-static bool waits(const struct turn *turn) {
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_WAITING || call->state == CALL_RUNNING)
-      return true;
-  return false;
-}
-
 static bool apply_turn_start(const struct fold *f) {
   struct core *core = f->core;
   if (core->awaits_carried)
@@ -991,16 +982,6 @@ static void worktree_keep(char **slot, const json_t *data, const char *name) {
   *slot = text ? xstrdup(text) : NULL;
 }
 
-static struct worktree *worktree_new(struct core *core, const struct turn *turn) {
-  struct worktree *w = xcalloc(1, sizeof *w);
-  w->turn = turn->id;
-  w->group = turn->group;
-  w->movement = turn->movement;
-  w->next = core->worktrees;
-  core->worktrees = w;
-  return w;
-}
-
 static bool take_make(const struct fold *f, long number) {
   struct core *core = f->core;
   const struct turn *turn = number > 0 ? core_turn(core, number) : NULL;
@@ -1009,8 +990,14 @@ static bool take_make(const struct fold *f, long number) {
     return fold_bad(f, "that turn takes no worktree");
   if (number == 0 && w->made)
     return fold_bad(f, "the session has its worktree");
-  if (turn != NULL)
-    w = worktree_new(core, turn);
+  if (turn != NULL) {
+    w = xcalloc(1, sizeof *w);
+    *w = (struct worktree){.next = core->worktrees,
+                           .turn = turn->id,
+                           .group = turn->group,
+                           .movement = turn->movement};
+    core->worktrees = w;
+  }
   worktree_keep(&w->branch, fold_tree(f, MEMBER_DATA), "branch");
   worktree_keep(&w->base, fold_tree(f, MEMBER_DATA), "base");
   w->asked = WORKTREE_MAKING;
@@ -1184,23 +1171,17 @@ static bool take_verdict(const struct fold *f) {
   return true;
 }
 
-/* Takes what a person added to a budget. After a stop by budget each call's own use counts anew. */
-static void take_budget(const struct fold *f) {
-  budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
-  if (!str_eq_c(buf_view(&f->core->stop_reason), "budget"))
-    return;
-  for (struct turn *turn = f->core->turns; turn; turn = turn->next)
-    for (struct call *call = turn->calls; call; call = call->next)
-      memset(&call->spent, 0, sizeof call->spent);
-}
-
 /* Resumes the session: what failed for good gets another chance. */
 static bool apply_session_resume(const struct fold *f) {
   if (fold_tree(f, MEMBER_CONFIG) != NULL)
     take_config(f, fold_tree(f, MEMBER_CONFIG));
   if (!take_verdict(f))
     return false;
-  take_budget(f);
+  budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
+  if (str_eq_c(buf_view(&f->core->stop_reason), "budget")) /* each call's own use counts anew */
+    for (struct turn *turn = f->core->turns; turn; turn = turn->next)
+      for (struct call *call = turn->calls; call; call = call->next)
+        memset(&call->spent, 0, sizeof call->spent);
   for (struct turn *t = f->core->turns; t; t = t->next) /* others have yet to show their work */
     t->let_be |= t->phase == TURN_JUDGING && str_eq_c(buf_view(&f->core->stop_reason), "protected");
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
@@ -1220,7 +1201,7 @@ static bool apply_session_resume(const struct fold *f) {
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
     if (f->core->outcome != END_NONE && reopen(turn)) /* not a crash: this is why it stopped */
       group_reopen(turn);
-    if (turn->phase == TURN_JUDGING && unavailable && !waits(turn)) {
+    if (turn->phase == TURN_JUDGING && unavailable && !turn_is_calling(turn)) {
       json_array_clear(turn->stages);
       core_drop_judging(turn);
     }
@@ -1228,11 +1209,7 @@ static bool apply_session_resume(const struct fold *f) {
       continue;
     if (turn->escalated && escalated)
       begin_round(turn);
-    struct call *last = NULL;
-    for (struct call *call = turn->calls; call; call = call->next)
-      if (call_is_own(call))
-        last = call;
-    struct call *call = last;
+    struct call *call = turn_last_own_call(turn);
     if (call != NULL && call->purpose == PURPOSE_CHECK && call->state == CALL_DONE && no_check) {
       core_drop_call(turn, call);
     } else if (call != NULL && call->state == CALL_FAILED && /* these are outcomes of their own: */

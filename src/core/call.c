@@ -77,31 +77,31 @@ bool admission_from_name(struct str name, enum admission_answer *out) {
   return false;
 }
 
-static const char *const permissions[] = {"readonly", "edit", "full"};
+const char *const permission_names[] = {"readonly", "edit", "full", NULL};
 
 const char *permission_name(enum permission permission) {
-  return permissions[permission];
+  return permission_names[permission];
 }
 
 bool permission_from_name(struct str name, enum permission *out) {
   for (int i = 0; i < PERMISSION_COUNT; i++)
-    if (str_eq_c(name, permissions[i])) {
+    if (str_eq_c(name, permission_names[i])) {
       *out = (enum permission)i;
       return true;
     }
   return false;
 }
 
-static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
-static const char *const networks[] = {"open", "api", "none"};
+const char *const sandbox_level_names[] = {"off", "guard", "strict", "container", NULL};
+const char *const sandbox_network_names[] = {"open", "api", "none", NULL};
 
 const char *sandbox_level_name(enum sandbox_level level) {
-  return sandbox_levels[level];
+  return sandbox_level_names[level];
 }
 
 bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
   for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
-    if (str_eq_c(name, sandbox_levels[i])) {
+    if (str_eq_c(name, sandbox_level_names[i])) {
       *out = (enum sandbox_level)i;
       return true;
     }
@@ -109,12 +109,12 @@ bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
 }
 
 const char *sandbox_network_name(enum sandbox_network network) {
-  return networks[network];
+  return sandbox_network_names[network];
 }
 
 bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
   for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
-    if (str_eq_c(name, networks[i])) {
+    if (str_eq_c(name, sandbox_network_names[i])) {
       *out = (enum sandbox_network)i;
       return true;
     }

@@ -49,6 +49,8 @@ enum error_class {
 /* readonly: may read, and runs nothing that writes. edit: may change files below the working
  * directory and run the programs that its movement names (`run`), but no others. full: anything. */
 enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
+extern const char *const permission_names[], *const sandbox_level_names[],
+                                                 *const sandbox_network_names[]; /* NULL-ended */
 const char *permission_name(enum permission permission);
 bool permission_from_name(struct str name, enum permission *out);
 

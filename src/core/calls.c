@@ -212,13 +212,6 @@ static void calls_put_session(struct record_draft *d, const struct call_request 
     record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 0, "reason", reason));
 }
 
-/* Returns the configured model of a provider, for calls that name no model. */
-static struct str own_model(const struct core *core, struct str provider) {
-  const json_t *model =
-      json_object_getn(json_at(core->config, "provider_models"), provider.p, provider.n);
-  return json_view(model);
-}
-
 /* Keeps those of the wanted options that the provider takes. */
 static json_t *taken_options(const struct step *s, const json_t *wanted, struct str provider) {
   const struct capability *c = capability_find(s->env->providers, provider);
@@ -252,7 +245,7 @@ static void pass_over(const struct step *s, const struct turn *turn, struct step
   json_decref(n->options);
   n->options = options;
   n->provider = next;
-  n->model = own_model(core, next);
+  n->model = core_model_of(core->config, next);
 }
 
 /* Prepares the call's token. One event may begin several calls, so each gets random bytes of its
@@ -279,13 +272,9 @@ static void calls_put_schema(struct record_draft *d, const struct core *core,
   record_put_tree(d, MEMBER_SCHEMA, json_incref((json_t *)schema));
 }
 
-/* Says which of a turn's calls a record is about. */
-struct call_place {
-  int vote, invariant, report; /* each from 1; 0: it is none */
-};
-
+/* vote, invariant, report: which of a turn's calls it is, each from 1; 0: it is none. */
 static void call_start_record(const struct step *s, struct record_draft *d, const struct turn *turn,
-                              const struct call_request *r, const struct call_place *place) {
+                              const struct call_request *r, int vote, int invariant, int report) {
   step_turn_record(s, d, RECORD_CALL_START, turn);
   record_put_number(d, MEMBER_CALL, r->call);
   record_put_number(d, MEMBER_ATTEMPT, r->attempt);
@@ -293,12 +282,12 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   if (r->stage != STAGE_COUNT)
     record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
   const struct movement *m = core_movement(s->core, turn);
-  if (place->vote > 0)
-    record_put_number(d, MEMBER_VOTE, place->vote);
-  if (place->invariant > 0)
-    record_put_number(d, MEMBER_INVARIANT, place->invariant);
-  if (place->report > 0)
-    record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
+  if (vote > 0)
+    record_put_number(d, MEMBER_VOTE, vote);
+  if (invariant > 0)
+    record_put_number(d, MEMBER_INVARIANT, invariant);
+  if (report > 0)
+    record_put_text(d, MEMBER_FILE, m->contracts[report - 1].name);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
   record_put_bytes(d, MEMBER_MODEL, r->model);
   record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
@@ -306,10 +295,8 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     calls_put_schema(d, s->core, r->schema);
   if (r->cwd != NULL)
     record_put_bytes(d, MEMBER_CWD, str_from(r->cwd));
-  json_t *sandbox =
-      sandbox_of_call(s->core->config, core_movement(s->core, turn),
-                      capability_find(s->env->providers, r->provider), r->argv != NULL);
-  record_put_tree(d, MEMBER_SANDBOX, sandbox);
+  const struct capability *c = capability_find(s->env->providers, r->provider);
+  record_put_tree(d, MEMBER_SANDBOX, sandbox_of_call(s->core->config, m, c, r->argv != NULL));
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
@@ -388,8 +375,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   choose_session(s, turn, n, &request, &why_not);
   struct record_draft d;
   struct prompt_log log;
-  const struct call_place place = {n->vote, n->invariant, n->report};
-  call_start_record(s, &d, turn, &request, &place);
+  call_start_record(s, &d, turn, &request, n->vote, n->invariant, n->report);
   calls_put_session(&d, &request, why_not);
   json_t *token = prepare_token(s, &request);
   record_put_tree(&d, MEMBER_TOKEN, token);
@@ -448,12 +434,12 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   if (call->fallback != NULL) {
     request.provider = str_from(call->fallback);
     core_first_backend(s->core, turn, call, &first, &model);
-    request.model = str_eq(request.provider, first) ? model : own_model(s->core, request.provider);
+    request.model =
+        str_eq(request.provider, first) ? model : core_model_of(s->core->config, request.provider);
     request.options = options = taken_options(s, call->wanted, request.provider);
   }
   struct record_draft d;
-  const struct call_place place = {call->vote, call->invariant, call->report};
-  call_start_record(s, &d, turn, &request, &place);
+  call_start_record(s, &d, turn, &request, call->vote, call->invariant, call->report);
   calls_put_session(&d, &request, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   record_put_tree(&d, MEMBER_TOKEN, token);

@@ -28,13 +28,6 @@
  *
  * All is borrowed from the core except `env`. */
 
-static bool has_when(const struct movement *m) {
-  for (size_t i = 0; i < m->rule_count; i++)
-    if (m->rules[i].when != NULL)
-      return true;
-  return false;
-}
-
 static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_t *env = json_object(), *values = json_clone_top(core->structured);
   const struct movement *m = core_movement(core, turn);
@@ -113,7 +106,10 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
   const struct movement *m = core_movement(core, turn);
   if (!judge_replies(turn, j->replies, TURN_JUDGE_CALLS, &j->count))
     return false;
-  j->env = has_when(m) ? when_env(core, turn) : NULL;
+  j->env = NULL;
+  for (size_t i = 0; i < m->rule_count && j->env == NULL; i++)
+    if (m->rules[i].when != NULL)
+      j->env = when_env(core, turn);
   j->spec = (struct chain_spec){
       .schemas = schemas,
       .rules = m->rules,
@@ -148,10 +144,7 @@ void judging_deinit(struct judging_turn *j) {
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
-  struct str model = n->model;
-  if (model.n == 0)
-    model = json_view(json_object_getn(json_at(s->core->config, "provider_models"), n->provider.p,
-                                       n->provider.n));
+  struct str model = n->model.n > 0 ? n->model : core_model_of(s->core->config, n->provider);
   const char *effort =
       capability_judge_effort(capability_find(s->env->providers, n->provider), model);
   bool said = m->judge.effort != NULL || json_object_get(options, "effort") != NULL;
@@ -381,11 +374,6 @@ static bool group_end_one(struct step *s, bool running_too) {
   return false;
 }
 
-static void group_settle(struct step *s) {
-  while (group_end_one(s, true))
-    ;
-}
-
 static bool group_advance(struct step *s, struct turn *turn) {
   const struct movement *group = core_movement(s->core, turn);
   if (turn->part_failed > 0 && group->stops_on_error)
@@ -511,9 +499,8 @@ static void enter_next(struct step *s) {
 /* Returns true if no call is waiting for an answer: then a drain is over. */
 static bool is_idle(const struct core *core) {
   for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    for (const struct call *call = turn->calls; call; call = call->next)
-      if (call->state == CALL_RUNNING)
-        return false;
+    if (has_running_call(turn))
+      return false;
   return !core_worktree_busy(core);
 }
 
@@ -527,12 +514,6 @@ static bool decide_holds(struct step *s, struct turn *turn) {
       return true;
   }
   return false;
-}
-
-static void step_stop_halted(struct step *s) {
-  json_t *question = s->halt.question;
-  s->halt.question = NULL;
-  step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message), question);
 }
 
 /* Advances until every open turn waits for something outside. */
@@ -553,9 +534,12 @@ static void advance(struct step *s) {
       if (moved)
         break; /* the turn may no longer exist */
     }
-    if (!moved && s->halt.reason != NULL && is_idle(s->core))
-      step_stop_halted(s);
-    else if (!moved && s->asks && !s->env->attended && human_alone(s->core))
+    if (!moved && s->halt.reason != NULL && is_idle(s->core)) {
+      json_t *question = s->halt.question;
+      s->halt.question = NULL;
+      step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message),
+                question);
+    } else if (!moved && s->asks && !s->env->attended && human_alone(s->core))
       human_stop(s);
     step_forget_halt(s);
   }
@@ -623,13 +607,6 @@ static void emit_resume(struct step *s, const char *reason) {
   step_emit(s, &d);
 }
 
-/* Returns whether the resume says anything that the last resume's record did not. */
-static bool is_news(const struct step *s) {
-  const struct core_steer *steer = s->ev->steer;
-  return s->ev->cut != NULL ||
-         (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
-}
-
 /* Returns true if a call would start again although a budget forbids it. */
 static bool resume_exceeds(struct step *s) {
   struct budget_hit hit;
@@ -645,9 +622,13 @@ static bool resume_exceeds(struct step *s) {
 
 static void on_resume(struct step *s) {
   human_arm(s);
-  if (!s->core->resumed || is_news(s)) /* else it was recorded, and nothing came of it yet */
+  const struct core_steer *steer = s->ev->steer;
+  bool is_news = s->ev->cut != NULL ||
+                 (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
+  if (!s->core->resumed || is_news) /* else it was recorded, and nothing came of it yet */
     emit_resume(s, s->ev->reason);
-  group_settle(s);
+  while (group_end_one(s, true)) /* whose group stops, whatever they were doing */
+    ;
   if (resume_exceeds(s))
     return;
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)

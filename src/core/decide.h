@@ -171,6 +171,8 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out);
 
+/* Returns the configured model of a provider, for calls that name no model; perhaps empty. */
+struct str core_model_of(const json_t *config, struct str provider);
 /* Chooses a movement's backend from flags, file and the user's default; model may be empty. */
 void core_backend(const struct workflow *wf, const json_t *config, size_t movement,
                   struct str *provider, struct str *model);

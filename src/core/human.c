@@ -294,9 +294,8 @@ void human_arm(struct step *s) {
 
 bool human_alone(const struct core *core) {
   for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    for (const struct call *call = turn->calls; call; call = call->next)
-      if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
-        return false;
+    if (turn_is_calling(turn))
+      return false;
   return !core_worktree_busy(core);
 }
 

@@ -164,7 +164,7 @@ const struct key_set approve_keys = {"approve", "approve", approve_list};
 
 /* --- what a movement hands over: a checked value, and reports --- */
 
-static const char *const on_failures[] = {"error", "escalate", "sentinel", NULL};
+const char *const on_failure_words[] = {"error", "escalate", "sentinel", NULL};
 
 static const struct key reask_list[] = {
     {"provider", KEY_LINE, .example = "claude",
@@ -182,7 +182,7 @@ static const struct key structured_list[] = {
      .example = "[\"sum(items[].price) == total\", {command: [sh, check.sh]}]",
      .description = "What must hold beyond the schema: expressions such as sum(items[].price) == "
                     "total, {command: [..]} with the value on standard input, or {ai: question}."},
-    {"on_failure", KEY_CHOICE, .required = true, .words = on_failures, .example = "escalate",
+    {"on_failure", KEY_CHOICE, .required = true, .words = on_failure_words, .example = "escalate",
      .description =
          "What happens without a valid value: error fails the session; escalate stops it resumably "
          "with a question; sentinel continues with {sentinel: {reason, attempts, errors}} as the "
@@ -326,12 +326,9 @@ const struct key_set gate_keys = {"a gate", "gate", gate_list};
 static const char *const languages[] = {"en", "ja", NULL};
 static const char *const infinite[] = {"infinite", NULL};
 
-static const char *const permission_words[] = {"readonly", "edit", "full", NULL};
 static const char *const stop_words[] = {"error", NULL};
 const char *const workspace_words[] = {"here", "worktree", NULL};
 const char *const commit_words[] = {"off", "movement", "end", NULL};
-static const char *const sandbox_words[] = {"off", "guard", "strict", "container", NULL};
-static const char *const network_words[] = {"open", "api", "none", NULL};
 static const char *const session_words[] = {"continue", "refresh", NULL};
 
 static const struct key movement_list[] = {
@@ -412,7 +409,7 @@ static const struct key movement_list[] = {
     {"bare_prompt", KEY_BOOL, .example = "true",
      .description = "Whether the prompt is only the instruction, without the task, the previous "
                     "answer and segue's own text (default false)."},
-    {"permission", KEY_CHOICE, .words = permission_words, .example = "edit",
+    {"permission", KEY_CHOICE, .words = permission_names, .example = "edit",
      .description = "What the agent may do. readonly (default): read, and run nothing that writes. "
                     "edit: change files below the working directory, and run the programs of "
                     "`run`. full: anything."},
@@ -421,7 +418,7 @@ static const struct key movement_list[] = {
                     "with its first arguments: [make, ./dev, npm test] (default none)."},
     {"edit", KEY_BOOL, .example = "true",
      .description = "true: another word for permission: edit."},
-    {"sandbox", KEY_CHOICE, .words = sandbox_words,
+    {"sandbox", KEY_CHOICE, .words = sandbox_level_names,
      .description = "What the kernel lets this movement's programs do. guard (default for agents): "
                     "read everything except secrets, and write the working directory, their own "
                     "state and caches. strict: of the home folder, use only the working directory "
@@ -430,7 +427,7 @@ static const struct key movement_list[] = {
     {"image", KEY_LINE, .example = "localhost/agents",
      .description = "The image that sandbox: container runs its programs in; it must already "
                     "exist. Default: sandbox.image in the user's configuration."},
-    {"network", KEY_CHOICE, .words = network_words,
+    {"network", KEY_CHOICE, .words = sandbox_network_names,
      .description = "What its sandboxed programs can reach on the network. open (default): "
                     "everything. api: the hosts that their backend needs, by name. none: nothing."},
     {"limits", KEY_SET, .set = &limits_keys, .example = "{memory: 4G, cpus: 2, pids: 512}",
@@ -441,7 +438,7 @@ static const struct key movement_list[] = {
      .description =
          "Variables, listed in `secrets` of the user's configuration, that this movement's agent "
          "or command gets; judges and other movements do not get them."},
-    {"required_permission_mode", KEY_CHOICE, .alias = "permission_mode", .words = permission_words,
+    {"required_permission_mode", KEY_CHOICE, .alias = "permission_mode", .words = permission_names,
      .example = "edit",
      .description = "The least that the agent must be allowed to do: readonly, edit or full; it "
                     "counts where it is more than `edit` gives."},

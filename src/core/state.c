@@ -168,6 +168,21 @@ struct call *turn_last_answer(const struct turn *turn) {
   return last;
 }
 
+bool turn_is_calling(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
+      return true;
+  return false;
+}
+
+struct call *turn_last_own_call(const struct turn *turn) {
+  struct call *last = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
+    if (call_is_own(call))
+      last = call;
+  return last;
+}
+
 void core_drop_call(struct turn *turn, struct call *call) {
   CHAIN_REMOVE(turn->calls, call);
   call_free(call);

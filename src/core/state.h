@@ -288,6 +288,10 @@ struct call *core_call(const struct core *core, long id, struct turn **turn);
 bool call_is_own(const struct call *call);
 /* Returns true for calls made to get the answer or its value. */
 bool call_generates(const struct call *call);
+/* Returns true if a call of the turn runs or waits to run again. */
+bool turn_is_calling(const struct turn *turn);
+/* Returns the last call that is no judge's, NULL if there is none. */
+struct call *turn_last_own_call(const struct turn *turn);
 /* Returns the last finished call that brought a value's text, NULL if there is none. */
 struct call *turn_last_answer(const struct turn *turn);
 

@@ -210,12 +210,6 @@ static void past_deinit(struct past *past) {
   json_decref(past->run_errors);
 }
 
-static enum reask_end end_of(const struct call *call) {
-  if (call->state == CALL_DONE)
-    return REASK_ANSWERED;
-  return call->class == CLASS_REFUSED ? REASK_REFUSED : REASK_CUT;
-}
-
 /* Reads a model's verdict on an invariant. Returns false if it cannot be read, so that nothing is
  * known. */
 static bool read_verdict(const struct step *s, const struct call *call,
@@ -276,15 +270,6 @@ static int64_t tokens_taken(const struct structured_config *so, const struct cal
   return (int64_t)describe_tokens(buf_c(&call->text));
 }
 
-/* Returns whether there is already a check for this answer. */
-static bool shape_is_judged(const struct turn *turn, const struct call *answer) {
-  bool found = false;
-  for (size_t i = 0; !found && i < json_array_size(turn->checks); i++)
-    found = json_integer_value(json_object_get(json_array_get(turn->checks, i), "call")) ==
-            (json_int_t)answer->id;
-  return found;
-}
-
 /* Returns the check whose outcome cannot be read, NULL if all can. `lost` is a call that brought
  * nothing, or NULL. */
 static const struct call *shape_gather(const struct step *s, const struct turn *turn,
@@ -301,10 +286,11 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
       continue;
     if (call_generates(call)) {
       bool answered = call->state == CALL_DONE;
+      enum reask_end end = call->class == CLASS_REFUSED ? REASK_REFUSED : REASK_CUT;
       of = call;
       past->replies[past->reply_count++] = (struct reask_reply){
           .call = call->id,
-          .end = end_of(call),
+          .end = answered ? REASK_ANSWERED : end,
           .text = answered ? buf_c(&call->text) : "",
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
@@ -315,7 +301,10 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
       struct answer answer = {0};
       json_t *errors = run_outcome(s, turn, call, value_of(s, turn, of, &answer));
       answer_deinit(&answer);
-      if (errors == NULL && !shape_is_judged(turn, of)) {
+      bool is_judged = false; /* there is a check for this answer */
+      for (size_t i = 0; i < json_array_size(turn->checks); i++)
+        is_judged |= json_int_at(json_array_get(turn->checks, i), "call") == of->id;
+      if (errors == NULL && !is_judged) {
         unreadable = call;
         break;
       }
@@ -335,17 +324,6 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
 }
 
 /* --- how it ends --- */
-
-/* Makes what stands in for a missing value: an object with a single member, which no rule takes for
- * data. */
-static json_t *sentinel(const json_t *closing) {
-  json_t *inner = json_object(), *outer = json_object();
-  static const char *const keys[] = {"reason", "attempts", "errors"};
-  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-    json_object_set_nocheck(inner, keys[i], json_object_get(closing, keys[i]));
-  json_put(outer, "sentinel", inner);
-  return outer;
-}
 
 static void close_value(struct step *s, struct turn *turn, const struct reask_step *step) {
   static const char *const outcomes[ON_FAILURE_COUNT] = {"failed", "escalated", "sentinel"};
@@ -378,8 +356,14 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
     message.n = message.n > 0 ? utf8_floor(message.p, message.n) : 0;
     json_decref(lines);
     record_put_bytes(&d, MEMBER_MESSAGE, buf_view(&message));
+    /* What stands in for the value is an object with a single member, which no rule takes for
+     * data. */
     if (m->structured->on_failure == ON_FAILURE_SENTINEL)
-      record_put_tree(&d, MEMBER_VALUE, sentinel(closing));
+      record_put_tree(&d, MEMBER_VALUE,
+                      json_pack("{s{sO* sO* sO*}}", "sentinel", "reason",
+                                json_at(closing, "reason"), "attempts",
+                                json_at(closing, "attempts"), "errors",
+                                json_at(closing, "errors")));
   }
   step_emit(s, &d);
   json_decref(closing);
@@ -431,26 +415,6 @@ static void take_step(struct step *s, struct turn *turn, const struct reask_step
   }
 }
 
-/* Returns the last call if it failed in a way that the machine does not know, else NULL. */
-static const struct call *trouble_of(const struct turn *turn) {
-  const struct call *last = NULL;
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call_is_own(call))
-      last = call;
-  if (last == NULL || last->state != CALL_FAILED)
-    return NULL;
-  bool known = last->class == CLASS_REFUSED || last->class == CLASS_LENGTH;
-  return call_generates(last) && known ? NULL : last;
-}
-
-/* Returns true if no time is left for another try: it would end the same way after a resume. */
-static bool ended_by_budget(const struct step *s, const struct turn *turn,
-                            const struct call *call) {
-  const struct structured_config *so = core_movement(s->core, turn)->structured;
-  return so->time_budget_ms > 0 && call->class == CLASS_TIMEOUT &&
-         step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
-}
-
 static bool can_raise(const struct step *s, const struct turn *turn) {
   const struct call *last = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)
@@ -463,17 +427,23 @@ static bool can_raise(const struct step *s, const struct turn *turn) {
 
 bool step_shape(struct step *s, struct turn *turn) {
   const struct structured_config *so = core_movement(s->core, turn)->structured;
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
-      return false;
+  if (turn_is_calling(turn))
+    return false;
   if (turn->escalated && turn->question == NULL) {
     human_ask(s, turn, "value", escalated_question(s, turn));
     return true;
   }
   if (turn->escalated)
     return human_take_due_default(s, turn);
-  const struct call *trouble = trouble_of(turn);
-  bool out_of_time = trouble != NULL && ended_by_budget(s, turn, trouble);
+  /* Trouble is a last call that failed in a way that the machine does not know. */
+  const struct call *trouble = turn_last_own_call(turn);
+  if (trouble != NULL && (trouble->state != CALL_FAILED ||
+                          (call_generates(trouble) &&
+                           (trouble->class == CLASS_REFUSED || trouble->class == CLASS_LENGTH))))
+    trouble = NULL;
+  /* Without time for another try it would end the same way after a resume. */
+  bool out_of_time = trouble != NULL && so->time_budget_ms > 0 && trouble->class == CLASS_TIMEOUT &&
+                     step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
   if (trouble != NULL && !out_of_time)
     return step_halt(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
   struct past past;

@@ -67,6 +67,14 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   return m->run == NULL || m->edit || build_fail(b, path, "run", "needs permission: edit");
 }
 
+/* Returns the place of a word in a NULL-ended list, -1 if it is not there. */
+static int word_place(const char *const *words, struct str name) {
+  for (int i = 0; words[i]; i++)
+    if (str_eq_c(name, words[i]))
+      return i;
+  return -1;
+}
+
 static void get_stages(const json_t *list, struct judge_config *out) {
   size_t i;
   const json_t *v;
@@ -135,16 +143,6 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
 
 /* --- structured_output --- */
 
-static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
-
-static enum on_failure get_on_failure(const json_t *object) {
-  struct str name = json_view_at(object, "on_failure");
-  for (int i = 0; i < ON_FAILURE_COUNT; i++)
-    if (str_eq_c(name, on_failures[i]))
-      return (enum on_failure)i;
-  BUG("the table of keys has an on_failure that is none");
-}
-
 /* Reports the first error of a schema or of invariants, with its place in them. */
 static bool fail_within(struct build *b, const char *path, const char *key,
                         struct schema_errors *errors) {
@@ -153,24 +151,6 @@ static bool fail_within(struct build *b, const char *path, const char *key,
              errors->count ? errors->items[0].message : "cannot be used");
   schema_errors_deinit(errors);
   return build_fail(b, path, key, what);
-}
-
-static bool compile_schema(struct build *b, const char *path, struct structured_config *out) {
-  struct schema_errors errors = {0};
-  if (!schema_has_known_keyword(out->document))
-    return build_fail(b, path, "schema", "must be a JSON Schema that says something about a value");
-  const struct schema_opts opts = {.assert_formats = out->assert_format};
-  out->schema = schema_compile(out->document, &opts, &errors, NULL);
-  return out->schema != NULL || fail_within(b, path, "schema", &errors);
-}
-
-static bool compile_invariants(struct build *b, const json_t *list, const char *path,
-                               struct structured_config *out) {
-  struct schema_errors errors = {0};
-  if (list == NULL)
-    return true;
-  out->invariants = invariants_compile(list, &errors, NULL);
-  return out->invariants != NULL || fail_within(b, path, "invariants", &errors);
 }
 
 static bool build_structured(struct build *b, const json_t *object, const char *movement_path,
@@ -184,7 +164,9 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
   out->assert_format = build_bool(so, "assert_format", false);
-  out->on_failure = get_on_failure(so);
+  int on_failure = word_place(on_failure_words, json_view_at(so, "on_failure"));
+  assert(on_failure >= 0); /* the table of keys lets nothing else through */
+  out->on_failure = (enum on_failure)on_failure;
   out->provider = json_view_at(reask, "provider");
   out->model = json_view_at(reask, "model");
   out->repair = build_bool(so, "repair", false);
@@ -196,8 +178,17 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   if (!asks && out->max_reasks > 0)
     return build_fail(b, path, "max_reasks",
                       "a command cannot be asked to correct its output: name a reask.provider");
-  return compile_schema(b, path, out) &&
-         compile_invariants(b, json_at(so, "invariants"), path, out);
+  if (!schema_has_known_keyword(out->document))
+    return build_fail(b, path, "schema", "must be a JSON Schema that says something about a value");
+  const struct schema_opts opts = {.assert_formats = out->assert_format};
+  struct schema_errors errors = {0};
+  out->schema = schema_compile(out->document, &opts, &errors, NULL);
+  if (out->schema == NULL)
+    return fail_within(b, path, "schema", &errors);
+  if (json_at(so, "invariants") != NULL)
+    out->invariants = invariants_compile(json_at(so, "invariants"), &errors, NULL);
+  return json_at(so, "invariants") == NULL || out->invariants != NULL ||
+         fail_within(b, path, "invariants", &errors);
 }
 
 /* --- rules --- */
@@ -258,13 +249,6 @@ static bool build_rule_list(struct build *b, const json_t *list, const char *pat
   return true;
 }
 
-static bool has_labels(const struct rule *rules, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (rules[i].kind != RULE_WHEN)
-      return true;
-  return false;
-}
-
 /* Returns true if a rule of the workflow applies to this movement too. It does not if it leads to
  * the movement itself, if it is about children and there are none, or if it has a label and no
  * labels are judged. */
@@ -290,7 +274,9 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
   print_into(rule_path, sizeof rule_path, "%s.rules", path);
   if (!build_rule_list(b, list, rule_path, m, 0))
     return false;
-  bool judged = has_labels(m->rules, n) && m->ask == NULL; /* a person's choice needs no judge */
+  bool judged = false;
+  for (i = 0; i < n && m->ask == NULL; i++) /* a person's choice needs no judge */
+    judged |= m->rules[i].kind != RULE_WHEN;
   json_array_foreach((json_t *)globals, i, v) {
     if (m->group == NO_GROUP && m->monitor == NULL && takes_global(b, m, v, judged))
       json_array_append(taken, (json_t *)v);
@@ -310,15 +296,6 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
 }
 
 /* --- reports --- */
-
-static bool is_same_file(struct str a, struct str b) {
-  if (a.n != b.n)
-    return false;
-  for (size_t i = 0; i < a.n; i++) /* some file systems ignore case */
-    if ((a.p[i] | 0x20) != (b.p[i] | 0x20))
-      return false;
-  return true;
-}
 
 /* Reads a movement's reports, in the order in which they are made. */
 static bool build_reports(struct build *b, const json_t *object, const char *path,
@@ -340,7 +317,7 @@ static bool build_reports(struct build *b, const json_t *object, const char *pat
   m->contract_count = n;
   for (i = 0; i < n; i++)
     for (size_t k = 0; k < i; k++)
-      if (is_same_file(m->contracts[i].name, m->contracts[k].name)) {
+      if (str_eq_fold(m->contracts[i].name, m->contracts[k].name.p)) {
         char what[LIMIT_NAME_BYTES + 32];
         print_into(what, sizeof what, "two reports are called " STR_FMT,
                    STR_ARG(m->contracts[i].name));
@@ -399,16 +376,6 @@ static void build_answers(struct workflow *wf) {
 }
 
 /* --- one movement --- */
-
-static void build_argv(struct build *b, const json_t *list, struct movement *m) {
-  const json_t *v;
-  size_t i;
-  const char **argv = arena_array(&b->wf->arena, json_array_size(list) + 1, sizeof *argv);
-  json_array_foreach((json_t *)list, i, v) {
-    argv[i] = json_string_value(v);
-  }
-  m->argv = argv;
-}
 
 static const struct budget *build_budget(struct build *b, const json_t *holder) {
   const json_t *object = json_at(holder, "budget");
@@ -555,8 +522,13 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
                            const struct judge_config *judge, const char *path, struct movement *m) {
   const json_t *options = json_at(object, "options");
   m->judge = *judge;
-  if (json_at(object, "command") != NULL)
-    build_argv(b, json_at(object, "command"), m);
+  const json_t *command = json_at(object, "command");
+  if (command != NULL) {
+    const char **argv = arena_array(&b->wf->arena, json_array_size(command) + 1, sizeof *argv);
+    for (size_t i = 0; i < json_array_size(command); i++)
+      argv[i] = json_string_value(json_array_get(command, i));
+    m->argv = argv;
+  }
   if (options == NULL && m->argv == NULL)
     options = workflow_options;
   m->options = options;
@@ -794,15 +766,6 @@ static bool build_names(struct build *b, const json_t *list) {
   return true;
 }
 
-static size_t count_children(const json_t *movements) {
-  size_t n = 0, i;
-  const json_t *v;
-  json_array_foreach((json_t *)movements, i, v) {
-    n += json_array_size(json_at(v, "parallel"));
-  }
-  return n;
-}
-
 static bool build_limits(struct build *b, const json_t *doc) {
   struct workflow *wf = b->wf;
   struct str initial = json_view_at(doc, "initial_movement");
@@ -847,10 +810,11 @@ static bool build_all(struct build *b, const json_t *doc) {
   (void)commit_when_from_name(json_view_at(doc, "commit"), &wf->commit);
   wf->branch = json_view_at(doc, "branch");
   wf->movement_count = wf->top_count = json_array_size(list);
-  wf->movements = arena_array(&wf->arena,
-                              wf->top_count + count_children(list) +
-                                  json_array_size(json_at(doc, "loop_monitors")),
-                              sizeof *wf->movements);
+  size_t most = wf->top_count + json_array_size(json_at(doc, "loop_monitors"));
+  json_array_foreach((json_t *)list, i, v) {
+    most += json_array_size(json_at(v, "parallel"));
+  }
+  wf->movements = arena_array(&wf->arena, most, sizeof *wf->movements);
   if (!apply_judge(b, doc, "", &judge) || !build_names(b, list) || !build_limits(b, doc))
     return false;
   json_array_foreach((json_t *)list, i, v) {
@@ -867,29 +831,18 @@ static bool build_all(struct build *b, const json_t *doc) {
   return true;
 }
 
-static bool word_number(const char *const *words, struct str name, int *out) {
-  for (int i = 0; words[i]; i++)
-    if (str_eq_c(name, words[i])) {
-      *out = i + 1; /* after UNSET */
-      return true;
-    }
-  return false;
-}
-
 bool workspace_mode_from_name(struct str name, enum workspace_mode *out) {
-  int number = 0;
-  bool found = word_number(workspace_words, name, &number);
-  if (found)
-    *out = (enum workspace_mode)number;
-  return found;
+  int place = word_place(workspace_words, name);
+  if (place >= 0)
+    *out = (enum workspace_mode)(place + 1); /* after UNSET */
+  return place >= 0;
 }
 
 bool commit_when_from_name(struct str name, enum commit_when *out) {
-  int number = 0;
-  bool found = word_number(commit_words, name, &number);
-  if (found)
-    *out = (enum commit_when)number;
-  return found;
+  int place = word_place(commit_words, name);
+  if (place >= 0)
+    *out = (enum commit_when)(place + 1); /* after UNSET */
+  return place >= 0;
 }
 
 enum describe_language workflow_language(const struct workflow *wf) {
