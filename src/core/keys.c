@@ -17,8 +17,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* How a key is written here: what a value must be that the parser can tell from the text alone stands
+ * in the key's line, so that the parser, the schema for editors and the check of a log agree
+ * without asking each other. What only means something together with other keys, such as a name of
+ * a movement, is checked in core/workflow.c and told earlier by workflow/lint.c. Descriptions say
+ * the default, because nobody looks for it elsewhere. Help and editors show the examples as they stand,
+ * and a test checks each against the schema, so none can rot. */
+
 /* --- checks of texts --- */
 
+/* The reports of a session lie side by side, on whatever file system its user has: a name that
+ * Windows would refuse is refused here too, since logs are copied. */
 bool key_check_file(struct str name, struct err *err) {
   static const char refused[] = "/\\:*?\"<>|";
   bool ok = name.n > 0 && name.n <= LIMIT_NAME_BYTES && name.p[0] != '.' && name.p[0] != ' ' &&
@@ -30,6 +39,8 @@ bool key_check_file(struct str name, struct err *err) {
                        "\\ : * ? \" < > |");
 }
 
+/* Refuses what git refuses in a branch's name, so that a session does not fail at its first
+ * worktree; a dash in front would be an option of git's commands. */
 bool key_check_branch(struct str text, struct err *err) {
   static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
                                         ":",  "?",  "*",  "[",  "\\", " "};
@@ -44,9 +55,14 @@ bool key_check_branch(struct str text, struct err *err) {
 
 /* --- judging --- */
 
+/* The other stages are no choice: segue comes to them by itself (auto_select, when, aggregate), or a
+ * person does (human). */
 const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_tag", "ai_judge",
                                    NULL};
 
+/* Each may be null, since a file could not get rid of what the user's defaults set otherwise: a model
+ * that refuses `temperature` refuses it at any value. The seed's range is one that a double holds
+ * exactly, for whoever reads it as one. */
 static const struct key option_list[] = {
     {"temperature", KEY_NUMBER, .or_null = true, .max = 2, .example = "0.2",
      .description = "The sampling temperature, 0 to 2; sent only if it is set. null removes an "
@@ -99,6 +115,8 @@ static const struct key judge_list[] = {
 };
 const struct key_set judge_keys = {"judge", "judge", judge_list};
 
+/* `next` is not required here: whether a rule must have one depends on where it stands, in a group's
+ * child or not, which the parser knows. */
 static const struct key rule_list[] = {
     {"condition", KEY_CONDITION, .required = true,
      .example = "\"the fault was mended && when(last_exit == 0)\"",
@@ -127,8 +145,10 @@ const struct key_set rule_keys = {"a rule", "rule", rule_list};
 
 /* --- what people are asked --- */
 
+/* The words of the default alone; `segue approve` and `reject` are commands. */
 static const char *const verdict_words[] = {"approve", "reject", NULL};
 
+/* A deadline is not a duration of a call: a person may take days, hence a check of its own. */
 static const struct key ask_list[] = {
     {"question", KEY_TEXT, .required = true, .example = "Which of the two ways?",
      .description = "What a person is asked; the variables of an instruction can be used."},
@@ -164,6 +184,7 @@ const struct key_set approve_keys = {"approve", "approve", approve_list};
 
 /* --- what a movement hands over: a checked value, and reports --- */
 
+/* There is no default for it: what happens without a value is a decision that a file must show. */
 const char *const on_failure_words[] = {"error", "escalate", "sentinel", NULL};
 
 static const struct key reask_list[] = {
@@ -234,8 +255,11 @@ const struct key_set contracts_keys = {"output_contracts", "contracts", contract
 
 /* --- bounds of a session: budgets, limits, guards, gates --- */
 
+/* To finish is the default: a call that is ended has used its tokens for nothing. */
 static const char *const on_exceed[] = {"finish", "stop", NULL};
 
+/* A whole budget and the budget of one call share these, and no more: one call is one call, and it
+ * enters no movement. */
 #define BUDGET_AMOUNTS                                                                             \
   {"tokens",                                                                                       \
    KEY_INTEGER,                                                                                    \
@@ -272,6 +296,8 @@ static const struct key budget_list[] = {
 };
 const struct key_set budget_keys = {"a budget", "budget", budget_list};
 
+/* The least values leave a program room to start: with less, its failure would look like its own
+ * fault and not like the limit. */
 static const struct key limits_list[] = {
     {"memory", KEY_LINE, .check = limits_check_memory, .example = "4G",
      .description = "The most memory, such as 4G."},
@@ -285,6 +311,7 @@ const struct key_set limits_keys = {"limits", "limits", limits_list};
 
 static const char *const actions[] = {"stop", "warn", "ignore", NULL};
 
+/* From 2 on, since one use, failure or turn is no repetition. */
 static const struct key guards_list[] = {
     {"same_tool", KEY_INTEGER, .min = 2, .max = LIMIT_GUARD_TIMES, .example = "10",
      .description = "If an agent uses one tool this many times in a row with the same argument, "
@@ -305,6 +332,8 @@ static const struct key guards_list[] = {
 };
 const struct key_set guards_keys = {"guards", "guards", guards_list};
 
+/* A gate becomes a movement of its own when the file is loaded (workflow/load.c), so its keys are a
+ * movement's, with the same checks. */
 static const struct key gate_list[] = {
     {"name", KEY_NAME, .example = "tests",
      .description = "The gate's name (default: gate1, gate2, ...)."},
@@ -331,6 +360,10 @@ const char *const workspace_words[] = {"here", "worktree", NULL};
 const char *const commit_words[] = {"off", "movement", "end", NULL};
 static const char *const session_words[] = {"continue", "refresh", NULL};
 
+/* In the order in which a reader asks: what it is, who works, what is run, what it may touch, what
+ * it hands over, how it is judged, and where it leads. The help and the schema keep this order.
+ * Keys of other runners are listed as noted, so that their files load with a hint and not with an
+ * error. */
 static const struct key movement_list[] = {
     {"name", KEY_NAME, .required = true, .example = "implement",
      .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
@@ -512,6 +545,8 @@ static const struct key movement_list[] = {
 };
 const struct key_set movement_keys = {"a movement", "movement", movement_list};
 
+/* The judge of a loop is a movement that does nothing but judge: it has the keys of one that say who
+ * asks what, and none that change files. */
 static const struct key loop_judge_list[] = {
     {"provider", KEY_PROVIDERS, .example = "[claude, codex]",
      .description = "The provider that judges the loop (default: the workflow's provider). In a "
@@ -540,6 +575,7 @@ static const struct key loop_judge_list[] = {
 };
 const struct key_set loop_judge_keys = {"a loop's judge", "loop_judge", loop_judge_list};
 
+/* A cycle of one movement is no loop but a repetition, for which there are guards. */
 static const struct key monitor_list[] = {
     {"cycle", KEY_NAMES, .required = true, .min = 2, .max = LIMIT_CYCLE_COUNT,
      .example = "[review, fix]", .description = "The movements of the loop, in order, each once."},
@@ -555,6 +591,8 @@ static const struct key monitor_list[] = {
 };
 const struct key_set monitor_keys = {"a loop monitor", "monitor", monitor_list};
 
+/* `movements` is last, as in the files that people write: what is above it holds for all of them.
+ * The sections of facets are read before everything else, and are gone afterwards. */
 static const struct key workflow_list[] = {
     {"name", KEY_NAME, .required = true, .example = "mend-and-review",
      .description = "The workflow's name."},
