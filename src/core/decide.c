@@ -279,31 +279,21 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   step_emit(s, &d);
 }
 
-/* Records a person's verdict as a stage like others, with who gave it and why. */
-static void put_human_stage(struct step *s, const struct turn *turn) {
-  struct record_draft d;
-  const char *name = judge_stage_name(STAGE_HUMAN), *matched = stage_outcome_name(OUTCOME_MATCHED);
-  json_t *body =
-      json_pack("{ss ss s[] sO sO* sO* si}", "stage", name, "outcome", matched, "calls", "rule",
-                json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"), "by",
-                json_at(turn->verdict, "by"), "duration_ms", 0);
-  step_turn_record(s, &d, RECORD_STAGE, turn);
-  record_put_body(&d, body);
-  step_emit(s, &d);
-}
-
-/* Returns true if the last stage is a person's verdict. */
-static bool is_said(const struct turn *turn) {
-  size_t n = json_array_size(turn->stages);
-  struct str stage = json_view(json_at(json_array_get(turn->stages, n - 1), "stage"));
-  return n > 0 && str_eq_c(stage, judge_stage_name(STAGE_HUMAN));
-}
-
 /* Does one step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
   struct buf why = {0};
-  if (turn->verdict != NULL && !is_said(turn)) {
-    put_human_stage(s, turn);
+  struct str last =
+      json_view(json_at(json_array_get(turn->stages, json_array_size(turn->stages) - 1), "stage"));
+  if (turn->verdict != NULL && !str_eq_c(last, judge_stage_name(STAGE_HUMAN))) {
+    /* A person's verdict becomes a stage like others, with who gave it and why. */
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_STAGE, turn);
+    record_put_body(
+        &d, json_pack("{ss ss s[] sO sO* sO* si}", "stage", judge_stage_name(STAGE_HUMAN),
+                      "outcome", stage_outcome_name(OUTCOME_MATCHED), "calls", "rule",
+                      json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"), "by",
+                      json_at(turn->verdict, "by"), "duration_ms", 0));
+    step_emit(s, &d);
     return true;
   }
   if (turn->verdict == NULL && group_lacks_items(s->core, turn, &why)) {
@@ -549,13 +539,6 @@ static void advance(struct step *s) {
 
 /* --- events --- */
 
-/* Returns the rest of a call's wait, bounded: the clock may have jumped since it was recorded. */
-static int64_t rest_of_wait(const struct call *call, int64_t now_ms) {
-  int64_t ms = call->wait_until_ms - now_ms;
-  int64_t most = call->outage.tries > 0 ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS;
-  return ms < most ? ms : most;
-}
-
 bool core_steer_check(const struct core *core, const struct core_steer *steer, struct err *err) {
   long number = steer ? steer->rule : 0;
   const json_t *max = steer ? json_at(steer->config, "max_movements") : NULL;
@@ -635,9 +618,12 @@ static void on_resume(struct step *s) {
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_RUNNING)
         step_restart_call(s, turn, call, true);
-      else if (call->state == CALL_WAITING && call->wait_until_ms > s->ev->time_ms)
-        step_effect(s, EFFECT_TIMER, call->id, rest_of_wait(call, s->ev->time_ms));
-      else if (call->state == CALL_WAITING)
+      else if (call->state == CALL_WAITING && call->wait_until_ms > s->ev->time_ms) {
+        /* The rest of its wait is bounded: the clock may have jumped since it was recorded. */
+        int64_t ms = call->wait_until_ms - s->ev->time_ms;
+        int64_t most = call->outage.tries > 0 ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS;
+        step_effect(s, EFFECT_TIMER, call->id, ms < most ? ms : most);
+      } else if (call->state == CALL_WAITING)
         step_restart_call(s, turn, call, false);
     }
   worktree_resume(s);
@@ -669,7 +655,8 @@ void core_start(struct core *core, const struct core_params *params, const struc
                    .carried = params->parent ? params->parent->text : NULL};
   char sha256[SHA256_HEX];
   struct record_draft d;
-  step_begin(&s);
+  *out = (struct core_out){0};
+  record_time(ev->time_ms, s.time);
   step_record(&s, &d, RECORD_SESSION_START);
   record_put_text(&d, MEMBER_SESSION, str_from(params->session));
   record_put_tree(&d, MEMBER_VERSIONS, json_pack("{ss}", "segue", SEGUE_VERSION));
@@ -739,7 +726,8 @@ static void take_event(struct step *s) {
 void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
                  struct core_out *out) {
   struct step s = {.core = core, .ev = ev, .env = env, .out = out};
-  step_begin(&s);
+  *out = (struct core_out){0};
+  record_time(ev->time_ms, s.time);
   if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
     emit_resume(&s, "cancel");
   bool resumes = ev->kind == EVENT_RESUME, accepts = ev->kind == EVENT_ACCEPT;

@@ -16,14 +16,6 @@ enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* the most of anything that is counted th
 
 /* --- as a record --- */
 
-static json_t *fork_state_check(const struct core *core) {
-  if (core->check.turn == 0)
-    return NULL;
-  struct str name = core->workflow->movements[core->check.movement].name;
-  return json_pack("{sI so si}", "turn", (json_int_t)core->check.turn, "movement", json_text(name),
-                   "exit", core->check.exit);
-}
-
 /* Returns texts by name. A text that a record cannot hold as it is goes on in its readable form. */
 static json_t *fork_state_kept(const struct kept_text *list) {
   json_t *texts = list != NULL ? json_object() : NULL;
@@ -51,7 +43,11 @@ static json_t *worktrees_carry(const struct core *core) {
 }
 
 json_t *fork_state(const struct core *core) {
-  json_t *runs = json_object();
+  json_t *runs = json_object(), *check = NULL;
+  if (core->check.turn > 0)
+    check = json_pack("{sI so si}", "turn", (json_int_t)core->check.turn, "movement",
+                      json_text(core->workflow->movements[core->check.movement].name), "exit",
+                      core->check.exit);
   for (size_t i = 0; i < core->workflow->movement_count; i++) {
     struct str name = core->workflow->movements[i].name;
     if (core->movement_counts[i] > 0)
@@ -61,7 +57,7 @@ json_t *fork_state(const struct core *core) {
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
                    "runs", runs, "values", core->structured, "conversations", core->sessions,
                    "tokens", core->token_counts, "totals", core->totals, "refused", core->refused,
-                   "check", fork_state_check(core), "checks", json_clone(core->gates), "touched",
+                   "check", check, "checks", json_clone(core->gates), "touched",
                    json_clone(core->touched), "reports", fork_state_kept(core->reports),
                    "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
                    "branches", worktrees_carry(core), "inputs", json_clone(core->inputs));
@@ -189,16 +185,6 @@ static bool take_branch_of(struct core *core, const json_t *entry) {
   return true;
 }
 
-static bool worktrees_take(struct core *core, const json_t *branches) {
-  const json_t *entry;
-  size_t i;
-  json_array_foreach((json_t *)branches, i, entry) {
-    if (!take_branch_of(core, entry))
-      return false;
-  }
-  return true;
-}
-
 bool apply_carried(const struct fold *f) {
   struct core *core = f->core;
   const json_t *state = fold_tree(f, MEMBER_STATE);
@@ -224,8 +210,10 @@ bool apply_carried(const struct fold *f) {
     return fold_bad(f, "its reports are no files");
   take_kept(&core->reports, json_at(state, "reports"));
   take_kept(&core->responses, json_at(state, "responses"));
-  if (!worktrees_take(core, json_at(state, "branches")))
-    return fold_bad(f, "its branches are not of its workflow");
+  const json_t *branches = json_at(state, "branches");
+  for (size_t i = 0; i < json_array_size(branches); i++)
+    if (!take_branch_of(core, json_array_get(branches, i)))
+      return fold_bad(f, "its branches are not of its workflow");
   if (!monitor_take(core, json_at(state, "loops")))
     return fold_bad(f, "its loops are not of its workflow");
   if (fold_has(f, MEMBER_TEXT)) {

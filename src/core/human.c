@@ -21,12 +21,6 @@ bool human_hold(const struct turn *turn, const struct core *core) {
          turn_may_ask(core, turn, STR("approve")) || turn_may_ask(core, turn, STR("input"));
 }
 
-static long deadline_of(const struct movement *m, const char *kind) {
-  if (strcmp(kind, "ask") == 0)
-    return m->ask->deadline_ms;
-  return strcmp(kind, "approve") == 0 ? m->approve->deadline_ms : 0;
-}
-
 /* Lists where the session may go from there once the question is answered. */
 static json_t *blocks_json(const struct core *core, const struct turn *turn) {
   const struct movement *m = core_movement(core, turn);
@@ -47,7 +41,11 @@ static json_t *blocks_json(const struct core *core, const struct turn *turn) {
 
 void human_ask(struct step *s, struct turn *turn, const char *kind, json_t *question) {
   const struct movement *m = core_movement(s->core, turn);
-  long ms = deadline_of(m, kind);
+  long ms = 0;
+  if (strcmp(kind, "ask") == 0)
+    ms = m->ask->deadline_ms;
+  else if (strcmp(kind, "approve") == 0)
+    ms = m->approve->deadline_ms;
   char until[RECORD_TIME_BYTES];
   struct record_draft d;
   json_put(question, "kind", json_string(kind));

@@ -21,8 +21,8 @@
  * in the key's line, so that the parser, the schema for editors and the check of a log agree
  * without asking each other. What only means something together with other keys, such as a name of
  * a movement, is checked in core/workflow.c and told earlier by workflow/lint.c. Descriptions say
- * the default, because nobody looks for it elsewhere. Help and editors show the examples as they stand,
- * and a test checks each against the schema, so none can rot. */
+ * the default, because nobody looks for it elsewhere. Help and editors show the examples as they
+ * stand, and a test checks each against the schema, so none can rot. */
 
 /* --- checks of texts --- */
 

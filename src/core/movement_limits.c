@@ -155,12 +155,6 @@ enum budget_unit budget_unit_of(struct str name) {
   return unit;
 }
 
-/* Rounds an amount that is not negative. libm's function would load that library at each start. */
-static int64_t budget_rounded(double amount) {
-  int64_t whole = (int64_t)amount;
-  return whole + (amount - (double)whole >= 0.5);
-}
-
 int64_t budget_amount(const json_t *value, enum budget_unit unit) {
   double usd = json_number_value(value);
   bool dollars;
@@ -171,7 +165,8 @@ int64_t budget_amount(const json_t *value, enum budget_unit unit) {
     return json_is_integer(value) ? json_integer_value(value) : -1;
   case BUDGET_COST:
     dollars = json_is_number(value) && usd >= 0 && usd <= LIMIT_COST_USD;
-    return dollars ? budget_rounded(usd * BUDGET_NANO) : -1;
+    /* Rounded by hand: libm's function would load that library at each start. */
+    return dollars ? (int64_t)(usd * BUDGET_NANO + 0.5) : -1;
   case BUDGET_TIME:
     return json_is_string(value) ? limits_duration_ms(json_view(value), -1) : -1;
   case BUDGET_UNITS:

@@ -265,20 +265,16 @@ static void prompt_on_piece(void *ctx, struct str piece, const struct template_v
   prompt_put(sink->out, piece, seq, key, prompt_kind_of(sink->view, piece, var));
 }
 
-/* Returns true if the resource is "prompts/LANGUAGE/NAME". */
-static bool is_template(const struct resource *r, struct str language, const char *name) {
-  const char *rest = r->name + template_folder.n;
-  return strncmp(rest, language.p, language.n) == 0 && rest[language.n] == '/' &&
-         strcmp(rest + language.n + 1, name) == 0;
-}
-
 /* Returns the shipped template. Looks first among those that were rendered before. */
 static const struct resource *shipped_template(const struct prompt_view *view, const char *name) {
   const struct prompt_templates *t = view->templates;
   struct str language = view->workflow->language;
-  for (size_t i = 0; t != NULL && i < t->count; i++)
-    if (is_template(t->items[i].resource, language, name))
+  for (size_t i = 0; t != NULL && i < t->count; i++) {
+    const char *rest = t->items[i].resource->name + template_folder.n; /* LANGUAGE/NAME */
+    if (strncmp(rest, language.p, language.n) == 0 && rest[language.n] == '/' &&
+        strcmp(rest + language.n + 1, name) == 0)
       return t->items[i].resource;
+  }
   struct buf key = {0};
   buf_printf(&key, "%s" STR_FMT "/%s", template_folder.p, STR_ARG(language), name);
   const struct resource *r = resource_find(key.p);
@@ -496,10 +492,9 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
 
 static struct str effective_instruction(const struct prompt_view *view) {
   const struct movement *m = view->movement;
-  if (m->monitor != NULL && m->instruction.n == 0) {
-    bool own;
+  bool own;
+  if (m->monitor != NULL && m->instruction.n == 0)
     return str_trim(find_template(view, shipped_template(view, "loop.md"), &own));
-  }
   return m->instruction.n > 0 || m->argv != NULL ? m->instruction : STR("{task}");
 }
 
@@ -766,16 +761,6 @@ static void question_put_file(struct buf *b, const json_t *file, size_t i) {
   }
 }
 
-static void append_files(struct buf *b, const json_t *files, int64_t more) {
-  size_t i, n = json_array_size(files);
-  const json_t *file;
-  json_array_foreach((json_t *)files, i, file) {
-    question_put_file(b, file, i);
-  }
-  if (n > LIMIT_PROMPT_FILE_COUNT || more > 0)
-    buf_printf(b, ", ... (%" PRId64 ")", (int64_t)n + more);
-}
-
 /* A judge is told of the whole session: which files it changed, how its check ended first. */
 enum {
   TOLD_FILES,
@@ -821,20 +806,6 @@ static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VA
   checks_tests(first, &told[TOLD_TESTS]);
 }
 
-/* Returns the end of the report, where its outcome stands, as text that can be read. */
-static struct str end_of_report(struct str report, struct buf *readable, bool *cut) {
-  struct str end = end_of_text(report, LIMIT_JUDGE_TEXT_BYTES, cut);
-  if (utf8_valid(end.p, end.n))
-    return end;
-  buf_safe(readable, end, true);
-  return buf_view(readable);
-}
-
-static bool is_measured(const struct prompt_view *v) {
-  return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL;
-}
-
 static const char *const told_names[SESSION_VARS] = {
     "session", "session_more", "named",       "untouched", "unseen",
     "first",   "first_turn",   "first_tests", "late",      "only"};
@@ -847,7 +818,13 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   bool works = v->movement->edit && !v->has_exit; /* others are asked what they think of it */
   bool unchanged = works && v->files != NULL && json_array_size(v->files) == 0 && !v->unseen;
   struct buf told[SESSION_VARS] = {0};
-  append_files(&files, v->files, v->files_more);
+  bool measured = v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
+                  v->unseen != NULL || v->touched != NULL || v->unfinished != NULL;
+  size_t count = json_array_size(v->files);
+  for (size_t i = 0; i < count; i++)
+    question_put_file(&files, json_array_get(v->files, i), i);
+  if (count > LIMIT_PROMPT_FILE_COUNT || v->files_more > 0)
+    buf_printf(&files, ", ... (%" PRId64 ")", (int64_t)count + v->files_more);
   buf_safe(&lost, str_from(v->unseen), false);
   if (v->unfinished != NULL) /* the agent's own words: as JSON they stay on their line */
     json_write(v->unfinished, &unfinished);
@@ -858,7 +835,12 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
     prompt_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->own_name, true);
   struct buf readable = {0};
   bool cut;
-  struct str report = end_of_report(v->answer, &readable, &cut);
+  /* The outcome of a report stands at its end. */
+  struct str report = end_of_text(v->answer, LIMIT_JUDGE_TEXT_BYTES, &cut);
+  if (!utf8_valid(report.p, report.n)) {
+    buf_safe(&readable, report, true);
+    report = buf_view(&readable);
+  }
   struct template_var vars[QUESTION_VARS + SESSION_VARS + 1] = {
       {STR("workflow"), v->workflow->name},
       {STR("movement"), v->movement->name},
@@ -869,7 +851,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("tool"), prompt_yes_if(v->by_tool)},
       {STR("report"), report},
       {STR("cut"), prompt_yes_if(cut)},
-      {STR("measured"), prompt_yes_if(is_measured(v))},
+      {STR("measured"), prompt_yes_if(measured)},
       {STR("exit"), v->has_exit ? prompt_digits(exit_status, v->exit) : STR("")},
       {STR("check"), v->check},
       {STR("check_turn"), prompt_digits(check_turn, v->check_turn)},
@@ -900,9 +882,8 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
 
 void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,
                   enum judge_stage stage, struct prompt *out) {
-  struct prompt_nested nested = {.view = v, .spec = spec, .stage = stage};
   prompt_init(out, v->answer.n);
-  render_question(&nested, out);
+  render_question(&(struct prompt_nested){.view = v, .spec = spec, .stage = stage}, out);
 }
 
 void prompt_reask(const struct prompt_view *view, const struct prompt_correction *c,

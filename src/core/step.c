@@ -28,16 +28,6 @@
  * text over LIMIT_RETURN_BYTES is cut. A value over it, or one that no longer fits in
  * LIMIT_RETURNS_BYTES after those before it, is null: the log has it in full. Pure. */
 
-/* Returns the path of a text that is exactly one {structured:PATH}, or an empty one. */
-static struct str single_reference(struct str text) {
-  size_t n = strlen("{" PROMPT_STRUCTURED);
-  text = str_trim(text);
-  if (!str_starts(text, "{" PROMPT_STRUCTURED) ||
-      memchr(text.p, '}', text.n) != text.p + text.n - 1)
-    return STR("");
-  return (struct str){text.p + n, text.n - n - 1};
-}
-
 static json_t *output_value(const struct prompt_view *view, struct str path) {
   struct prompt_ref ref;
   struct buf text = {0};
@@ -53,17 +43,6 @@ static json_t *output_value(const struct prompt_view *view, struct str path) {
   return fits ? json_incref((json_t *)value) : json_null();
 }
 
-static json_t *output_text(const struct prompt_view *view, struct str text) {
-  struct prompt filled = {0};
-  prompt_fill(view, text, &filled);
-  struct str all = buf_view(&filled.bytes);
-  if (all.n > LIMIT_RETURN_BYTES)
-    all.n = utf8_floor(all.p, LIMIT_RETURN_BYTES);
-  json_t *value = json_text(all);
-  prompt_deinit(&filled);
-  return value;
-}
-
 json_t *outputs_make(const struct prompt_view *view) {
   const json_t *wanted = view->workflow->outputs, *text;
   const char *name;
@@ -72,9 +51,23 @@ json_t *outputs_make(const struct prompt_view *view) {
     return NULL;
   json_t *outputs = json_object();
   json_object_foreach((json_t *)wanted, name, text) {
-    struct str path = single_reference(json_view(text));
-    json_t *value = path.n > 0 ? output_value(view, path) : output_text(view, json_view(text));
+    /* A text that is one {structured:PATH} alone stands for that value, whatever its type. */
+    struct str words = str_trim(json_view(text)), all;
+    size_t n = strlen("{" PROMPT_STRUCTURED);
+    struct prompt filled = {0};
     struct buf written = {0};
+    json_t *value;
+    if (str_starts(words, "{" PROMPT_STRUCTURED) && words.n > n + 1 &&
+        memchr(words.p, '}', words.n) == words.p + words.n - 1) {
+      value = output_value(view, (struct str){words.p + n, words.n - n - 1});
+    } else {
+      prompt_fill(view, json_view(text), &filled);
+      all = buf_view(&filled.bytes);
+      if (all.n > LIMIT_RETURN_BYTES)
+        all.n = utf8_floor(all.p, LIMIT_RETURN_BYTES);
+      value = json_text(all);
+      prompt_deinit(&filled);
+    }
     json_write(value, &written);
     if (bytes + written.n > LIMIT_RETURNS_BYTES) {
       json_decref(value);
@@ -101,11 +94,6 @@ static bool incoming_blob(void *ctx, const char *sha256, struct buf *out, struct
       return true;
     }
   return err_set(err, ERR_NOT_FOUND, "a text that did not just come in");
-}
-
-void step_begin(struct step *s) {
-  record_time(s->ev->time_ms, s->time);
-  *s->out = (struct core_out){0};
 }
 
 void step_emit(struct step *s, struct record_draft *d) {

@@ -35,8 +35,6 @@ struct step {
   bool asks;    /* a turn waits only for a person */
 };
 
-void step_begin(struct step *s);
-
 /* These begin a record with the event's time; the second also with its turn. */
 void step_record(const struct step *s, struct record_draft *d, enum record_type type);
 void step_turn_record(const struct step *s, struct record_draft *d, enum record_type type,
