@@ -228,13 +228,6 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
   }
 }
 
-static bool active(const struct limits_place *place, const char *definition) {
-  for (; place; place = place->up)
-    if (place->definition && !strcmp(place->definition, definition))
-      return true;
-  return false;
-}
-
 /* Measures objects and arrays inside each other, through references, each cycle once. */
 static void nesting(struct measure *m, const json_t *schema, size_t level,
                     const struct limits_place *up) {
@@ -248,7 +241,10 @@ static void nesting(struct measure *m, const json_t *schema, size_t level,
   level += type && (!strcmp(type, "object") || !strcmp(type, "array"));
   if (limits_over(m, up, "nesting", "levels of objects and arrays", level, m->limits->nesting))
     return;
-  if (reference && strlen(reference) > 8 && !active(up, reference)) {
+  const struct limits_place *active = up; /* where the reference is followed already */
+  while (reference && active && (!active->definition || strcmp(active->definition, reference) != 0))
+    active = active->up;
+  if (reference && strlen(reference) > 8 && !active) {
     const char *name = reference + 8; /* "#/$defs/" */
     if (map_get(&m->levels, str_from(name), &known) && known > level)
       return;
@@ -458,11 +454,6 @@ const char *adapt_effect_name(enum adapt_effect effect) {
 
 /* --- the root --- */
 
-static bool is_object(const json_t *schema) {
-  const char *type = json_string_value(json_object_get(schema, "type"));
-  return type && !strcmp(type, "object") && !json_object_get(schema, "anyOf");
-}
-
 static json_t *thoughts(void) {
   return json_pack("{ss ss}", "type", "string", "description", "think here, before the answer");
 }
@@ -551,25 +542,23 @@ static json_t *definitions(struct adapter *a) {
   return all;
 }
 
-/* Follows a root that is just a reference, so that its target can be the root. */
-static const json_t *definition_of(const json_t *schema, const json_t *all) {
-  const char *reference = json_string_value(json_object_get(schema, "$ref"));
-  for (int i = 0; reference && i < 16; i++) {
-    schema = json_object_get(all, reference + sizeof "#/$defs/" - 1);
-    reference = json_string_value(json_object_get(schema, "$ref"));
-  }
-  return schema;
-}
-
 static void finish_root(struct adapter *a, struct built built) {
   bool whole = a->dialect->flags & ADAPT_WHOLE;
   json_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
-  const json_t *inner = whole ? built.schema : definition_of(built.schema, all);
+  const json_t *inner = built.schema;
+  const char *reference = json_string_value(json_object_get(inner, "$ref"));
+  /* A root that is just a reference is followed, so that its target can be the root. */
+  for (int i = 0; reference && i < 16 && !whole; i++) {
+    inner = json_object_get(all, reference + sizeof "#/$defs/" - 1);
+    reference = json_string_value(json_object_get(inner, "$ref"));
+  }
   json_t *root = json_clone_top(inner);
+  const char *type = json_string_value(json_object_get(root, "type"));
+  bool is_object = type && !strcmp(type, "object") && !json_object_get(root, "anyOf");
   if (whole && json_object_get(inner, "$ref"))
     json_object_del(root, "$defs");
   a->out->root = built.plan;
-  if ((a->dialect->flags & ADAPT_ROOT_OBJECT || a->opts->reasoning) && !is_object(root)) {
+  if ((a->dialect->flags & ADAPT_ROOT_OBJECT || a->opts->reasoning) && !is_object) {
     json_decref(root);
     root = json_clone_top(built.schema);
     if (whole)
@@ -635,13 +624,15 @@ static bool adapt_shapes_compile(struct adapter *a) {
 
 /* --- the whole --- */
 
-static void adapt_compile(struct adapter *a, const json_t *doc) {
+static void adapt_run(struct adapter *a, const json_t *doc) {
+  struct sum root = {0};
+  struct built built = {NULL, PLAN_NONE};
   const struct schema_opts opts = {.registry = a->opts->registry,
                                    .default_draft = a->opts->default_draft};
   struct schema_errors errors = {0};
   enum schema_status status;
-  a->out->canonical = schema_compile(doc, &opts, &errors, &status);
-  if (!a->out->canonical) {
+  const struct schema *s = a->out->canonical = schema_compile(doc, &opts, &errors, &status);
+  if (!s) {
     adapt_fail(a, status == SCHEMA_TOO_COMPLEX ? ADAPT_TOO_COMPLEX : ADAPT_INVALID_SCHEMA,
                NODE_NONE, "", "%s", errors.count ? errors.items[0].message : "not a schema");
     print_into(a->error->pointer, sizeof a->error->pointer, "%s",
@@ -649,22 +640,11 @@ static void adapt_compile(struct adapter *a, const json_t *doc) {
     a->error->keyword = errors.count ? errors.items[0].keyword : "";
   }
   schema_errors_deinit(&errors);
-}
-
-static void adapt_run(struct adapter *a, const json_t *doc) {
-  struct sum root = {0};
-  struct built built = {NULL, PLAN_NONE};
-  adapt_compile(a, doc);
-  if (!adapter_stopped(a)) {
-    const struct schema *s = a->out->canonical;
-    for (uint32_t i = 0; i < s->entry_count; i++) {
-      const json_t *schema = s->entries[i].schema;
-      if (json_is_object(schema))
-        map_put(&a->entries, &a->out->arena, MAP_KEY(schema), i);
-    }
-  }
-  if (adapter_stopped(a))
+  if (!s)
     return;
+  for (uint32_t i = 0; i < s->entry_count; i++)
+    if (json_is_object(s->entries[i].schema))
+      map_put(&a->entries, &a->out->arena, MAP_KEY(s->entries[i].schema), i);
   if (a->dialect->flags & ADAPT_WHOLE)
     built = adapt_whole(a);
   else if (adapt_sum_schema(a, &root, a->out->canonical->documents[0].root))
@@ -730,7 +710,8 @@ const struct adapt_change *adapted_change_at(const struct adapted *adapted, size
   return index < adapted->change_count ? &adapted->changes[index] : NULL;
 }
 
-/* --- answers back: values from the dialect's shape into the canonical one, following the plans --- */
+/* --- answers back: values from the dialect's shape into the canonical one, following the plans
+ * --- */
 
 struct turning { /* one value being turned */
   const struct adapted *adapted;
@@ -904,23 +885,16 @@ static json_t *union_back(struct turning *t, const struct adapt_plan *plan, cons
   return first ? first : turn_keep(value);
 }
 
-/* Returns false, with a status, if this exceeds a bound. */
-static bool enter(struct turning *t) {
-  if (stopped(t))
-    return false;
-  if (t->work-- <= 0 || t->depth > 2 * ADAPT_ANSWER_DEPTH_MAX)
-    t->status = ADAPT_TOO_COMPLEX;
-  t->depth++;
-  return !stopped(t);
-}
-
 static json_t *turn_back(struct turning *t, uint32_t index, const json_t *value) {
   if (index == PLAN_NONE)
     return turn_keep(value);
   const struct adapt_plan *plan = &t->adapted->plans[index];
   json_t *out = NULL;
-  if (!enter(t))
+  if (!stopped(t) && (t->work-- <= 0 || t->depth > 2 * ADAPT_ANSWER_DEPTH_MAX))
+    t->status = ADAPT_TOO_COMPLEX;
+  if (stopped(t))
     return NULL;
+  t->depth++;
   switch (plan->kind) {
   case PLAN_OPEN:
   case PLAN_SAME:
@@ -956,23 +930,20 @@ static json_t *turn_back(struct turning *t, uint32_t index, const json_t *value)
   return out;
 }
 
-/* Removes the object that was put around the root; an answer without it is left alone. */
-static const json_t *unwrap(const struct adapted *adapted, const json_t *answer) {
-  const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
-  size_t own = adapted->lead && json_object_get(answer, adapted->lead) ? 2 : 1;
-  return inner && json_object_size(answer) == own ? inner : answer;
-}
-
 enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *answer,
                                 json_t **value) {
   assert(adapted != NULL && value != NULL);
   struct turning t = {adapted, ADAPT_WORK_MAX, 0, ADAPT_OK};
   json_t *made = NULL;
   assert(answer != NULL);
+  /* The object that was put around the root is removed; an answer without it is left alone. */
+  const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
+  size_t own = adapted->lead && json_object_get(answer, adapted->lead) ? 2 : 1;
+  bool is_wrapped = inner && json_object_size(answer) == own;
   if (schema_value_too_deep(answer, ADAPT_ANSWER_DEPTH_MAX))
     t.status = ADAPT_TOO_COMPLEX;
   else
-    made = turn_back(&t, adapted->root, unwrap(adapted, answer));
+    made = turn_back(&t, adapted->root, is_wrapped ? inner : answer);
   *value = NULL;
   if (stopped(&t)) {
     json_decref(made);

@@ -17,12 +17,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How a key is written here: what a value must be that the parser can tell from the text alone stands
- * in the key's line, so that the parser, the schema for editors and the check of a log agree
- * without asking each other. What only means something together with other keys, such as a name of
- * a movement, is checked in core/workflow.c and told earlier by workflow/lint.c. Descriptions say
- * the default, because nobody looks for it elsewhere. Help and editors show the examples as they
- * stand, and a test checks each against the schema, so none can rot. */
+/* How a key is written here: what a value must be that the parser can tell from the text alone
+ * stands in the key's line, so that the parser, the schema for editors and the check of a log
+ * agree without asking each other. What only means something together with other keys, such as a
+ * name of a movement, is checked in core/workflow.c and told earlier by workflow/lint.c.
+ * Descriptions say the default, because nobody looks for it elsewhere. Help and editors show the
+ * examples as they stand, and a test checks each against the schema, so none can rot. */
 
 /* --- checks of texts --- */
 
@@ -55,14 +55,14 @@ bool key_check_branch(struct str text, struct err *err) {
 
 /* --- judging --- */
 
-/* The other stages are no choice: segue comes to them by itself (auto_select, when, aggregate), or a
- * person does (human). */
+/* The other stages are no choice: segue comes to them by itself (auto_select, when, aggregate),
+ * or a person does (human). */
 const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_tag", "ai_judge",
                                    NULL};
 
-/* Each may be null, since a file could not get rid of what the user's defaults set otherwise: a model
- * that refuses `temperature` refuses it at any value. The seed's range is one that a double holds
- * exactly, for whoever reads it as one. */
+/* Each may be null, since a file could not get rid of what the user's defaults set otherwise: a
+ * model that refuses `temperature` refuses it at any value. The seed's range is one that a
+ * double holds exactly, for whoever reads it as one. */
 static const struct key option_list[] = {
     {"temperature", KEY_NUMBER, .or_null = true, .max = 2, .example = "0.2",
      .description = "The sampling temperature, 0 to 2; sent only if it is set. null removes an "
@@ -115,8 +115,8 @@ static const struct key judge_list[] = {
 };
 const struct key_set judge_keys = {"judge", "judge", judge_list};
 
-/* `next` is not required here: whether a rule must have one depends on where it stands, in a group's
- * child or not, which the parser knows. */
+/* `next` is not required here: whether a rule must have one depends on where it stands, in a
+ * group's child or not, which the parser knows. */
 static const struct key rule_list[] = {
     {"condition", KEY_CONDITION, .required = true,
      .example = "\"the fault was mended && when(last_exit == 0)\"",
@@ -545,8 +545,8 @@ static const struct key movement_list[] = {
 };
 const struct key_set movement_keys = {"a movement", "movement", movement_list};
 
-/* The judge of a loop is a movement that does nothing but judge: it has the keys of one that say who
- * asks what, and none that change files. */
+/* The judge of a loop is a movement that does nothing but judge: it has the keys of one that say
+ * who asks what, and none that change files. */
 static const struct key loop_judge_list[] = {
     {"provider", KEY_PROVIDERS, .example = "[claude, codex]",
      .description = "The provider that judges the loop (default: the workflow's provider). In a "
@@ -908,8 +908,6 @@ static bool keys_check_items(struct key_check *c, const struct key *k, const jso
 }
 
 static bool keys_check_value(struct key_check *c, const struct key *k, const json_t *v) {
-  if (k->or_null && json_is_null(v))
-    return true;
   switch (k->type) {
   case KEY_NAME:
   case KEY_LINE:
@@ -978,7 +976,8 @@ static bool keys_check_key(struct key_check *c, const struct key *k, const json_
   buf_puts(&c->path, k->name);
   if (v == NULL && k->required)
     return keys_refuse(c, "is missing");
-  if (v != NULL && !keys_check_value(c, k, v))
+  bool is_removed = k->or_null && json_is_null(v);
+  if (v != NULL && !is_removed && !keys_check_value(c, k, v))
     return false;
   path_cut(c, length);
   if (k->type != KEY_PROVIDERS || (v = json_at(object, "fallback")) == NULL)

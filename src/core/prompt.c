@@ -761,6 +761,14 @@ static void question_put_file(struct buf *b, const json_t *file, size_t i) {
   }
 }
 
+static void append_files(struct buf *b, const json_t *files, int64_t more) {
+  size_t n = json_array_size(files);
+  for (size_t i = 0; i < n; i++)
+    question_put_file(b, json_array_get(files, i), i);
+  if (n > LIMIT_PROMPT_FILE_COUNT || more > 0)
+    buf_printf(b, ", ... (%" PRId64 ")", (int64_t)n + more);
+}
+
 /* A judge is told of the whole session: which files it changed, how its check ended first. */
 enum {
   TOLD_FILES,
@@ -810,6 +818,20 @@ static const char *const told_names[SESSION_VARS] = {
     "session", "session_more", "named",       "untouched", "unseen",
     "first",   "first_turn",   "first_tests", "late",      "only"};
 
+/* Returns the end of the report, where its outcome stands, as text that can be read. */
+static struct str end_of_report(struct str report, struct buf *readable, bool *cut) {
+  struct str end = end_of_text(report, LIMIT_JUDGE_TEXT_BYTES, cut);
+  if (utf8_valid(end.p, end.n))
+    return end;
+  buf_safe(readable, end, true);
+  return buf_view(readable);
+}
+
+static bool is_measured(const struct prompt_view *v) {
+  return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
+         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL;
+}
+
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   struct buf criteria = {0}, tags = {0}, none = {0};
@@ -818,13 +840,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   bool works = v->movement->edit && !v->has_exit; /* others are asked what they think of it */
   bool unchanged = works && v->files != NULL && json_array_size(v->files) == 0 && !v->unseen;
   struct buf told[SESSION_VARS] = {0};
-  bool measured = v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-                  v->unseen != NULL || v->touched != NULL || v->unfinished != NULL;
-  size_t count = json_array_size(v->files);
-  for (size_t i = 0; i < count; i++)
-    question_put_file(&files, json_array_get(v->files, i), i);
-  if (count > LIMIT_PROMPT_FILE_COUNT || v->files_more > 0)
-    buf_printf(&files, ", ... (%" PRId64 ")", (int64_t)count + v->files_more);
+  append_files(&files, v->files, v->files_more);
   buf_safe(&lost, str_from(v->unseen), false);
   if (v->unfinished != NULL) /* the agent's own words: as JSON they stay on their line */
     json_write(v->unfinished, &unfinished);
@@ -835,12 +851,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
     prompt_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->own_name, true);
   struct buf readable = {0};
   bool cut;
-  /* The outcome of a report stands at its end. */
-  struct str report = end_of_text(v->answer, LIMIT_JUDGE_TEXT_BYTES, &cut);
-  if (!utf8_valid(report.p, report.n)) {
-    buf_safe(&readable, report, true);
-    report = buf_view(&readable);
-  }
+  struct str report = end_of_report(v->answer, &readable, &cut);
   struct template_var vars[QUESTION_VARS + SESSION_VARS + 1] = {
       {STR("workflow"), v->workflow->name},
       {STR("movement"), v->movement->name},
@@ -851,7 +862,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("tool"), prompt_yes_if(v->by_tool)},
       {STR("report"), report},
       {STR("cut"), prompt_yes_if(cut)},
-      {STR("measured"), prompt_yes_if(measured)},
+      {STR("measured"), prompt_yes_if(is_measured(v))},
       {STR("exit"), v->has_exit ? prompt_digits(exit_status, v->exit) : STR("")},
       {STR("check"), v->check},
       {STR("check_turn"), prompt_digits(check_turn, v->check_turn)},

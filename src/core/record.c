@@ -15,29 +15,26 @@
 
 /* --- names --- */
 
-#define NAME(literal)                                                                              \
-  { literal, sizeof(literal) - 1 }
-
 static const struct str type_names[] = {
-    [RECORD_SESSION_START] = NAME("session_start"),
-    [RECORD_CARRIED] = NAME("carried"),
-    [RECORD_TURN_START] = NAME("turn_start"),
-    [RECORD_CALL_START] = NAME("call_start"),
-    [RECORD_ADMISSION] = NAME("admission"),
-    [RECORD_CALL_EVENT] = NAME("call_event"),
-    [RECORD_CALL_END] = NAME("call_end"),
-    [RECORD_CHECK] = NAME("check"),
-    [RECORD_STRUCTURED] = NAME("structured"),
-    [RECORD_REPORT] = NAME("report"),
-    [RECORD_STAGE] = NAME("stage"),
-    [RECORD_JUDGMENT] = NAME("judgment"),
-    [RECORD_QUESTION] = NAME("question"),
-    [RECORD_ANSWER] = NAME("answer"),
-    [RECORD_TURN_END] = NAME("turn_end"),
-    [RECORD_WORKSPACE] = NAME("workspace"),
-    [RECORD_SESSION_STOP] = NAME("session_stop"),
-    [RECORD_SESSION_RESUME] = NAME("session_resume"),
-    [RECORD_SESSION_END] = NAME("session_end"),
+    [RECORD_SESSION_START] = STR_INIT("session_start"),
+    [RECORD_CARRIED] = STR_INIT("carried"),
+    [RECORD_TURN_START] = STR_INIT("turn_start"),
+    [RECORD_CALL_START] = STR_INIT("call_start"),
+    [RECORD_ADMISSION] = STR_INIT("admission"),
+    [RECORD_CALL_EVENT] = STR_INIT("call_event"),
+    [RECORD_CALL_END] = STR_INIT("call_end"),
+    [RECORD_CHECK] = STR_INIT("check"),
+    [RECORD_STRUCTURED] = STR_INIT("structured"),
+    [RECORD_REPORT] = STR_INIT("report"),
+    [RECORD_STAGE] = STR_INIT("stage"),
+    [RECORD_JUDGMENT] = STR_INIT("judgment"),
+    [RECORD_QUESTION] = STR_INIT("question"),
+    [RECORD_ANSWER] = STR_INIT("answer"),
+    [RECORD_TURN_END] = STR_INIT("turn_end"),
+    [RECORD_WORKSPACE] = STR_INIT("workspace"),
+    [RECORD_SESSION_STOP] = STR_INIT("session_stop"),
+    [RECORD_SESSION_RESUME] = STR_INIT("session_resume"),
+    [RECORD_SESSION_END] = STR_INIT("session_end"),
 };
 
 enum { WRITTEN_BYTES = 32, KEY_SLOT_COUNT = 512 };
@@ -48,8 +45,8 @@ static const struct record_key {
   uint8_t written_n;
   bool is_tree;
 } keys[] = {
-#define PLAIN_KEY(id, text) {NAME(text), ",\"" text "\":", sizeof(text) + 3, false},
-#define TREE_KEY(id, text)  {NAME(text), ",\"" text "\":", sizeof(text) + 3, true},
+#define PLAIN_KEY(id, text) {STR_INIT(text), ",\"" text "\":", sizeof(text) + 3, false},
+#define TREE_KEY(id, text)  {STR_INIT(text), ",\"" text "\":", sizeof(text) + 3, true},
     RECORD_MEMBERS(PLAIN_KEY, TREE_KEY)
 #undef PLAIN_KEY
 #undef TREE_KEY

@@ -1,4 +1,5 @@
-/* Says which report comes next, makes what its file holds, and keeps reports and answers by name. */
+/* Says which report comes next, makes what its file holds, and keeps reports and answers by
+ * name. */
 #include "core/report_file.h"
 
 #include "base/limits.h"

@@ -2,7 +2,6 @@
 #include "core/state.h"
 
 #include "base/list.h"
-#include "core/guard.h"
 #include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -201,7 +200,7 @@ void core_deinit(struct core *core) {
     core_drop_turn(core, core->turns);
   workflow_unref(core->workflow);
   free(core->added);
-  guards_deinit(core);
+  free(core->failures);
   json_decref(core->stop_budget);
   json_decref(core->config);
   json_decref(core->structured);

@@ -283,16 +283,6 @@ void step_fail(struct step *s, const struct turn *turn) {
   finish_stop(s, &d);
 }
 
-void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
-                     char out[17]) {
-  char head[96], hex[SHA256_HEX];
-  int n = snprintf(head, sizeof head, "%s %ld\n", core->session, turn->id);
-  assert(n > 0 && (size_t)n < sizeof head);
-  sha256_hex(head, (size_t)n, report.p, report.n, hex);
-  memcpy(out, hex, 16);
-  out[16] = '\0';
-}
-
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view) {
   const struct core *core = s->core;
@@ -341,13 +331,4 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .report_dir = json_view(json_at(core->config, "report_dir")),
       .user_inputs = json_view(json_object_getn(core->inputs, m->name.p, m->name.n)),
   };
-}
-
-json_t *step_merged(const json_t *base, const json_t *top) {
-  if (base == NULL && top == NULL)
-    return NULL;
-  json_t *both = base ? json_clone_top(base) : json_object();
-  if (top)
-    json_object_update(both, (json_t *)top);
-  return both;
 }

@@ -1,7 +1,7 @@
 /* step.h - defines one decision in the making, shared by its parts; internal to the core.
  *
- * decide.c dispatches events, work.c makes a movement's value, calls.c makes the records of
- * calls. Every record goes out through step_emit: made, applied, appended, in this order. */
+ * decide.c dispatches events and makes a movement's value, calls.c makes the records of calls. Every
+ * record goes out through step_emit: made, applied, appended, in this order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
@@ -75,22 +75,6 @@ void step_stop_budget(struct step *s, const struct turn *turn, const struct budg
 /* Gathers what a prompt of this turn can show. nonce: for judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view);
-/* Makes a turn's nonce. It is the same for all judgments of a turn's answer, even after a resume,
- * so that a backend can cache its reading of the report. It is derived from the report itself,
- * because no text can contain its own. */
-void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
-                     char out[17]);
-/* Returns a new object with the members of both, where `top` wins; NULL if both are NULL. */
-json_t *step_merged(const json_t *base, const json_t *top);
-
-/* --- a movement's own work: work.c --- */
-
-/* Makes the movement's call. raise: with a higher limit on the length of the answer. */
-void step_execute(struct step *s, struct turn *turn, bool raise);
-/* Advances the making of a value (structured_output) by one record. False: it waits for a call. */
-bool step_shape(struct step *s, struct turn *turn);
-/* Advances the reports by one record. False: it waits for a call. */
-bool step_report(struct step *s, struct turn *turn);
 
 /* --- calls --- */
 

@@ -579,12 +579,10 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
 static bool name_child(struct build *b, const char *path, size_t group, struct str own,
                        struct movement *m) {
   const struct movement *parent = &b->wf->movements[group];
-  struct buf full = {0};
-  buf_printf(&full, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own));
   m->own_name = own;
-  m->name = arena_str(&b->wf->arena, buf_view(&full));
+  m->name = str_from(
+      arena_printf(&b->wf->arena, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own)));
   m->group = (long)group;
-  buf_deinit(&full);
   if (m->name.n > LIMIT_NAME_BYTES)
     return build_fail(b, path, "name", "is over 128 bytes together with its group's");
   return workflow_find(b->wf, m->name) < 0 ||
@@ -678,25 +676,19 @@ static bool read_names(struct build *b, const json_t *list, const char *path, si
   return true;
 }
 
-static struct str build_name(const struct build *b, size_t movement) {
-  return b->wf->movements[movement].name;
-}
-
 /* Names the judge _loop_judge_FIRST_LAST, with a number if that name is taken. */
 static bool name_judge(struct build *b, const char *path, const struct monitor *m,
                        struct movement *judge) {
-  struct buf name = {0};
-  struct str first = build_name(b, m->cycle[0]), last = build_name(b, m->cycle[m->cycle_count - 1]);
-  buf_printf(&name, "_loop_judge_" STR_FMT "_" STR_FMT, STR_ARG(first), STR_ARG(last));
-  size_t n = name.n;
-  for (int number = 2; workflow_find(b->wf, buf_view(&name)) >= 0; number++) {
-    name.n = n;
-    buf_printf(&name, "_%d", number);
-  }
-  judge->name = judge->own_name = arena_str(&b->wf->arena, buf_view(&name));
+  const struct movement *all = b->wf->movements;
+  struct str first = all[m->cycle[0]].name, last = all[m->cycle[m->cycle_count - 1]].name;
+  const char *name = arena_printf(&b->wf->arena, "_loop_judge_" STR_FMT "_" STR_FMT, STR_ARG(first),
+                                  STR_ARG(last));
+  judge->name = str_from(name);
+  for (int number = 2; workflow_find(b->wf, judge->name) >= 0; number++)
+    judge->name = str_from(arena_printf(&b->wf->arena, "%s_%d", name, number));
+  judge->own_name = judge->name;
   judge->group = NO_GROUP;
   judge->monitor = m;
-  buf_deinit(&name);
   return judge->name.n <= LIMIT_NAME_BYTES ||
          build_fail(b, path, "cycle", "begins and ends with names that are too long together");
 }

@@ -154,10 +154,8 @@ static struct str expand_text(struct expand *e, const struct instance *x,
 
 /* Returns the name that something of `x` has in the flat workflow. */
 static struct str put_prefix(struct expand *e, const struct instance *x, struct str name) {
-  struct buf full = {0};
-  buf_str(&full, x->origin.scope.prefix);
-  buf_str(&full, name);
-  return str_from(parse_kept(e->p->arena, &full));
+  return str_from(
+      arena_printf(e->p->arena, STR_FMT STR_FMT, STR_ARG(x->origin.scope.prefix), STR_ARG(name)));
 }
 
 /* --- names of movements --- */
@@ -419,10 +417,7 @@ static struct values values_new(struct expand *e, const struct called *c,
 
 static void values_put(struct expand *e, struct values *v, struct str name, struct str text,
                        struct str filled) {
-  struct buf b = {0};
-  buf_puts(&b, PROMPT_INPUT);
-  buf_str(&b, name);
-  struct str var = str_from(parse_kept(e->p->arena, &b));
+  struct str var = str_from(arena_printf(e->p->arena, PROMPT_INPUT STR_FMT, STR_ARG(name)));
   v->texts[v->count] = (struct template_var){var, text};
   v->templates[v->count++] = (struct template_var){var, filled};
 }
@@ -588,12 +583,11 @@ static bool expand_enter(struct expand *e, const struct instance *x,
                            .caller = x,
                            .call = movement,
                            .depth = x->depth + 1};
-  struct buf prefix = {0};
-  buf_str(&prefix, x->origin.scope.prefix);
+  struct str own = STR("");
   if (name != NULL && name->kind == YAML_TEXT)
-    buf_str(&prefix, expand_text(e, x, name));
-  buf_putc(&prefix, '/');
-  out->origin.scope.prefix = str_from(parse_kept(e->p->arena, &prefix));
+    own = expand_text(e, x, name);
+  out->origin.scope.prefix = str_from(arena_printf(e->p->arena, STR_FMT STR_FMT "/",
+                                                   STR_ARG(x->origin.scope.prefix), STR_ARG(own)));
   called_scope(e, x, movement, yaml_get(movement, "args"), c, &out->origin.scope);
   return true;
 }

@@ -142,9 +142,7 @@ static const char *lint_suggestion(struct lint *l, const char *word, const char 
     near = str_nearest(str_from(word), names);
   if (near == NULL)
     return otherwise;
-  struct buf b = {0};
-  buf_printf(&b, "did you mean %s?", near);
-  return parse_kept(&l->arena, &b);
+  return arena_printf(&l->arena, "did you mean %s?", near);
 }
 
 /* --- loops: the judge of each is a movement, behind all others --- */
@@ -166,10 +164,9 @@ static void lint_read_loops(struct lint *l) {
     const json_t *cycle = json_object_get(loop, "cycle");
     const char *first = json_string_value(json_array_get(cycle, 0)),
                *last = json_string_value(json_array_get(cycle, json_array_size(cycle) - 1));
-    struct buf name = {0};
-    buf_printf(&name, "_loop_judge_%s_%s", first ? first : "", last ? last : "");
     *m = (struct lint_movement){.object = json_object_get(loop, "judge"), .group = LINT_NO_GROUP};
-    m->name = l->names[l->count++] = parse_kept(&l->arena, &name);
+    m->name = l->names[l->count++] =
+        arena_printf(&l->arena, "_loop_judge_%s_%s", first ? first : "", last ? last : "");
   }
 }
 
@@ -250,12 +247,10 @@ static void read_children(struct lint *l, size_t group) {
   parent->child_count = json_array_size(list);
   json_array_foreach((json_t *)list, i, v) {
     struct lint_movement *m = &l->movements[l->count];
-    struct buf full = {0};
     *m = read_movement(v);
     m->group = group;
     m->child = i;
-    buf_printf(&full, "%s.%s", parent->name, m->name);
-    m->name = l->names[l->count++] = parse_kept(&l->arena, &full);
+    m->name = l->names[l->count++] = arena_printf(&l->arena, "%s.%s", parent->name, m->name);
   }
 }
 
@@ -437,7 +432,8 @@ static const struct capability *lint_provider(struct lint *l, const char *path, 
   struct buf all = {0};
   for (size_t i = 0; i < n; i++)
     buf_printf(&all, "%s%s", i ? ", " : "use one of ", names[i]);
-  const char *list = parse_kept(&l->arena, &all);
+  const char *list = arena_strdup(&l->arena, buf_c(&all));
+  buf_deinit(&all);
   lint_report(l, l->errors, path, "there is no provider %s: %s", name,
               lint_suggestion(l, name, names, list));
   return NULL;
@@ -832,11 +828,9 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
   if (!prompt_ref_split(path, l->names, &ref)) {
     size_t n = strcspn(shown(l, path), ".[");
     const char *word = shown(l, (struct str){path.p, n});
-    struct buf form = {0};
-    buf_printf(&form, "write %sMOVEMENT.FIELD%s", before, after);
+    const char *form = arena_printf(&l->arena, "write %sMOVEMENT.FIELD%s", before, after);
     lint_report(l, l->errors, place, "%s%s%s: there is no movement %s: %s", before, shown(l, path),
-                after, word, lint_suggestion(l, word, l->names, buf_c(&form)));
-    buf_deinit(&form);
+                after, word, lint_suggestion(l, word, l->names, form));
     return;
   }
   size_t target = lint_find(l, ref.movement, l->count);

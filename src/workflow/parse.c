@@ -58,7 +58,8 @@ static void parse_note_once(struct parse *p, const struct key *k, const struct y
   va_end(ap);
 }
 
-const char *parse_kept(struct arena *arena, struct buf *text) {
+/* Puts a text into the arena, as it is; empties the buffer. */
+static const char *parse_kept(struct arena *arena, struct buf *text) {
   const char *copy = arena_strndup(arena, buf_c(text), text->n);
   buf_deinit(text);
   return copy;
@@ -348,8 +349,9 @@ static json_t *parse_each_item(struct parse *p, const struct key *k, const struc
 }
 
 /* Does the same for a list of `least` to `most` items; what: what they are, and what to write. */
-static json_t *parse_list(struct parse *p, const struct key *k, const struct yaml_node *node,
-                          size_t least, size_t most, const char *what, item_reader *read) {
+static json_t *parse_bounded_list(struct parse *p, const struct key *k,
+                                  const struct yaml_node *node, size_t least, size_t most,
+                                  const char *what, item_reader *read) {
   if (node->kind != YAML_LIST || node->count < least || node->count > most)
     return REPORT(p, node, "%s must be a list of %zu to %zu %s", k->name, least, most, what);
   return parse_each_item(p, k, node, read);
@@ -366,8 +368,8 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   if (node->kind == YAML_LIST && node->count > 0 && node->items[0]->kind == YAML_TEXT &&
       node->items[0]->text.n == 0)
     REPORT(p, node->items[0], "%s begins with an empty text: write the program", k->name);
-  return parse_list(p, k, node, 1, LIMIT_ARGV_COUNT, "texts: write [program, argument, ...]",
-                    parse_any_text);
+  return parse_bounded_list(p, k, node, 1, LIMIT_ARGV_COUNT,
+                            "texts: write [program, argument, ...]", parse_any_text);
 }
 
 static json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node) {
@@ -825,20 +827,21 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_CHOICES:
     return parse_choices(p, k, node);
   case KEY_NAMES:
-    return parse_list(p, k, node, (size_t)k->min, (size_t)k->max, "movements' names", parse_text);
+    return parse_bounded_list(p, k, node, (size_t)k->min, (size_t)k->max, "movements' names",
+                              parse_text);
   case KEY_TEXTS:
-    return parse_list(p, k, node, 1, (size_t)k->max, "texts", parse_any_text);
+    return parse_bounded_list(p, k, node, 1, (size_t)k->max, "texts", parse_any_text);
   case KEY_VARIABLES:
-    return parse_list(p, k, node, 1, LIMIT_SECRET_COUNT,
-                      "names of variables, such as [DEPLOY_TOKEN]", parse_variable);
+    return parse_bounded_list(p, k, node, 1, LIMIT_SECRET_COUNT,
+                              "names of variables, such as [DEPLOY_TOKEN]", parse_variable);
   case KEY_PANEL:
     if (is_key_word(k, node))
       return parse_text_json(node->text);
-    return parse_list(p, k, node, 2, (size_t)k->max,
-                      "providers, or none: a panel of one is no panel", parse_text);
+    return parse_bounded_list(p, k, node, 2, (size_t)k->max,
+                              "providers, or none: a panel of one is no panel", parse_text);
   case KEY_RUN:
-    return parse_list(p, k, node, 1, (size_t)k->max, "programs: write [make, npm test]",
-                      parse_program);
+    return parse_bounded_list(p, k, node, 1, (size_t)k->max, "programs: write [make, npm test]",
+                              parse_program);
   case KEY_STAGES:
     return parse_stages(p, k, node);
   case KEY_SCHEMA:
@@ -848,8 +851,8 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_INVARIANTS:
     return parse_invariants(p, k, node);
   case KEY_REPORTS:
-    return parse_list(p, k, node, 1, (size_t)k->max, "reports: write - name: plan.md below it",
-                      parse_report_item);
+    return parse_bounded_list(p, k, node, 1, (size_t)k->max,
+                              "reports: write - name: plan.md below it", parse_report_item);
   case KEY_SET:
     if (k->or_true && node->kind == YAML_BOOL && node->boolean)
       return json_object();
