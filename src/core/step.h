@@ -1,7 +1,7 @@
 /* step.h - defines one decision in the making, shared by its parts; internal to the core.
  *
- * decide.c dispatches events and makes a movement's value, calls.c makes the records of calls. Every
- * record goes out through step_emit: made, applied, appended, in this order. */
+ * decide.c dispatches events and makes a movement's value. Every record goes out through step_emit:
+ * made, applied, appended, in this order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
