@@ -16,20 +16,19 @@ void core_answer_deinit(struct core_answer *answer) {
   answer->value = NULL;
 }
 
-/* Returns true if `name` is the movement's whole name or, for a child, its own. */
-static bool answer_is_named(const struct core *core, const struct turn *turn, const char *name) {
-  const struct movement *m = core_movement(core, turn);
-  return name == NULL || str_eq_c(m->name, name) || str_eq_c(m->own_name, name);
-}
-
+/* Finds the last turn that asks among those of the movement of that name (the whole one or, for a
+ * child, its own), and counts them. */
 static const struct turn *find_asking(const struct core *core, const char *name, size_t *count) {
   const struct turn *found = NULL;
   *count = 0;
-  for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    if (turn->question != NULL && answer_is_named(core, turn, name)) {
+  for (const struct turn *turn = core->turns; turn; turn = turn->next) {
+    const struct movement *m = core_movement(core, turn);
+    if (turn->question != NULL &&
+        (name == NULL || str_eq_c(m->name, name) || str_eq_c(m->own_name, name))) {
       found = turn;
       ++*count;
     }
+  }
   return found;
 }
 
@@ -165,19 +164,6 @@ size_t core_question_count(const struct core *core) {
   return n;
 }
 
-/* Returns as many files as fit into a list of questions; the last entry says how many more there
- * are. */
-static json_t *first_files(const json_t *files) {
-  json_t *first = json_array();
-  size_t n = json_array_size(files);
-  for (size_t i = 0; i < n && i < LIMIT_INBOX_FILE_COUNT; i++)
-    json_array_append(first, json_array_get(files, i));
-  if (n > LIMIT_INBOX_FILE_COUNT)
-    json_array_append_new(first,
-                          json_pack("{sI}", "more", (json_int_t)(n - LIMIT_INBOX_FILE_COUNT)));
-  return first;
-}
-
 json_t *core_question_item(const json_t *question, uint64_t seq, long turn, struct str movement,
                            struct str since, struct str until) {
   static const char *const kept[] = {"kind", "choices", "default", "runs", "blocks"};
@@ -192,8 +178,14 @@ json_t *core_question_item(const json_t *question, uint64_t seq, long turn, stru
   json_put(item, "text", json_text(text));
   for (size_t i = 0; i < ARRAY_LEN(kept); i++)
     json_object_set_nocheck(item, kept[i], json_object_get(question, kept[i]));
-  if (json_array_size(files) > 0)
-    json_put(item, "files", first_files(files));
+  size_t n = json_array_size(files), most = LIMIT_INBOX_FILE_COUNT;
+  json_t *first = n > 0 ? json_array() : NULL;
+  for (size_t i = 0; i < n && i < most; i++)
+    json_array_append(first, json_array_get(files, i));
+  if (n > most) /* the last entry says how many more there are */
+    json_array_append_new(first, json_pack("{sI}", "more", (json_int_t)(n - most)));
+  if (first != NULL)
+    json_put(item, "files", first);
   json_put(item, "since", json_text(since));
   json_put_text(item, "until", until);
   return item;

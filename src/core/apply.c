@@ -171,14 +171,6 @@ static int report_number(const struct fold *f, const struct turn *turn) {
   return 0;
 }
 
-static bool report_may_call(const struct fold *f, const struct turn *turn) {
-  struct report_step step;
-  report_next(core_movement(f->core, turn), turn, &step);
-  if (report_number(f, turn) != (int)step.number)
-    return fold_bad(f, "its report is not the next one");
-  return step.action == REPORT_ASK || fold_bad(f, "its report was asked for often enough");
-}
-
 static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   enum call_purpose purpose;
   enum judge_stage stage = STAGE_COUNT;
@@ -197,8 +189,16 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
     return (void)fold_bad(f, "its purpose is not of this point"), NULL;
   if (judges && !judge_stage_from_name(fold_text(f, MEMBER_STAGE), &stage))
     return (void)fold_bad(f, "it is for no stage"), NULL;
-  if (reports ? !report_may_call(f, turn) : !judges && !may_call(f, turn, purpose))
+  if (reports) {
+    struct report_step step;
+    report_next(core_movement(f->core, turn), turn, &step);
+    if (report_number(f, turn) != (int)step.number)
+      return (void)fold_bad(f, "its report is not the next one"), NULL;
+    if (step.action != REPORT_ASK)
+      return (void)fold_bad(f, "its report was asked for often enough"), NULL;
+  } else if (!judges && !may_call(f, turn, purpose)) {
     return NULL;
+  }
   json_int_t vote = judges ? fold_number(f, MEMBER_VOTE) : 0;
   if (vote < 0 || vote > LIMIT_PANEL_COUNT)
     return (void)fold_bad(f, "its vote is of no panel"), NULL;

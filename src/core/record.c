@@ -102,15 +102,6 @@ static enum member record_key_of(const char *name, size_t n) {
 
 /* --- times --- */
 
-/* Writes `digits` decimal digits and returns what follows them. */
-static char *put_digits(char *at, int value, int digits) {
-  for (int i = digits - 1; i >= 0; i--) {
-    at[i] = (char)('0' + value % 10);
-    value /= 10;
-  }
-  return at + digits;
-}
-
 /* These tables give the digits of each number of a time, from the year to the milliseconds, and the
  * character after it. Logs hold and views read several times a turn: snprintf and sscanf would show
  * up in profiles. */
@@ -127,7 +118,9 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
                          tm.tm_min,         tm.tm_sec,     (int)(time_ms % 1000)};
   char *at = out;
   for (size_t i = 0; i < TIME_NUMBERS; i++) {
-    at = put_digits(at, numbers[i], time_digits[i]);
+    at += time_digits[i];
+    for (int k = 1, rest = numbers[i]; k <= time_digits[i]; k++, rest /= 10)
+      at[-k] = (char)('0' + rest % 10);
     *at++ = time_after[i];
   }
   *at = '\0';

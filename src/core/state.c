@@ -71,17 +71,6 @@ static void worktree_clear(struct worktree *w) {
   free(w->message);
 }
 
-static void worktrees_deinit(struct core *core) {
-  worktree_clear(&core->worktree);
-  core->worktree = (struct worktree){0};
-  for (struct worktree *w = core->worktrees, *next; w; w = next) {
-    next = w->next;
-    worktree_clear(w);
-    free(w);
-  }
-  core->worktrees = NULL;
-}
-
 static void call_free(struct call *call) {
   json_decref(call->usage);
   json_decref(call->told.usage);
@@ -212,7 +201,12 @@ void core_deinit(struct core *core) {
   json_decref(core->gates);
   json_decref(core->behind);
   json_decref(core->reached);
-  worktrees_deinit(core);
+  worktree_clear(&core->worktree);
+  for (struct worktree *w = core->worktrees, *next; w; w = next) {
+    next = w->next;
+    worktree_clear(w);
+    free(w);
+  }
   kept_free(&core->reports);
   kept_free(&core->responses);
   json_decref(core->inputs);

@@ -230,15 +230,6 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   finish_stop(s, &d);
 }
 
-/* Cancels the calls of a failed child's siblings, which are no longer wanted. Each sibling ends
- * when its call has ended. */
-static void cancel_siblings(struct step *s, long group) {
-  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
-    for (struct call *call = turn->calls; call; call = call->next)
-      if (turn->group == group && call->state == CALL_RUNNING && group_stops(s->core, turn))
-        step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
-}
-
 void step_end_child(struct step *s, struct turn *turn, const char *outcome, struct str message,
                     enum error_class class) {
   struct record_draft d;
@@ -255,7 +246,10 @@ void step_end_child(struct step *s, struct turn *turn, const char *outcome, stru
   if (class != CLASS_NONE)
     record_put_word(&d, MEMBER_CLASS, error_class_name(class));
   step_emit(s, &d);
-  cancel_siblings(s, group);
+  for (turn = s->core->turns; turn; turn = turn->next) /* the first one is gone */
+    for (struct call *call = turn->calls; call; call = call->next)
+      if (turn->group == group && call->state == CALL_RUNNING && group_stops(s->core, turn))
+        step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
 }
 
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,

@@ -106,16 +106,6 @@ bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct b
   return true;
 }
 
-static void put_branch(const struct core *core, const struct turn *turn, struct buf *out) {
-  put_branch_of(branch_template(core->workflow, core->config), core->workflow,
-                str_from(core->session), out);
-  if (turn == NULL)
-    return;
-  buf_putc(out, '-');
-  put_plain(out, core->workflow->movements[turn->movement].name);
-  buf_printf(out, "-%ld", turn->id);
-}
-
 static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,
                                struct buf *out) {
   const json_t *set = core_worktree_setting(core->config, "message");
@@ -158,7 +148,13 @@ static void ask_make(struct step *s, const struct turn *turn) {
   struct str from = base ? json_view(base) : STR("HEAD");
   if (turn != NULL && core->worktree.branch != NULL)
     from = str_from(core->worktree.branch);
-  put_branch(core, turn, &branch);
+  put_branch_of(branch_template(core->workflow, core->config), core->workflow,
+                str_from(core->session), &branch);
+  if (turn != NULL) {
+    buf_putc(&branch, '-');
+    put_plain(&branch, core->workflow->movements[turn->movement].name);
+    buf_printf(&branch, "-%ld", turn->id);
+  }
   step_record(s, &d, RECORD_WORKSPACE);
   if (turn != NULL)
     record_put_number(&d, MEMBER_TURN, turn->id);

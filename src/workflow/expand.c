@@ -481,26 +481,20 @@ static void called_scope(struct expand *e, const struct instance *x, const struc
   }
 }
 
-static void refuse_unknown_inputs(struct parse *p, const struct called *c,
-                                  const char *const *names) {
-  const struct yaml_node *params = yaml_get(c->root, "params");
-  const char *name;
-  const json_t *given;
-  json_object_foreach((json_t *)p->inputs, name, given) {
-    const char *near = str_nearest(str_from(name), names);
-    if (find_param(c, str_from(name)) == NULL)
-      REPORT(p, params ? params : c->root, "the workflow takes no input %s%s%s%s",
-             parse_shown(p, str_from(name)), near ? ": did you mean " : "", near ? near : "",
-             near ? "?" : "");
-  }
-}
-
 /* Does the same for the session's own file, from outside. A new reference. */
 static json_t *called_inputs(struct expand *e, const struct called *c, struct name_scope *scope) {
   json_t *inputs = c->param_count > 0 ? json_object() : NULL;
   struct values v = values_new(e, c, scope);
   const json_t *given;
-  refuse_unknown_inputs(e->p, c, scope->params);
+  const struct yaml_node *params = yaml_get(c->root, "params");
+  const char *name;
+  json_object_foreach((json_t *)e->p->inputs, name, given) {
+    const char *near = str_nearest(str_from(name), scope->params);
+    if (find_param(c, str_from(name)) == NULL)
+      REPORT(e->p, params ? params : c->root, "the workflow takes no input %s%s%s%s",
+             parse_shown(e->p, str_from(name)), near ? ": did you mean " : "", near ? near : "",
+             near ? "?" : "");
+  }
   for (size_t i = 0; i < c->param_count; i++) {
     const struct param *param = &c->params[i];
     given = json_object_get(e->p->inputs, scope->params[i]);

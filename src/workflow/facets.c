@@ -467,13 +467,6 @@ static int by_file_name(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static const json_t *first_of_name(const json_t *list, size_t from, struct str name) {
-  for (size_t i = from; i < json_array_size(list); i++)
-    if (str_eq(json_view(json_object_get(json_array_get(list, i), "name")), name))
-      return json_array_get(list, i);
-  return NULL;
-}
-
 /* Lists the files of one folder in the order they are searched: NAME.md, NAME.txt, NAME. */
 static void facets_list_folder(json_t *list, size_t kind, size_t start, const char *folder,
                                const char *from) {
@@ -494,7 +487,10 @@ static void facets_list_folder(json_t *list, size_t kind, size_t start, const ch
           !name_of_file(entries[i]->d_name, ends, &name, &end) || end != wanted)
         continue;
       print_into(path + length, sizeof path - length, "/%s", entries[i]->d_name);
-      const json_t *first = first_of_name(list, start, name);
+      const json_t *first = NULL;
+      for (size_t k = json_array_size(list); k-- > start;)
+        if (str_eq(json_view_at(json_array_get(list, k), "name"), name))
+          first = json_array_get(list, k);
       json_t *entry = json_pack("{ss so ss so}", "kind", facets[kind].name, "name", json_text(name),
                                 "from", from, "file", json_text(str_from(path)));
       if (first != NULL)

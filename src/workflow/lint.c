@@ -882,19 +882,6 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
     lint_report(l, l->errors, path, "provider %s cannot correct an answer: name another", provider);
 }
 
-/* Checks who is asked about invariants: the judge. */
-static void check_questions(struct lint *l, size_t movement, const json_t *so) {
-  const struct lint_movement *m = &l->movements[movement];
-  const json_t *invariants = json_object_get(so, "invariants");
-  bool asks = false;
-  for (size_t i = 0; i < json_array_size(invariants); i++)
-    asks |= json_object_get(json_array_get(invariants, i), "ai") != NULL;
-  if (m->is_command && asks && setting_of(l, movement, "judge", "provider").value == NULL)
-    lint_report(l, l->errors, lint_path(l, movement, "structured_output.invariants"),
-                "movement %s runs a command, which cannot answer a question: set judge.provider",
-                m->name);
-}
-
 static void check_tag_stage(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *stages = json_object_get(json_object_get(m->object, "judge"), "stages"), *stage;
@@ -967,7 +954,15 @@ static void lint_structured(struct lint *l, size_t movement) {
     lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
   schema_errors_deinit(&found);
   check_reask(l, movement, so);
-  check_questions(l, movement, so);
+  /* The judge is asked about invariants. */
+  const json_t *invariants = json_object_get(so, "invariants");
+  bool asks = false;
+  for (size_t i = 0; i < json_array_size(invariants); i++)
+    asks |= json_object_get(json_array_get(invariants, i), "ai") != NULL;
+  if (m->is_command && asks && setting_of(l, movement, "judge", "provider").value == NULL)
+    lint_report(l, l->errors, lint_path(l, movement, "structured_output.invariants"),
+                "movement %s runs a command, which cannot answer a question: set judge.provider",
+                m->name);
   check_tag_stage(l, movement);
 }
 

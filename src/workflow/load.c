@@ -174,12 +174,6 @@ void sort_by_place(struct err_list *list) {
   list->count = kept;
 }
 
-static struct workflow_marks *marks_new(const char *file) {
-  struct workflow_marks *marks = xcalloc(1, sizeof *marks);
-  marks->file = xstrdup(file);
-  return marks;
-}
-
 void workflow_marks_free(struct workflow_marks *marks) {
   if (marks == NULL)
     return;
@@ -241,7 +235,8 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
   struct err err;
   size_t before = errors->count + errors->dropped;
   json_t *doc = NULL;
-  *marks = marks_new(source->path);
+  *marks = xcalloc(1, sizeof **marks);
+  (*marks)->file = xstrdup(source->path);
   if (source->text != NULL)
     doc = load_text(source, (struct str){source->text, source->n}, errors, *marks);
   else if (file_read(source->path, LIMIT_WORKFLOW_BYTES, &file, &err))

@@ -106,18 +106,12 @@ static bool parse_want_text(struct parse *p, const char *what, const struct yaml
   return false;
 }
 
-/* Returns true for a bare value that would be wrong in quotes too, such as `timeout: 90`: then
- * advice to quote it would not help. */
-static bool is_wrong_either_way(const struct key *k, const struct yaml_node *node,
-                                struct err *why) {
-  bool bare = node->kind == YAML_INTEGER || node->kind == YAML_REAL || node->kind == YAML_BOOL;
-  return bare && k->check != NULL && !k->check(node->text, why);
-}
-
 /* These do the same for keys of one type. */
 static json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
   struct err why;
-  if (is_wrong_either_way(k, node, &why))
+  /* Advice to quote a bare value such as `timeout: 90` would not help: it is wrong either way. */
+  bool bare = node->kind == YAML_INTEGER || node->kind == YAML_REAL || node->kind == YAML_BOOL;
+  if (bare && k->check != NULL && !k->check(node->text, &why))
     return REPORT(p, node, "%s %s", k->name, why.text);
   if (!parse_want_text(p, k->name, node))
     return NULL;
