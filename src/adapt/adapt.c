@@ -1,4 +1,5 @@
-/* Makes the root of an adapted schema and its definitions, within what a dialect takes. */
+/* Makes the root of an adapted schema and its definitions, within what a dialect takes, and turns
+ * answers back. */
 #include "adapt/internal.h"
 #include "format/json_value.h"
 #include "schema/validate.h"
@@ -6,6 +7,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- dialects: what each provider takes of JSON Schema --- */
@@ -125,23 +127,12 @@ struct measure {
   size_t properties, enum_values, characters, optional, unions;
 };
 
-/* Puts a step of a JSON Pointer. */
-static void put_path_step(struct buf *out, const char *key) {
-  buf_puts(out, "/");
-  for (const char *p = key; *p; p++) {
-    if (*p == '~' || *p == '/')
-      buf_puts(out, *p == '~' ? "~0" : "~1");
-    else
-      buf_append(out, p, 1);
-  }
-}
-
 static void pointer_of(const struct limits_place *place, struct buf *out) {
   if (!place || !place->up)
     return;
   pointer_of(place->up, out);
   if (place->key)
-    put_path_step(out, place->key);
+    adapt_put_step(out, place->key);
   else
     buf_printf(out, "/%zu", place->index);
 }
@@ -237,13 +228,6 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
   }
 }
 
-static bool active(const struct limits_place *place, const char *definition) {
-  for (; place; place = place->up)
-    if (place->definition && !strcmp(place->definition, definition))
-      return true;
-  return false;
-}
-
 /* Measures objects and arrays inside each other, through references, each cycle once. */
 static void nesting(struct measure *m, const json_t *schema, size_t level,
                     const struct limits_place *up) {
@@ -257,7 +241,10 @@ static void nesting(struct measure *m, const json_t *schema, size_t level,
   level += type && (!strcmp(type, "object") || !strcmp(type, "array"));
   if (limits_over(m, up, "nesting", "levels of objects and arrays", level, m->limits->nesting))
     return;
-  if (reference && strlen(reference) > 8 && !active(up, reference)) {
+  const struct limits_place *active = up; /* where the reference is followed already */
+  while (reference && active && (!active->definition || strcmp(active->definition, reference) != 0))
+    active = active->up;
+  if (reference && strlen(reference) > 8 && !active) {
     const char *name = reference + 8; /* "#/$defs/" */
     if (map_get(&m->levels, str_from(name), &known) && known > level)
       return;
@@ -465,98 +452,7 @@ const char *adapt_effect_name(enum adapt_effect effect) {
   return names[effect];
 }
 
-/* --- what the builders stand on --- */
-
-bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, const char *keyword,
-                const char *format, ...) {
-  struct buf place = {0};
-  va_list args;
-  if (adapter_stopped(a))
-    return false;
-  a->status = status;
-  *a->error = (struct adapt_error){.status = status, .keyword = keyword};
-  va_start(args, format);
-  (void)vsnprintf(a->error->message, sizeof a->error->message, format, args);
-  va_end(args);
-  if (entry != NODE_NONE) {
-    schema_entry_text(a->out->canonical, entry, &place);
-    if (*keyword)
-      buf_printf(&place, "/%s", keyword);
-  }
-  if (place.p)
-    print_into(a->error->pointer, sizeof a->error->pointer, "%s", place.p);
-  buf_deinit(&place);
-  return false;
-}
-
-void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const char *member,
-                   enum adapt_effect effect, const char *why) {
-  struct adapted *out = a->out;
-  struct buf place = {0};
-  uint32_t first = 1;
-  if (adapter_stopped(a))
-    return;
-  buf_printf(&place, "%d%s ", (int)effect, keyword);
-  size_t prefix = place.n;
-  schema_entry_text(out->canonical, entry, &place);
-  if (member) {
-    buf_puts(&place, "/properties");
-    put_path_step(&place, member);
-  } else if (json_object_get(out->canonical->entries[entry].schema, keyword)) {
-    buf_printf(&place, "/%s", keyword);
-  }
-  if (map_add(&a->changed, &out->arena, buf_view(&place), &first)) {
-    const char *pointer = arena_strndup(&out->arena, place.p + prefix, place.n - prefix);
-    out->changes =
-        xgrow(out->changes, &out->change_capacity, out->change_count + 1, sizeof *out->changes);
-    out->changes[out->change_count++] = (struct adapt_change){pointer, keyword, effect, why};
-  }
-  buf_deinit(&place);
-}
-
-void adapt_put(json_t *object, const char *key, json_t *value) {
-  json_object_set_new_nocheck(object, key, value);
-}
-
-json_t *adapt_closed_object(const struct adapter *a, json_t *properties, json_t *required) {
-  json_t *ordering = adapt_has(a, ADAPT_ORDERING) ? json_clone_top(required) : NULL;
-  return json_pack("{ss so so sb so*}", "type", "object", "properties", properties, "required",
-                   required, "additionalProperties", 0, "propertyOrdering", ordering);
-}
-
-char *adapt_json_text(const json_t *value, size_t *length) {
-  const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
-  *length = json_dumpb(value, NULL, 0, flags);
-  char *text = xmalloc(*length + 1);
-  json_dumpb(value, text, *length, flags);
-  text[*length] = '\0';
-  return text;
-}
-
-size_t adapt_size(const json_t *value, size_t most) {
-  size_t size = 1, i;
-  const json_t *one;
-  json_array_foreach((json_t *)value, i, one) {
-    if (size > most)
-      break;
-    size += adapt_size(one, most - size);
-  }
-  for (void *at = json_object_iter((json_t *)value); at && size <= most;
-       at = json_object_iter_next((json_t *)value, at))
-    size += adapt_size(json_object_iter_value(at), most - size);
-  return size;
-}
-
-void adapt_keep(struct adapter *a, json_t *value) {
-  json_array_append(a->out->kept, value);
-}
-
 /* --- the root --- */
-
-static bool is_object(const json_t *schema) {
-  const char *type = json_string_value(json_object_get(schema, "type"));
-  return type && !strcmp(type, "object") && !json_object_get(schema, "anyOf");
-}
 
 static json_t *thoughts(void) {
   return json_pack("{ss ss}", "type", "string", "description", "think here, before the answer");
@@ -646,25 +542,23 @@ static json_t *definitions(struct adapter *a) {
   return all;
 }
 
-/* Follows a root that is just a reference, so that its target can be the root. */
-static const json_t *definition_of(const json_t *schema, const json_t *all) {
-  const char *reference = json_string_value(json_object_get(schema, "$ref"));
-  for (int i = 0; reference && i < 16; i++) {
-    schema = json_object_get(all, reference + sizeof "#/$defs/" - 1);
-    reference = json_string_value(json_object_get(schema, "$ref"));
-  }
-  return schema;
-}
-
 static void finish_root(struct adapter *a, struct built built) {
   bool whole = a->dialect->flags & ADAPT_WHOLE;
   json_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
-  const json_t *inner = whole ? built.schema : definition_of(built.schema, all);
+  const json_t *inner = built.schema;
+  const char *reference = json_string_value(json_object_get(inner, "$ref"));
+  /* A root that is just a reference is followed, so that its target can be the root. */
+  for (int i = 0; reference && i < 16 && !whole; i++) {
+    inner = json_object_get(all, reference + sizeof "#/$defs/" - 1);
+    reference = json_string_value(json_object_get(inner, "$ref"));
+  }
   json_t *root = json_clone_top(inner);
+  const char *type = json_string_value(json_object_get(root, "type"));
+  bool is_object = type && !strcmp(type, "object") && !json_object_get(root, "anyOf");
   if (whole && json_object_get(inner, "$ref"))
     json_object_del(root, "$defs");
   a->out->root = built.plan;
-  if ((a->dialect->flags & ADAPT_ROOT_OBJECT || a->opts->reasoning) && !is_object(root)) {
+  if ((a->dialect->flags & ADAPT_ROOT_OBJECT || a->opts->reasoning) && !is_object) {
     json_decref(root);
     root = json_clone_top(built.schema);
     if (whole)
@@ -680,15 +574,65 @@ static void finish_root(struct adapter *a, struct built built) {
   a->out->schema = root;
 }
 
+/* --- telling branches apart --- */
+
+/* Returns the number in "/anyOf/12" below the root, SIZE_MAX if the entry is none of these. */
+static size_t branch_index(const struct schema *shapes, size_t entry) {
+  static const char under[] = "/anyOf/";
+  const struct schema_entry *e = &shapes->entries[entry];
+  if (entry == 0 || e->parent != 0 || strncmp(e->suffix, under, sizeof under - 1) != 0)
+    return SIZE_MAX;
+  const char *digits = e->suffix + sizeof under - 1;
+  return digits[strspn(digits, "0123456789")] ? SIZE_MAX : strtoul(digits, NULL, 10);
+}
+
+static bool adapt_shapes_compile(struct adapter *a) {
+  struct adapted *out = a->out;
+  json_t *all = json_array(), *doc = json_object(), *definitions;
+  for (size_t i = 0; i < out->plan_count; i++)
+    for (uint32_t k = 0; out->plans[i].kind == PLAN_UNION && k < out->plans[i].count; k++)
+      json_array_append(all, out->plans[i].branches[k].shape);
+  bool any = json_array_size(all) > 0;
+  adapt_put(doc, "anyOf", all);
+  definitions = json_object_get(out->schema, "$defs");
+  if (definitions)
+    adapt_put(doc, "$defs", json_incref(definitions));
+  if (any && !adapter_stopped(a)) {
+    out->shapes = schema_compile(doc, NULL, NULL, NULL);
+    if (!out->shapes)
+      adapt_fail(a, ADAPT_TOO_COMPLEX, NODE_NONE, "", "the alternatives are too many");
+  }
+  json_decref(doc);
+  if (!any || adapter_stopped(a))
+    return !adapter_stopped(a);
+  const struct schema *shapes = out->shapes;
+  size_t branches = 0, next = 0;
+  for (size_t i = 0; i < shapes->entry_count; i++)
+    branches += branch_index(shapes, i) != SIZE_MAX;
+  uint32_t *nodes = xmalloc(branches * sizeof *nodes);
+  for (size_t i = 0; i < shapes->entry_count; i++) {
+    size_t index = branch_index(shapes, i);
+    if (index < branches)
+      nodes[index] = shapes->entries[i].node;
+  }
+  for (size_t i = 0; i < out->plan_count; i++)
+    for (uint32_t k = 0; out->plans[i].kind == PLAN_UNION && k < out->plans[i].count; k++, next++)
+      out->plans[i].branches[k].node = next < branches ? nodes[next] : NODE_NONE;
+  free(nodes);
+  return true;
+}
+
 /* --- the whole --- */
 
-static void adapt_compile(struct adapter *a, const json_t *doc) {
+static void adapt_run(struct adapter *a, const json_t *doc) {
+  struct sum root = {0};
+  struct built built = {NULL, PLAN_NONE};
   const struct schema_opts opts = {.registry = a->opts->registry,
                                    .default_draft = a->opts->default_draft};
   struct schema_errors errors = {0};
   enum schema_status status;
-  a->out->canonical = schema_compile(doc, &opts, &errors, &status);
-  if (!a->out->canonical) {
+  const struct schema *s = a->out->canonical = schema_compile(doc, &opts, &errors, &status);
+  if (!s) {
     adapt_fail(a, status == SCHEMA_TOO_COMPLEX ? ADAPT_TOO_COMPLEX : ADAPT_INVALID_SCHEMA,
                NODE_NONE, "", "%s", errors.count ? errors.items[0].message : "not a schema");
     print_into(a->error->pointer, sizeof a->error->pointer, "%s",
@@ -696,22 +640,11 @@ static void adapt_compile(struct adapter *a, const json_t *doc) {
     a->error->keyword = errors.count ? errors.items[0].keyword : "";
   }
   schema_errors_deinit(&errors);
-}
-
-static void adapt_run(struct adapter *a, const json_t *doc) {
-  struct sum root = {0};
-  struct built built = {NULL, PLAN_NONE};
-  adapt_compile(a, doc);
-  if (!adapter_stopped(a)) {
-    const struct schema *s = a->out->canonical;
-    for (uint32_t i = 0; i < s->entry_count; i++) {
-      const json_t *schema = s->entries[i].schema;
-      if (json_is_object(schema))
-        map_put(&a->entries, &a->out->arena, MAP_KEY(schema), i);
-    }
-  }
-  if (adapter_stopped(a))
+  if (!s)
     return;
+  for (uint32_t i = 0; i < s->entry_count; i++)
+    if (json_is_object(s->entries[i].schema))
+      map_put(&a->entries, &a->out->arena, MAP_KEY(s->entries[i].schema), i);
   if (a->dialect->flags & ADAPT_WHOLE)
     built = adapt_whole(a);
   else if (adapt_sum_schema(a, &root, a->out->canonical->documents[0].root))
@@ -775,4 +708,247 @@ size_t adapted_change_count(const struct adapted *adapted) {
 
 const struct adapt_change *adapted_change_at(const struct adapted *adapted, size_t index) {
   return index < adapted->change_count ? &adapted->changes[index] : NULL;
+}
+
+/* --- answers back: values from the dialect's shape into the canonical one, following the plans
+ * --- */
+
+struct turning { /* one value being turned */
+  const struct adapted *adapted;
+  long work;
+  unsigned depth;
+  enum adapt_status status;
+};
+
+static json_t *turn_back(struct turning *t, uint32_t plan, const json_t *value);
+
+static bool stopped(const struct turning *t) {
+  return t->status != ADAPT_OK;
+}
+
+static json_t *turn_keep(const json_t *value) {
+  return json_incref((json_t *)value);
+}
+
+/* Appends the items of a list to `out`, which it returns. */
+static json_t *items_back(struct turning *t, uint32_t plan, const json_t *value, json_t *out) {
+  json_t *one;
+  size_t i;
+  json_array_foreach((json_t *)value, i, one) {
+    if (stopped(t))
+      break;
+    json_array_append_new(out, turn_back(t, plan, one));
+  }
+  return out;
+}
+
+static const struct plan_member *member_of(const struct adapt_plan *plan, const char *name) {
+  for (uint32_t i = 0; i < plan->count; i++)
+    if (!strcmp(plan->members[i].name, name))
+      return &plan->members[i];
+  return NULL;
+}
+
+/* Puts a member; one whose name is taken gets U+0000 behind it. */
+static void plan_put(json_t *out, const char *name, json_t *value) {
+  size_t n = strlen(name) + (json_object_get(out, name) != NULL);
+  json_object_setn_new_nocheck(out, name, n, value);
+}
+
+/* Turns pairs into an object. Returns false if it is no list of pairs. */
+static bool pairs_back(struct turning *t, uint32_t plan, const json_t *pairs, json_t *out) {
+  const json_t *pair;
+  size_t i;
+  if (!json_is_array(pairs))
+    return false;
+  json_array_foreach((json_t *)pairs, i, pair) {
+    if (!json_is_string(json_object_get(pair, "key")) || !json_object_get(pair, "value"))
+      return false;
+    const char *key = json_string_value(json_object_get(pair, "key"));
+    if (strlen(key) != json_string_length(json_object_get(pair, "key")))
+      return false;
+  }
+  json_array_foreach((json_t *)pairs, i, pair) {
+    if (stopped(t))
+      break;
+    plan_put(out, json_string_value(json_object_get(pair, "key")),
+             turn_back(t, plan, json_object_get(pair, "value")));
+  }
+  return true;
+}
+
+static json_t *object_back(struct turning *t, const struct adapt_plan *plan, const json_t *value) {
+  json_t *out = json_object();
+  for (void *at = json_object_iter((json_t *)value); at && !stopped(t);
+       at = json_object_iter_next((json_t *)value, at)) {
+    const char *name = json_object_iter_key(at);
+    const json_t *one = json_object_iter_value(at);
+    const struct plan_member *member = member_of(plan, name);
+    if (member && (member->added || (member->null_absent && json_is_null(one))))
+      continue;
+    if (!member && plan->extra && !strcmp(name, plan->extra) && pairs_back(t, plan->rest, one, out))
+      continue;
+    if (member)
+      plan_put(out, name, turn_back(t, member->plan, one));
+    else if (plan->rest != PLAN_NONE && !plan->extra)
+      adapt_put(out, name, turn_back(t, plan->rest, one));
+    else
+      plan_put(out, name, turn_keep(one));
+  }
+  return out;
+}
+
+static json_t *tuple_back(struct turning *t, const struct adapt_plan *plan, const json_t *value) {
+  json_t *out = json_array();
+  uint32_t count = plan->count;
+  const json_t *rest = plan->extra ? json_object_get(value, plan->extra) : NULL;
+  for (; count > 0; count--) { /* the last ones may have been left out */
+    const struct plan_member *last = &plan->members[count - 1];
+    const json_t *item = json_object_get(value, last->name);
+    if (json_array_size(rest) > 0 || (item && !(last->null_absent && json_is_null(item))))
+      break;
+  }
+  for (uint32_t i = 0; i < count && !stopped(t); i++) {
+    const json_t *item = json_object_get(value, plan->members[i].name);
+    json_array_append_new(out, item ? turn_back(t, plan->members[i].plan, item) : json_null());
+  }
+  return items_back(t, plan->rest, rest, out);
+}
+
+static json_t *text_back(const json_t *value) {
+  json_error_t error;
+  json_t *out = json_loadb(json_string_value(value), json_string_length(value),
+                           JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
+  if (out == NULL && json_error_code(&error) == json_error_duplicate_key) {
+    out = json_object();
+    json_object_setn_new_nocheck(out, "", 1, turn_keep(value));
+  }
+  return out ? out : turn_keep(value);
+}
+
+static json_t *enum_back(const struct adapt_plan *plan, const json_t *value) {
+  size_t i;
+  json_t *one;
+  json_array_foreach(plan->texts, i, one) {
+    size_t length;
+    char *text = adapt_json_text(one, &length);
+    bool same =
+        length == json_string_length(value) && memcmp(text, json_string_value(value), length) == 0;
+    free(text);
+    if (same)
+      return json_clone(one);
+  }
+  return turn_keep(value);
+}
+
+/* Returns true if the branch holds. If the check itself failed, that sticks. */
+static bool branch_holds(struct turning *t, enum schema_status status) {
+  if (status == SCHEMA_TOO_COMPLEX && !stopped(t))
+    t->status = ADAPT_TOO_COMPLEX;
+  return status == SCHEMA_OK;
+}
+
+static bool shape_fits(struct turning *t, const struct plan_branch *branch, const json_t *value) {
+  if (!t->adapted->shapes || branch->node == NODE_NONE)
+    return false;
+  struct schema from = *t->adapted->shapes;
+  from.root = branch->node;
+  return branch_holds(t, schema_check(&from, value, NULL));
+}
+
+/* Picks the first branch that has the value's shape and gives something its part of the canonical
+ * schema accepts; else the first with its shape; else one whose result is accepted. */
+static json_t *union_back(struct turning *t, const struct adapt_plan *plan, const json_t *value) {
+  json_t *first = NULL;
+  uint32_t fitting = 0, last = 0;
+  for (uint32_t i = 0; i < plan->count; i++)
+    if (shape_fits(t, &plan->branches[i], value)) {
+      fitting++;
+      last = i;
+    }
+  if (fitting == 1)
+    return turn_back(t, plan->branches[last].plan, value);
+  for (uint32_t i = 0; i < plan->count && !stopped(t); i++) {
+    const struct plan_branch *branch = &plan->branches[i];
+    if (fitting && !shape_fits(t, branch, value))
+      continue;
+    json_t *back = turn_back(t, branch->plan, value);
+    if (back && branch_holds(t, adapt_sum_check(t->adapted, &branch->sum, back))) {
+      json_decref(first);
+      return back;
+    }
+    if (!first && fitting)
+      first = back;
+    else
+      json_decref(back);
+  }
+  return first ? first : turn_keep(value);
+}
+
+static json_t *turn_back(struct turning *t, uint32_t index, const json_t *value) {
+  if (index == PLAN_NONE)
+    return turn_keep(value);
+  const struct adapt_plan *plan = &t->adapted->plans[index];
+  json_t *out = NULL;
+  if (!stopped(t) && (t->work-- <= 0 || t->depth > 2 * ADAPT_ANSWER_DEPTH_MAX))
+    t->status = ADAPT_TOO_COMPLEX;
+  if (stopped(t))
+    return NULL;
+  t->depth++;
+  switch (plan->kind) {
+  case PLAN_OPEN:
+  case PLAN_SAME:
+    out = turn_keep(value);
+    break;
+  case PLAN_OBJECT:
+    out = json_is_object(value) ? object_back(t, plan, value) : turn_keep(value);
+    break;
+  case PLAN_ARRAY:
+    out = json_is_array(value) ? items_back(t, plan->rest, value, json_array()) : turn_keep(value);
+    break;
+  case PLAN_PAIRS:
+    out = json_object();
+    if (!pairs_back(t, plan->rest, value, out)) {
+      json_decref(out);
+      out = turn_keep(value);
+    }
+    break;
+  case PLAN_TUPLE:
+    out = json_is_object(value) ? tuple_back(t, plan, value) : turn_keep(value);
+    break;
+  case PLAN_TEXT:
+    out = json_is_string(value) ? text_back(value) : turn_keep(value);
+    break;
+  case PLAN_ENUM:
+    out = json_is_string(value) ? enum_back(plan, value) : turn_keep(value);
+    break;
+  case PLAN_UNION:
+    out = union_back(t, plan, value);
+    break;
+  }
+  t->depth--;
+  return out;
+}
+
+enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *answer,
+                                json_t **value) {
+  assert(adapted != NULL && value != NULL);
+  struct turning t = {adapted, ADAPT_WORK_MAX, 0, ADAPT_OK};
+  json_t *made = NULL;
+  assert(answer != NULL);
+  /* The object that was put around the root is removed; an answer without it is left alone. */
+  const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
+  size_t own = adapted->lead && json_object_get(answer, adapted->lead) ? 2 : 1;
+  bool is_wrapped = inner && json_object_size(answer) == own;
+  if (schema_value_too_deep(answer, ADAPT_ANSWER_DEPTH_MAX))
+    t.status = ADAPT_TOO_COMPLEX;
+  else
+    made = turn_back(&t, adapted->root, is_wrapped ? inner : answer);
+  *value = NULL;
+  if (stopped(&t)) {
+    json_decref(made);
+    return t.status;
+  }
+  *value = made;
+  return ADAPT_OK;
 }

@@ -970,20 +970,6 @@ uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind) {
 
 /* --- alternatives --- */
 
-static void group_words(struct adapter *a, const struct view_group *group,
-                        struct adapt_words *words) {
-  const json_t *schema = a->out->canonical->entries[group->entry].schema;
-  const struct keyword *keyword = schema_keyword_find(group->keyword, 7);
-  struct view_word word = {(enum keyword_id)keyword->id, keyword,
-                           json_object_get(schema, group->keyword), group->entry};
-  if (word.id == K_ONE_OF && group->count == 1)
-    return;
-  const char *why = "an anyOf: which one applies is not enforced";
-  if (word.id == K_ONE_OF)
-    why = "an anyOf: that only one applies is not enforced";
-  adapt_words_keyword(a, words, &word, why);
-}
-
 static struct built build_groups(struct adapter *a, const struct adapt_view *view,
                                  struct adapt_words *words) {
   struct built none = {NULL, PLAN_NONE};
@@ -1000,8 +986,16 @@ static struct built build_groups(struct adapter *a, const struct adapt_view *vie
       return none;
     }
     product *= group->count;
-    if (strcmp(group->keyword, "anyOf") != 0)
-      group_words(a, group, words);
+    if (strcmp(group->keyword, "anyOf") == 0)
+      continue;
+    const json_t *schema = a->out->canonical->entries[group->entry].schema;
+    const struct keyword *keyword = schema_keyword_find(group->keyword, 7);
+    const struct view_word word = {(enum keyword_id)keyword->id, keyword,
+                                   json_object_get(schema, group->keyword), group->entry};
+    if (word.id != K_ONE_OF)
+      adapt_words_keyword(a, words, &word, "an anyOf: which one applies is not enforced");
+    else if (group->count > 1)
+      adapt_words_keyword(a, words, &word, "an anyOf: that only one applies is not enforced");
   }
   memset(sums, 0, product * sizeof *sums);
   for (size_t i = 0; i < product; i++) {
@@ -1208,18 +1202,6 @@ static struct str sum_key(const struct sum *sum) {
   return (struct str){sum->count ? (const char *)sum->items : "", sum->count * sizeof *sum->items};
 }
 
-static bool unit_open(struct adapter *a, const struct sum *sum, uint32_t *index) {
-  if (a->unit_count >= ADAPT_UNITS_MAX)
-    return adapt_fail(a, ADAPT_TOO_COMPLEX, NODE_NONE, "", "too many subschemas");
-  a->units = xgrow(a->units, &a->unit_capacity, a->unit_count + 1, sizeof *a->units);
-  map_put(&a->known, &a->out->arena, sum_key(sum), (uint32_t)a->unit_count);
-  uint32_t plan = adapt_plan_new(a, PLAN_OPEN);
-  *index = (uint32_t)a->unit_count++;
-  a->units[*index] =
-      (struct unit){.sum = *sum, .state = UNIT_OPEN, .plan = plan, .descents = a->descents};
-  return true;
-}
-
 /* Returns the unit of the sum and builds it if need be; UINT32_MAX after a failure. */
 static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
   uint32_t index, entry = sum->count ? sum->items[sum->count - 1].entry : NODE_NONE;
@@ -1246,8 +1228,17 @@ static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
                (int)ADAPT_DEPTH_MAX);
     return UINT32_MAX;
   }
-  if (!unit_open(a, sum, &index))
+  if (a->unit_count >= ADAPT_UNITS_MAX) {
+    adapt_fail(a, ADAPT_TOO_COMPLEX, NODE_NONE, "", "too many subschemas");
     return UINT32_MAX;
+  }
+  a->units = xgrow(a->units, &a->unit_capacity, a->unit_count + 1, sizeof *a->units);
+  index = (uint32_t)a->unit_count++;
+  map_put(&a->known, &a->out->arena, sum_key(sum), index);
+  a->units[index] = (struct unit){.sum = *sum,
+                                  .state = UNIT_OPEN,
+                                  .plan = adapt_plan_new(a, PLAN_OPEN),
+                                  .descents = a->descents};
   uint32_t place = a->place;
   if (sum->count)
     a->place = sum->items[0].entry;

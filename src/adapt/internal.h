@@ -76,7 +76,7 @@ struct adapt_dialect {
   struct dialect_limits limits;
 };
 
-/* --- plans: from shape to shape (adapt/transform.c) --- */
+/* --- plans: from shape to shape (adapt/adapt.c) --- */
 
 enum plan_kind {
   PLAN_OPEN, /* being made */
@@ -191,6 +191,8 @@ bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, con
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const char *member,
                    enum adapt_effect effect, const char *why);
+/* Appends a step of a JSON Pointer, escaped. */
+void adapt_put_step(struct buf *out, const char *key);
 /* Sets a member, takes the value. */
 void adapt_put(json_t *object, const char *key, json_t *value);
 /* Makes an object schema with these members and no others. Takes both. */
@@ -290,7 +292,5 @@ static inline bool adapt_plan_same(const struct adapter *a, uint32_t plan) {
 static inline bool adapt_has(const struct adapter *a, enum dialect_flag flag) {
   return a->dialect->flags & flag;
 }
-/* adapt/transform.c */
-bool adapt_shapes_compile(struct adapter *a);
 
 #endif

@@ -1,8 +1,109 @@
 /* Merges everything that applies to one place: follows references and allOf, and joins members of
  * the same name. */
 #include "adapt/internal.h"
+#include "format/json_value.h"
+#include "schema/validate.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+/* --- what all of adapt needs --- */
+
+bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, const char *keyword,
+                const char *format, ...) {
+  struct buf place = {0};
+  va_list args;
+  if (adapter_stopped(a))
+    return false;
+  a->status = status;
+  *a->error = (struct adapt_error){.status = status, .keyword = keyword};
+  va_start(args, format);
+  (void)vsnprintf(a->error->message, sizeof a->error->message, format, args);
+  va_end(args);
+  if (entry != NODE_NONE) {
+    schema_entry_text(a->out->canonical, entry, &place);
+    if (*keyword)
+      buf_printf(&place, "/%s", keyword);
+  }
+  if (place.p)
+    print_into(a->error->pointer, sizeof a->error->pointer, "%s", place.p);
+  buf_deinit(&place);
+  return false;
+}
+
+/* Puts a step of a JSON Pointer. */
+void adapt_put_step(struct buf *out, const char *key) {
+  buf_puts(out, "/");
+  for (const char *p = key; *p; p++) {
+    if (*p == '~' || *p == '/')
+      buf_puts(out, *p == '~' ? "~0" : "~1");
+    else
+      buf_append(out, p, 1);
+  }
+}
+
+void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const char *member,
+                   enum adapt_effect effect, const char *why) {
+  struct adapted *out = a->out;
+  struct buf place = {0};
+  uint32_t first = 1;
+  if (adapter_stopped(a))
+    return;
+  buf_printf(&place, "%d%s ", (int)effect, keyword);
+  size_t prefix = place.n;
+  schema_entry_text(out->canonical, entry, &place);
+  if (member) {
+    buf_puts(&place, "/properties");
+    adapt_put_step(&place, member);
+  } else if (json_object_get(out->canonical->entries[entry].schema, keyword)) {
+    buf_printf(&place, "/%s", keyword);
+  }
+  if (map_add(&a->changed, &out->arena, buf_view(&place), &first)) {
+    const char *pointer = arena_strndup(&out->arena, place.p + prefix, place.n - prefix);
+    out->changes =
+        xgrow(out->changes, &out->change_capacity, out->change_count + 1, sizeof *out->changes);
+    out->changes[out->change_count++] = (struct adapt_change){pointer, keyword, effect, why};
+  }
+  buf_deinit(&place);
+}
+
+void adapt_put(json_t *object, const char *key, json_t *value) {
+  json_object_set_new_nocheck(object, key, value);
+}
+
+json_t *adapt_closed_object(const struct adapter *a, json_t *properties, json_t *required) {
+  json_t *ordering = adapt_has(a, ADAPT_ORDERING) ? json_clone_top(required) : NULL;
+  return json_pack("{ss so so sb so*}", "type", "object", "properties", properties, "required",
+                   required, "additionalProperties", 0, "propertyOrdering", ordering);
+}
+
+char *adapt_json_text(const json_t *value, size_t *length) {
+  const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
+  *length = json_dumpb(value, NULL, 0, flags);
+  char *text = xmalloc(*length + 1);
+  json_dumpb(value, text, *length, flags);
+  text[*length] = '\0';
+  return text;
+}
+
+size_t adapt_size(const json_t *value, size_t most) {
+  size_t size = 1, i;
+  const json_t *one;
+  json_array_foreach((json_t *)value, i, one) {
+    if (size > most)
+      break;
+    size += adapt_size(one, most - size);
+  }
+  for (void *at = json_object_iter((json_t *)value); at && size <= most;
+       at = json_object_iter_next((json_t *)value, at))
+    size += adapt_size(json_object_iter_value(at), most - size);
+  return size;
+}
+
+void adapt_keep(struct adapter *a, json_t *value) {
+  json_array_append(a->out->kept, value);
+}
 
 /* --- entries, sums and types --- */
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "core/apply.h"
 #include "core/decide.h"
-#include "core/retained.h"
+#include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"

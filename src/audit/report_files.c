@@ -1,7 +1,8 @@
 /* Compares reports with their files. */
 #include "audit/report_files.h"
 
-#include "core/contract.h"
+#include "core/keys.h"
+#include "core/report_file.h"
 #include "format/json_object.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@ static const char same[] = "same", changed[] = "changed", missing[] = "missing";
 
 static void report_files_put(struct report_files *files, const char *file, const char *sha256) {
   struct err err;
-  if (!contract_check_name(str_from(file), &err))
+  if (!key_check_file(str_from(file), &err))
     return;
   if (files->newest == NULL)
     files->newest = json_object();

@@ -3,16 +3,15 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/budget.h"
 #include "core/checks.h"
 #include "core/decide.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
-#include "core/human.h"
 #include "core/monitor.h"
 #include "core/report_file.h"
-#include "core/retained.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -24,29 +23,14 @@
 
 /* --- what all records need --- */
 
-bool fold_bad(const struct fold *f, const char *what) {
-  return err_set(f->err, ERR_CORRUPT, "record %lld (" STR_FMT "): %s", (long long)f->record->seq,
-                 STR_ARG(f->record->type_name), what);
-}
-
-bool fold_take_text(const struct fold *f, enum member key, struct buf *out) {
-  struct str blob = fold_text(f, key + 1);
-  buf_clear(out);
-  if (blob.n > 0 && f->source == NULL)
-    return fold_bad(f, "its text is in a blob that is not at hand");
-  if (blob.n > 0)
-    return f->source->blob(f->source->ctx, blob.p, out, f->err);
-  buf_str(out, fold_text(f, key));
-  return true;
-}
-
 /* null and NULL: none */
 static void fold_set_json(json_t **slot, const json_t *value) {
   json_decref(*slot);
   *slot = value && !json_is_null(value) ? json_incref((json_t *)value) : NULL;
 }
 
-struct turn *fold_turn(const struct fold *f) {
+/* Returns the record's turn; NULL if it is not open (err is set). */
+static struct turn *fold_turn(const struct fold *f) {
   struct turn *turn = core_turn(f->core, (long)fold_number(f, MEMBER_TURN));
   if (turn == NULL)
     (void)fold_bad(f, "its turn is not open");
@@ -131,9 +115,8 @@ static bool may_call(const struct fold *f, const struct turn *turn, enum call_pu
     return fold_bad(f, "its purpose is not of this point");
   if (structured == NULL && (purpose != PURPOSE_EXECUTE || turn->calls != NULL))
     return fold_bad(f, "its turn has had its call");
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
-      return fold_bad(f, "another call of its turn is not over");
+  if (turn_is_calling(turn))
+    return fold_bad(f, "another call of its turn is not over");
   if (checks && (number < 1 || (size_t)number > invariants_count(structured->invariants)))
     return fold_bad(f, "its invariant is not in the workflow");
   size_t count = 0;
@@ -180,6 +163,14 @@ static void add_changed(const struct fold *f, struct turn *turn) {
   json_decref(both);
 }
 
+static int report_number(const struct fold *f, const struct turn *turn) {
+  const struct movement *m = core_movement(f->core, turn);
+  for (size_t i = 0; i < m->contract_count; i++)
+    if (str_eq(m->contracts[i].name, fold_text(f, MEMBER_FILE)))
+      return (int)i + 1;
+  return 0;
+}
+
 static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   enum call_purpose purpose;
   enum judge_stage stage = STAGE_COUNT;
@@ -198,8 +189,16 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
     return (void)fold_bad(f, "its purpose is not of this point"), NULL;
   if (judges && !judge_stage_from_name(fold_text(f, MEMBER_STAGE), &stage))
     return (void)fold_bad(f, "it is for no stage"), NULL;
-  if (reports ? !report_may_call(f, turn) : !judges && !may_call(f, turn, purpose))
+  if (reports) {
+    struct report_step step;
+    report_next(core_movement(f->core, turn), turn, &step);
+    if (report_number(f, turn) != (int)step.number)
+      return (void)fold_bad(f, "its report is not the next one"), NULL;
+    if (step.action != REPORT_ASK)
+      return (void)fold_bad(f, "its report was asked for often enough"), NULL;
+  } else if (!judges && !may_call(f, turn, purpose)) {
     return NULL;
+  }
   json_int_t vote = judges ? fold_number(f, MEMBER_VOTE) : 0;
   if (vote < 0 || vote > LIMIT_PANEL_COUNT)
     return (void)fold_bad(f, "its vote is of no panel"), NULL;
@@ -393,7 +392,7 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
 
 /* Notes until when the provider has to cool down; meanwhile others do its work and its judging. */
 static void keep_behind(const struct fold *f, const struct call *call, const json_t *error) {
-  json_int_t ms = json_integer_value(json_at(error, "retry_after_ms"));
+  json_int_t ms = json_int_at(error, "retry_after_ms");
   int64_t now_ms;
   if (call->fallback == NULL || !record_time_parse(f->record->ts.p, &now_ms))
     return;
@@ -487,8 +486,8 @@ static bool apply_call_end(const struct fold *f) {
     return fold_bad(f, "a time in it cannot be");
   call->duration_ms += fold_number(f, MEMBER_DURATION_MS);
   const json_t *usage = fold_tree(f, MEMBER_USAGE);
-  json_int_t input = json_integer_value(json_at(usage, "input"));
-  json_int_t output = json_integer_value(json_at(usage, "output"));
+  json_int_t input = json_int_at(usage, "input");
+  json_int_t output = json_int_at(usage, "output");
   const json_int_t most = (json_int_t)1 << 40;
   call->tokens +=
       (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
@@ -559,7 +558,7 @@ static bool apply_call_event(const struct fold *f) {
 static bool apply_check(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   const struct call *call =
-      turn ? turn_call(turn, (long)json_integer_value(json_at(f->record->body, "call"))) : NULL;
+      turn ? turn_call(turn, (long)json_int_at(f->record->body, "call")) : NULL;
   if (turn == NULL)
     return false;
   if (turn->phase != TURN_EXECUTING || fold_structured(f, turn) == NULL)
@@ -567,7 +566,7 @@ static bool apply_check(const struct fold *f) {
   if (call == NULL || !call_generates(call) ||
       (call->state != CALL_DONE && call->state != CALL_FAILED))
     return fold_bad(f, "its call brought nothing to check");
-  json_int_t number = json_integer_value(json_at(f->record->body, "number"));
+  json_int_t number = json_int_at(f->record->body, "number");
   if (number != (json_int_t)json_array_size(turn->checks) + 1)
     return fold_bad(f, "its number is not the next one");
   json_array_append(turn->checks, f->record->body);
@@ -701,14 +700,6 @@ static bool apply_session_start(const struct fold *f) {
   return true;
 }
 
-/* Returns true if one of the turn's judges may still answer. */
-static bool waits(const struct turn *turn) {
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_WAITING || call->state == CALL_RUNNING)
-      return true;
-  return false;
-}
-
 static bool apply_turn_start(const struct fold *f) {
   struct core *core = f->core;
   if (core->awaits_carried)
@@ -725,9 +716,9 @@ static bool apply_turn_start(const struct fold *f) {
   struct turn *turn = xcalloc(1, sizeof *turn);
   turn->id = core->turn_count + 1;
   turn->movement = (size_t)index;
+  CHAIN_APPEND(core->turns, turn);
   if (!group_enter(f, turn)) {
-    core_group_free(turn);
-    free(turn);
+    core_drop_turn(core, turn);
     return false;
   }
   core->turn_count++;
@@ -740,8 +731,7 @@ static bool apply_turn_start(const struct fold *f) {
     guards_see_turn(core, (size_t)index);
   turn->stages = json_array();
   turn->checks = json_array();
-  core->has_next = is_child ? core->has_next : false;
-  CHAIN_APPEND(core->turns, turn);
+  core->has_next = is_child && core->has_next;
   return true;
 }
 
@@ -795,6 +785,266 @@ static bool apply_turn_end(const struct fold *f) {
   return true;
 }
 
+/* Settles the question. */
+static void forget_question(struct turn *turn) {
+  json_decref(turn->question);
+  turn->question = NULL;
+  turn->question_seq = 0;
+  turn->until_ms = 0;
+}
+
+static bool apply_report(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  struct report_step step;
+  char sha256[SHA256_HEX];
+  if (turn == NULL)
+    return false;
+  if (turn->phase != TURN_REPORTING)
+    return fold_bad(f, "its turn is not at that point");
+  report_next(core_movement(f->core, turn), turn, &step);
+  bool same_call = fold_number(f, MEMBER_CALL) == (step.call ? step.call->id : 0);
+  if (step.action != REPORT_KEEP || !same_call ||
+      !str_eq(fold_text(f, MEMBER_FILE), step.contract->name))
+    return fold_bad(f, "it is not the report that comes next");
+  struct str answer = buf_view(step.call ? &step.call->text : &turn->text);
+  contract_sha256(answer, sha256);
+  if (!str_eq_c(fold_text(f, MEMBER_SHA256), sha256))
+    return fold_bad(f, "its sha256 is not that of the answer which it keeps");
+  uint64_t seq = step.call ? step.call->text_seq : turn->text_seq;
+  struct str text = str_trim(answer); /* prompts show it without the surrounding blanks */
+  struct kept_text *kept = kept_put(&turn->reports, step.contract->name);
+  buf_str(&kept->text, text);
+  kept->seq = text.n == answer.n ? seq : 0;
+  kept->judged = step.contract->judged;
+  kept->since = (uint64_t)f->record->seq;
+  contract_sha256(text, kept->sha256);
+  if (step.number == core_movement(f->core, turn)->contract_count)
+    turn->phase = TURN_JUDGING;
+  return true;
+}
+
+/* --- questions and answers --- */
+
+static bool apply_question(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  json_t *question = fold_tree(f, MEMBER_QUESTION);
+  struct str until = fold_text(f, MEMBER_UNTIL);
+  if (turn == NULL)
+    return false;
+  if (turn->question != NULL || !turn_may_ask(f->core, turn, json_view(json_at(question, "kind"))))
+    return fold_bad(f, "its turn has nothing to ask");
+  if (!record_time_parse(f->record->ts.p, &turn->asked_ms))
+    return fold_bad(f, "its time cannot be read");
+  if (until.n > 0 && !record_time_parse(until.p, &turn->until_ms))
+    return fold_bad(f, "its deadline is no time");
+  turn->question = json_incref(question);
+  turn->question_seq = f->core->seq + 1;
+  return true;
+}
+
+/* Notes who answered which question and when, for later readers. */
+static void note_answer(const struct fold *f, const struct turn *turn) {
+  struct core *core = f->core;
+  struct str text = fold_text(f, MEMBER_TEXT);
+  if (core->answers == NULL)
+    core->answers = json_array();
+  if (text.n > LIMIT_CHOICE_BYTES)
+    text.n = utf8_floor(text.p, LIMIT_CHOICE_BYTES);
+  json_array_append_new(
+      core->answers,
+      json_pack("{sI so so so so* so so*}", "question", (json_int_t)turn->question_seq, "movement",
+                json_text(core_movement(core, turn)->name), "answer",
+                json_text(fold_text(f, MEMBER_ANSWER)), "text", json_text(text), "by",
+                json_incref(fold_tree(f, MEMBER_BY)), "at", json_text(f->record->ts), "reason",
+                fold_has(f, MEMBER_REASON) ? json_text(fold_text(f, MEMBER_REASON)) : NULL));
+}
+
+/* Keeps the question, as a quotation, and its answer below the movement's earlier ones. */
+static void keep_input(struct core *core, const struct turn *turn, struct str answer) {
+  struct str name = core_movement(core, turn)->name, line;
+  struct str rest = json_view(json_at(turn->question, "text"));
+  struct buf text = {0};
+  if (core->inputs == NULL)
+    core->inputs = json_object();
+  buf_str(&text, json_view(json_object_getn(core->inputs, name.p, name.n)));
+  if (text.n > 0)
+    buf_puts(&text, "\n\n---\n\n");
+  while (rest.n > 0) {
+    line = str_next_line(&rest);
+    buf_puts(&text, "> ");
+    buf_str(&text, line);
+    buf_putc(&text, '\n');
+  }
+  buf_putc(&text, '\n');
+  buf_str(&text, answer);
+  size_t from = 0;
+  if (text.n > LIMIT_INPUTS_BYTES)
+    from = utf8_ceil(text.p, text.n, text.n - LIMIT_INPUTS_BYTES);
+  json_object_setn_new(core->inputs, name.p, name.n,
+                       json_text((struct str){text.p + from, text.n - from}));
+  buf_deinit(&text);
+}
+
+static json_t *value_of_answer(const struct fold *f) {
+  json_t *given = fold_tree(f, MEMBER_VALUE);
+  if (given != NULL)
+    return json_incref(given);
+  json_t *value = json_object();
+  json_put(value, "text", json_text(fold_text(f, MEMBER_TEXT)));
+  if (fold_has(f, MEMBER_CHOICE))
+    json_put(value, "choice", json_integer(fold_number(f, MEMBER_CHOICE)));
+  json_put(value, "timed_out", json_boolean(fold_has(f, MEMBER_REASON)));
+  return value;
+}
+
+/* Returns the rule that a choice stands for; 0 if there is none, as in a log that was tampered
+ * with. */
+static int chosen_rule(const struct fold *f, const struct turn *turn) {
+  size_t choice = (size_t)fold_number(f, MEMBER_CHOICE) - 1;
+  json_int_t rule = json_integer_value(json_array_get(json_at(turn->question, "rules"), choice));
+  size_t count = core_movement(f->core, turn)->rule_count;
+  return rule >= 1 && (size_t)rule <= count ? (int)rule : 0;
+}
+
+static void take_rule(const struct fold *f, struct turn *turn, int rule) {
+  json_decref(turn->verdict);
+  turn->verdict = json_pack("{si}", "rule", rule);
+  if (fold_has(f, MEMBER_BY))
+    json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
+}
+
+/* Returns true if the answer is valid: an answer in a tampered log must not get around a schema. */
+static bool answer_fits(const struct fold *f, const struct turn *turn) {
+  const struct movement *m = core_movement(f->core, turn);
+  const struct schema *schema = m->ask ? m->ask->schema : NULL;
+  const json_t *document = m->ask ? m->ask->document : NULL;
+  if (turn_asks(turn, "value")) {
+    schema = m->structured->schema;
+    document = m->structured->document;
+  }
+  if (schema == NULL)
+    return fold_tree(f, MEMBER_VALUE) == NULL;
+  struct err ignored;
+  json_t *value = ask_read(schema, document, fold_text(f, MEMBER_TEXT), &ignored);
+  bool same = value != NULL && json_same(value, fold_tree(f, MEMBER_VALUE));
+  json_decref(value);
+  return same;
+}
+
+static bool apply_answer(const struct fold *f) {
+  struct turn *turn = fold_turn(f);
+  struct str word = fold_text(f, MEMBER_ANSWER), text = fold_text(f, MEMBER_TEXT);
+  if (turn == NULL)
+    return false;
+  if (turn->question == NULL)
+    return fold_bad(f, "its turn asks nothing");
+  bool approves = turn_asks(turn, "approve"), rejects = str_eq_c(word, "reject");
+  if (approves != (rejects || str_eq_c(word, "approve")))
+    return fold_bad(f, "its answer is none to that question");
+  if (!approves && !answer_fits(f, turn))
+    return fold_bad(f, "its value does not fit the schema");
+  if (turn_asks(turn, "judge") && chosen_rule(f, turn) == 0)
+    return fold_bad(f, "it is no rule of its movement");
+  note_answer(f, turn);
+  if (rejects) {
+    turn->rejected = true;
+    buf_set(&turn->text, text);
+    turn->text_seq = f->core->seq + 1;
+  } else if (turn_asks(turn, "judge")) {
+    take_rule(f, turn, chosen_rule(f, turn));
+  } else if (turn_asks(turn, "input")) {
+    keep_input(f->core, turn, text);
+    turn->answered = true;
+  } else if (approves) {
+    turn->answered = true;
+  } else {
+    const struct movement *m = core_movement(f->core, turn);
+    int rule = m->ask && fold_has(f, MEMBER_CHOICE) ? ask_rule(m, fold_text(f, MEMBER_TEXT)) : 0;
+    buf_set(&turn->text, fold_text(f, MEMBER_TEXT));
+    turn->text_seq = f->core->seq + 1;
+    json_decref(turn->structured);
+    turn->structured = value_of_answer(f);
+    turn->escalated = false;
+    turn->phase = TURN_JUDGING;
+    if (rule > 0)
+      take_rule(f, turn, rule);
+  }
+  forget_question(turn);
+  f->core->answered |= f->core->status == SESSION_STOPPED;
+  return true;
+}
+
+/* --- worktrees --- */
+
+static void worktree_keep(char **slot, const json_t *data, const char *name) {
+  const char *text = json_string_value(json_object_get(data, name));
+  free(*slot);
+  *slot = text ? xstrdup(text) : NULL;
+}
+
+static bool take_make(const struct fold *f, long number) {
+  struct core *core = f->core;
+  const struct turn *turn = number > 0 ? core_turn(core, number) : NULL;
+  struct worktree *w = &core->worktree;
+  if (number > 0 && (turn == NULL || turn->group == 0 || core_worktree(core, number) != NULL))
+    return fold_bad(f, "that turn takes no worktree");
+  if (number == 0 && w->made)
+    return fold_bad(f, "the session has its worktree");
+  if (turn != NULL) {
+    w = xcalloc(1, sizeof *w);
+    *w = (struct worktree){.next = core->worktrees,
+                           .turn = turn->id,
+                           .group = turn->group,
+                           .movement = turn->movement};
+    core->worktrees = w;
+  }
+  worktree_keep(&w->branch, fold_tree(f, MEMBER_DATA), "branch");
+  worktree_keep(&w->base, fold_tree(f, MEMBER_DATA), "base");
+  w->asked = WORKTREE_MAKING;
+  return w->branch != NULL || fold_bad(f, "it names no branch");
+}
+
+static bool apply_workspace(const struct fold *f) {
+  struct str event = fold_text(f, MEMBER_EVENT);
+  long number = (long)fold_number(f, MEMBER_TURN);
+  struct worktree *w = core_worktree(f->core, number);
+  if (str_eq_c(event, "make"))
+    return take_make(f, number);
+  if (w == NULL)
+    w = &f->core->worktree;
+  if (str_eq_c(event, "made")) {
+    const json_t *data = fold_tree(f, MEMBER_DATA);
+    if (w->asked != WORKTREE_MAKING)
+      return fold_bad(f, "nobody asked for it");
+    worktree_keep(&w->branch, data, "branch");
+    worktree_keep(&w->base, data, "base");
+    worktree_keep(&w->path, data, "path");
+    worktree_keep(&w->folder, data, "folder");
+    w->asked = WORKTREE_IDLE;
+    w->made =
+        w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
+    return w->made || fold_bad(f, "it does not say where the worktree is");
+  }
+  if (str_eq_c(event, "committed")) {
+    if (w->asked != WORKTREE_COMMITTING)
+      return fold_bad(f, "nobody asked for it");
+    w->asked = WORKTREE_IDLE;
+    w->committed = w->committing;
+    worktree_keep(&w->message, NULL, "");
+    return true;
+  }
+  if (!str_eq_c(event, "commit"))
+    return fold_bad(f, "its event is unknown");
+  if (w->asked != WORKTREE_IDLE || number <= w->committed)
+    return fold_bad(f, "there is nothing to commit");
+  worktree_keep(&w->message, fold_tree(f, MEMBER_DATA), "message");
+  w->committing = number;
+  w->asked = WORKTREE_COMMITTING;
+  return w->message != NULL || fold_bad(f, "it has no message");
+}
+
+/* --- stopping, resuming, ending --- */
+
 static bool apply_session_stop(const struct fold *f) {
   struct core *core = f->core;
   core->status = SESSION_STOPPED;
@@ -825,7 +1075,7 @@ static void begin_round(struct turn *turn) {
   }
   json_array_clear(turn->checks);
   turn->escalated = false;
-  human_forget(turn);
+  forget_question(turn);
 }
 
 /* Gives the call another chance, starting with the first of its providers. */
@@ -900,8 +1150,8 @@ static bool take_verdict(const struct fold *f) {
   struct turn *turn = verdict ? core_unjudged_turn(f->core) : NULL;
   if (verdict == NULL)
     return true;
-  json_int_t rule = json_integer_value(json_at(verdict, "rule"));
-  if (turn == NULL || turn->id != json_integer_value(json_at(verdict, "turn")))
+  json_int_t rule = json_int_at(verdict, "rule");
+  if (turn == NULL || turn->id != json_int_at(verdict, "turn"))
     return fold_bad(f, "its verdict is on a turn that waits for none");
   if (rule < 1 || (size_t)rule > f->core->workflow->movements[turn->movement].rule_count)
     return fold_bad(f, "its verdict names a rule that is not there");
@@ -911,7 +1161,7 @@ static bool take_verdict(const struct fold *f) {
     fold_take_answer(turn, answer);
   turn->phase = TURN_JUDGING;
   turn->escalated = false;
-  human_forget(turn);
+  forget_question(turn);
   json_array_clear(turn->stages);
   core_drop_judging(turn);
   json_decref(turn->verdict);
@@ -921,23 +1171,17 @@ static bool take_verdict(const struct fold *f) {
   return true;
 }
 
-/* Takes what a person added to a budget. After a stop by budget each call's own use counts anew. */
-static void take_budget(const struct fold *f) {
-  budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
-  if (!str_eq_c(buf_view(&f->core->stop_reason), "budget"))
-    return;
-  for (struct turn *turn = f->core->turns; turn; turn = turn->next)
-    for (struct call *call = turn->calls; call; call = call->next)
-      memset(&call->spent, 0, sizeof call->spent);
-}
-
 /* Resumes the session: what failed for good gets another chance. */
 static bool apply_session_resume(const struct fold *f) {
   if (fold_tree(f, MEMBER_CONFIG) != NULL)
     take_config(f, fold_tree(f, MEMBER_CONFIG));
   if (!take_verdict(f))
     return false;
-  take_budget(f);
+  budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
+  if (str_eq_c(buf_view(&f->core->stop_reason), "budget")) /* each call's own use counts anew */
+    for (struct turn *turn = f->core->turns; turn; turn = turn->next)
+      for (struct call *call = turn->calls; call; call = call->next)
+        memset(&call->spent, 0, sizeof call->spent);
   for (struct turn *t = f->core->turns; t; t = t->next) /* others have yet to show their work */
     t->let_be |= t->phase == TURN_JUDGING && str_eq_c(buf_view(&f->core->stop_reason), "protected");
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
@@ -957,7 +1201,7 @@ static bool apply_session_resume(const struct fold *f) {
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
     if (f->core->outcome != END_NONE && reopen(turn)) /* not a crash: this is why it stopped */
       group_reopen(turn);
-    if (turn->phase == TURN_JUDGING && unavailable && !waits(turn)) {
+    if (turn->phase == TURN_JUDGING && unavailable && !turn_is_calling(turn)) {
       json_array_clear(turn->stages);
       core_drop_judging(turn);
     }
@@ -965,11 +1209,7 @@ static bool apply_session_resume(const struct fold *f) {
       continue;
     if (turn->escalated && escalated)
       begin_round(turn);
-    struct call *last = NULL;
-    for (struct call *call = turn->calls; call; call = call->next)
-      if (call_is_own(call))
-        last = call;
-    struct call *call = last;
+    struct call *call = turn_last_own_call(turn);
     if (call != NULL && call->purpose == PURPOSE_CHECK && call->state == CALL_DONE && no_check) {
       core_drop_call(turn, call);
     } else if (call != NULL && call->state == CALL_FAILED && /* these are outcomes of their own: */
@@ -990,8 +1230,7 @@ static bool apply_session_resume(const struct fold *f) {
 static bool apply_session_end(const struct fold *f) {
   if (!session_outcome_from_name(fold_text(f, MEMBER_OUTCOME), &f->core->outcome))
     return fold_bad(f, "its outcome is unknown");
-  buf_clear(&f->core->stop_message);
-  buf_str(&f->core->stop_message, fold_text(f, MEMBER_MESSAGE));
+  buf_set(&f->core->stop_message, fold_text(f, MEMBER_MESSAGE));
   f->core->status = SESSION_ENDED;
   return true;
 }

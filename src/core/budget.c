@@ -3,65 +3,16 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/movement_limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { BUDGET_NANO = 1000000000, SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
+enum { SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
 static const int64_t budget_most = (int64_t)1 << 40;
 
-static const char *const unit_names[BUDGET_UNITS + 1] = {"tokens", "cost",      "time",
-                                                         "calls",  "movements", NULL};
-
 /* --- limits --- */
-
-const char *budget_unit_name(enum budget_unit unit) {
-  return unit_names[unit];
-}
-
-enum budget_unit budget_unit_of(struct str name) {
-  enum budget_unit unit = BUDGET_TOKENS;
-  while (unit < BUDGET_UNITS && !str_eq_c(name, unit_names[unit]))
-    unit++;
-  return unit;
-}
-
-/* Rounds an amount that is not negative. libm's function would load that library at each start. */
-static int64_t budget_rounded(double amount) {
-  int64_t whole = (int64_t)amount;
-  return whole + (amount - (double)whole >= 0.5);
-}
-
-int64_t budget_amount(const json_t *value, enum budget_unit unit) {
-  double usd = json_number_value(value);
-  bool dollars;
-  switch (unit) {
-  case BUDGET_TOKENS:
-  case BUDGET_CALLS:
-  case BUDGET_MOVEMENTS:
-    return json_is_integer(value) ? json_integer_value(value) : -1;
-  case BUDGET_COST:
-    dollars = json_is_number(value) && usd >= 0 && usd <= LIMIT_COST_USD;
-    return dollars ? budget_rounded(usd * BUDGET_NANO) : -1;
-  case BUDGET_TIME:
-    return json_is_string(value) ? limits_duration_ms(json_view(value), -1) : -1;
-  case BUDGET_UNITS:
-    break;
-  }
-  BUG("no unit of a budget: %d", (int)unit);
-}
-
-void budget_read(const json_t *object, struct budget *out) {
-  for (int u = 0; u < BUDGET_UNITS; u++) {
-    out->limit[u] = budget_amount(json_object_get(object, unit_names[u]), (enum budget_unit)u);
-    out->call[u] = budget_amount(json_object_get(json_object_get(object, "call"), unit_names[u]),
-                                 (enum budget_unit)u);
-  }
-  out->stops = str_eq_c(json_view(json_object_get(object, "on_exceed")), "stop");
-}
 
 struct budget_scope {
   const struct budget *budget; /* NULL: there is none */
@@ -69,20 +20,24 @@ struct budget_scope {
   size_t index; /* a movement's */
 };
 
+struct budget_scopes {
+  struct budget_scope list[SCOPE_COUNT];
+  size_t count;
+};
+
 /* Finds all budgets that apply to a movement: the session's, its own, its group's. */
-static size_t budget_scopes(const struct core *core, size_t movement,
-                            struct budget_scope scopes[SCOPE_COUNT]) {
+static struct budget_scopes budget_scopes(const struct core *core, size_t movement) {
   const struct workflow *wf = core->workflow;
   const struct movement *m = &wf->movements[movement];
-  size_t n = 0;
+  struct budget_scopes all = {.count = 0};
   if (wf->budget != NULL)
-    scopes[n++] = (struct budget_scope){wf->budget, BUDGET_OF_SESSION, movement};
+    all.list[all.count++] = (struct budget_scope){wf->budget, BUDGET_OF_SESSION, movement};
   if (m->budget != NULL)
-    scopes[n++] = (struct budget_scope){m->budget, BUDGET_OF_MOVEMENT, movement};
+    all.list[all.count++] = (struct budget_scope){m->budget, BUDGET_OF_MOVEMENT, movement};
   if (m->group != NO_GROUP && wf->movements[m->group].budget != NULL)
-    scopes[n++] =
+    all.list[all.count++] =
         (struct budget_scope){wf->movements[m->group].budget, BUDGET_OF_MOVEMENT, (size_t)m->group};
-  return n;
+  return all;
 }
 
 static int64_t budget_limit(const struct core *core, const struct budget_scope *scope,
@@ -192,14 +147,13 @@ static bool is_hit_by_call(const struct core *core, const struct budget_scope *s
 
 bool budget_refuses_call(const struct core *core, const struct turn *turn, const struct call *call,
                          struct budget_hit *hit) {
-  struct budget_scope scopes[SCOPE_COUNT];
-  size_t n = budget_scopes(core, turn->movement, scopes);
-  for (size_t i = 0; i < n; i++) {
+  const struct budget_scopes all = budget_scopes(core, turn->movement);
+  for (size_t i = 0; i < all.count; i++) {
     for (int u = 0; u <= (call == NULL ? BUDGET_CALLS : BUDGET_TIME); u++)
-      if (is_hit(core, &scopes[i], (enum budget_unit)u, hit))
+      if (is_hit(core, &all.list[i], (enum budget_unit)u, hit))
         return true;
     for (int u = 0; u <= BUDGET_TIME && call != NULL; u++)
-      if (is_hit_by_call(core, &scopes[i], (enum budget_unit)u,
+      if (is_hit_by_call(core, &all.list[i], (enum budget_unit)u,
                          call_amount(call, (enum budget_unit)u), hit))
         return true;
   }
@@ -207,42 +161,39 @@ bool budget_refuses_call(const struct core *core, const struct turn *turn, const
 }
 
 bool budget_refuses_turn(const struct core *core, size_t movement, struct budget_hit *hit) {
-  struct budget_scope scopes[SCOPE_COUNT];
-  size_t n = budget_scopes(core, movement, scopes);
-  for (size_t i = 0; i < n; i++)
-    if (is_hit(core, &scopes[i], BUDGET_MOVEMENTS, hit))
+  const struct budget_scopes all = budget_scopes(core, movement);
+  for (size_t i = 0; i < all.count; i++)
+    if (is_hit(core, &all.list[i], BUDGET_MOVEMENTS, hit))
       return true;
   return false;
 }
 
 bool budget_must_end_call(const struct core *core, const struct turn *turn, const struct call *call,
                           struct budget_hit *hit) {
-  struct budget_scope scopes[SCOPE_COUNT];
-  size_t n = budget_scopes(core, turn->movement, scopes);
-  for (size_t i = 0; i < n; i++)
-    for (int k = BUDGET_TOKENS; k <= BUDGET_COST && scopes[i].budget->stops; k++) {
+  const struct budget_scopes all = budget_scopes(core, turn->movement);
+  for (size_t i = 0; i < all.count; i++)
+    for (int k = BUDGET_TOKENS; k <= BUDGET_COST && all.list[i].budget->stops; k++) {
       enum budget_unit u = (enum budget_unit)k;
-      int64_t limit = budget_limit(core, &scopes[i], u);
-      int64_t used = scope_amount(core, &scopes[i], u) + told_in(core, &scopes[i], u);
+      int64_t limit = budget_limit(core, &all.list[i], u);
+      int64_t used = scope_amount(core, &all.list[i], u) + told_in(core, &all.list[i], u);
       int64_t own = call_amount(call, u) + told_amount(call, u);
-      *hit = hit_of(core, &scopes[i], u, used, limit);
+      *hit = hit_of(core, &all.list[i], u, used, limit);
       if (limit >= 0 && used > limit)
         return true;
-      if (scopes[i].budget->call[u] < own && /* the call's own limit is not passed */
-          is_hit_by_call(core, &scopes[i], u, own, hit))
+      if (all.list[i].budget->call[u] < own && /* the call's own limit is not passed */
+          is_hit_by_call(core, &all.list[i], u, own, hit))
         return true;
     }
   return false;
 }
 
 uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint64_t most) {
-  struct budget_scope scopes[SCOPE_COUNT];
-  size_t n = budget_scopes(core, turn->movement, scopes);
-  for (size_t i = 0; i < n; i++) {
-    int64_t limit = budget_limit(core, &scopes[i], BUDGET_TIME);
-    int64_t left = limit < 0 ? -1 : limit - scope_amount(core, &scopes[i], BUDGET_TIME);
-    int64_t call = scopes[i].budget->call[BUDGET_TIME];
-    if (!scopes[i].budget->stops)
+  const struct budget_scopes all = budget_scopes(core, turn->movement);
+  for (size_t i = 0; i < all.count; i++) {
+    int64_t limit = budget_limit(core, &all.list[i], BUDGET_TIME);
+    int64_t left = limit < 0 ? -1 : limit - scope_amount(core, &all.list[i], BUDGET_TIME);
+    int64_t call = all.list[i].budget->call[BUDGET_TIME];
+    if (!all.list[i].budget->stops)
       continue;
     if (limit >= 0 && left < (int64_t)most)
       most = left < 1 ? 1 : (uint64_t)left;
@@ -295,7 +246,7 @@ static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   budget_put_amount(out, hit->unit, hit->used);
   buf_puts(out, " of ");
   budget_put_amount(out, hit->unit, hit->limit);
-  buf_printf(out, "%s%s", named ? " " : "", named ? unit_names[hit->unit] : "");
+  buf_printf(out, "%s%s", named ? " " : "", named ? budget_unit_name(hit->unit) : "");
   if (hit->used > hit->limit) {
     buf_puts(out, " (");
     budget_put_amount(out, hit->unit, hit->used - hit->limit);
@@ -347,7 +298,7 @@ static json_t *scope_json(enum budget_of of, struct str movement, enum budget_un
   json_put(out, "of", json_string(words[of]));
   if (of == BUDGET_OF_MOVEMENT || of == BUDGET_OF_CALL)
     json_put(out, "movement", json_text(movement));
-  json_put(out, "unit", json_string(unit_names[unit]));
+  json_put(out, "unit", json_string(budget_unit_name(unit)));
   return out;
 }
 
@@ -355,8 +306,7 @@ json_t *budget_json(const struct budget_hit *hit) {
   json_t *out = scope_json(hit->of, hit->movement, hit->unit);
   json_put(out, "used", amount_json(hit->unit, hit->used));
   json_put(out, "limit", amount_json(hit->unit, hit->limit));
-  if (hit->provider.n > 0)
-    json_put(out, "provider", json_text(hit->provider));
+  json_put_text(out, "provider", hit->provider);
   return out;
 }
 
@@ -385,7 +335,7 @@ static void note_soft(const struct core *core, const struct budget_scope *scope,
 }
 
 /* Notes, once per provider, that use without a report or a known price does not count. */
-static void note_unknown(const struct core *core, const struct budget_scope *scopes, size_t n,
+static void note_unknown(const struct core *core, const struct budget_scopes *all,
                          const struct call *call, const json_t *usage, const struct spend *one,
                          json_t **notes) {
   struct spend before = spends_of(&core->spends.providers, str_from(call->provider));
@@ -393,9 +343,9 @@ static void note_unknown(const struct core *core, const struct budget_scope *sco
   bool no_tokens = usage == NULL || one->uncounted > 0;
   bool no_cost = no_tokens || one->unpriced > 0;
   bool known = before.uncounted + before.silent == 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < all->count; i++)
     for (int u = 0; u < BUDGET_UNITS; u++)
-      limits[u] |= scopes[i].budget->limit[u] >= 0 || scopes[i].budget->call[u] >= 0;
+      limits[u] |= all->list[i].budget->limit[u] >= 0 || all->list[i].budget->call[u] >= 0;
   if (str_eq_c(str_from(call->provider), "command"))
     return;
   if (limits[BUDGET_TOKENS] && no_tokens && known)
@@ -408,35 +358,32 @@ static void note_unknown(const struct core *core, const struct budget_scope *sco
 
 json_t *budget_notes(const struct core *core, const struct turn *turn, const struct call *call,
                      const json_t *usage, int64_t duration_ms, bool answered) {
-  struct budget_scope scopes[SCOPE_COUNT];
-  size_t n = budget_scopes(core, turn->movement, scopes);
+  const struct budget_scopes all = budget_scopes(core, turn->movement);
   json_t *notes = NULL;
-  if (n == 0)
+  if (all.count == 0)
     return NULL;
   struct spend one = spend_of(usage, duration_ms);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < all.count; i++)
     for (int u = 0; u <= BUDGET_TIME; u++)
-      note_soft(core, &scopes[i], (enum budget_unit)u, budget_use(&one, (enum budget_unit)u),
+      note_soft(core, &all.list[i], (enum budget_unit)u, budget_use(&one, (enum budget_unit)u),
                 &notes);
   if (answered)
-    note_unknown(core, scopes, n, call, usage, &one, &notes);
+    note_unknown(core, &all, call, usage, &one, &notes);
   return notes;
 }
 
 json_t *budget_count_notes(const struct core *core, size_t movement, enum budget_unit unit) {
-  struct budget_scope scopes[SCOPE_COUNT];
-  size_t n = budget_scopes(core, movement, scopes);
+  const struct budget_scopes all = budget_scopes(core, movement);
   json_t *notes = NULL;
-  for (size_t i = 0; i < n; i++)
-    note_soft(core, &scopes[i], unit, 1, &notes);
+  for (size_t i = 0; i < all.count; i++)
+    note_soft(core, &all.list[i], unit, 1, &notes);
   return notes;
 }
 
 json_t *budget_day_notes(const struct budget_hit *hit) {
-  json_t *notes = NULL, *note = budget_json(hit);
+  json_t *note = budget_json(hit);
   json_put(note, "level", json_string("soft"));
-  add_note(&notes, note);
-  return notes;
+  return json_pack("[o]", note);
 }
 
 static int64_t told_amount_of(const json_t *value, enum budget_unit unit) {
@@ -470,7 +417,7 @@ void budget_note_tell(const json_t *note, struct buf *out) {
   buf_puts(out, " of ");
   budget_put_amount(out, unit, told_amount_of(json_at(note, "limit"), unit));
   if (unit != BUDGET_COST && unit != BUDGET_TIME)
-    buf_printf(out, " %s", unit_names[unit]);
+    buf_printf(out, " %s", budget_unit_name(unit));
   buf_puts(out, " are used");
 }
 
@@ -546,7 +493,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
     return false;
   if (index >= 0)
     buf_printf(&key, STR_FMT ".", STR_ARG(core->workflow->movements[index].name));
-  buf_puts(&key, unit_names[unit]);
+  buf_puts(&key, budget_unit_name(unit));
   int64_t more = budget_amount(json_object_get(added, buf_c(&key)), unit);
   int64_t limit = budget_limit(core, &scope, unit) + (more > 0 ? more : 0);
   int64_t used = scope_amount(core, &scope, unit);

@@ -15,6 +15,7 @@
 #define SEGUE_CORE_BUDGET_H
 
 #include "base/buf.h"
+#include "core/movement_limits.h"
 #include "core/state.h"
 
 struct budget_hit { /* a limit that was reached */
@@ -27,15 +28,9 @@ struct budget_hit { /* a limit that was reached */
   bool stops; /* a running call is ended */
 };
 
-const char *budget_unit_name(enum budget_unit unit); /* tokens, cost, ... */
-enum budget_unit budget_unit_of(struct str name);    /* BUDGET_UNITS: no unit has that name */
-int64_t budget_amount(const json_t *value, enum budget_unit unit); /* as written; -1: none */
-int64_t budget_use(const struct spend *s, enum budget_unit unit);  /* any unit except movements */
+int64_t budget_use(const struct spend *s, enum budget_unit unit); /* any unit except movements */
 /* Appends "$0.0123", "1.5s", "1200". */
 void budget_put_amount(struct buf *out, enum budget_unit unit, int64_t amount);
-
-/* Reads the key `budget` of a checked document; NULL: no limit. */
-void budget_read(const json_t *object, struct budget *out);
 
 /* Returns true if a call of this turn must not start; `hit` says why. call: one already begun, for
  * its next attempt; NULL: a new one. */

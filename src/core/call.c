@@ -15,23 +15,26 @@ static const char *const purposes[PURPOSE_COUNT] = {
     [PURPOSE_LOOP] = "loop",       [PURPOSE_DECOMPOSE] = "decompose",
 };
 
-static const char *const classes[CLASS_COUNT] = {
-    [CLASS_NONE] = "ok",
-    [CLASS_AUTH] = "auth",
-    [CLASS_QUOTA] = "quota",
-    [CLASS_RATE_LIMIT] = "rate_limit",
-    [CLASS_OVERLOADED] = "overloaded",
-    [CLASS_NETWORK] = "network",
-    [CLASS_TIMEOUT] = "timeout",
-    [CLASS_REFUSED] = "refused",
-    [CLASS_LENGTH] = "length",
-    [CLASS_BAD_REQUEST] = "bad_request",
-    [CLASS_NOT_FOUND] = "not_found",
-    [CLASS_CRASHED] = "crashed",
-    [CLASS_PROTOCOL] = "protocol",
-    [CLASS_CANCELLED] = "cancelled",
-    [CLASS_LOOPING] = "looping",
-    [CLASS_BUDGET] = "budget",
+static const struct {
+  const char *name;
+  bool falls_back, is_transient;
+} classes[CLASS_COUNT] = {
+    [CLASS_NONE] = {"ok", false, false},
+    [CLASS_AUTH] = {"auth", true, false},
+    [CLASS_QUOTA] = {"quota", true, false},
+    [CLASS_RATE_LIMIT] = {"rate_limit", true, true},
+    [CLASS_OVERLOADED] = {"overloaded", true, true},
+    [CLASS_NETWORK] = {"network", true, true},
+    [CLASS_TIMEOUT] = {"timeout", true, false},
+    [CLASS_REFUSED] = {"refused", false, false},
+    [CLASS_LENGTH] = {"length", false, false},
+    [CLASS_BAD_REQUEST] = {"bad_request", false, false},
+    [CLASS_NOT_FOUND] = {"not_found", true, false},
+    [CLASS_CRASHED] = {"crashed", true, false},
+    [CLASS_PROTOCOL] = {"protocol", true, false},
+    [CLASS_CANCELLED] = {"cancelled", false, false},
+    [CLASS_LOOPING] = {"looping", false, false},
+    [CLASS_BUDGET] = {"budget", false, false},
 };
 
 const char *call_purpose_name(enum call_purpose purpose) {
@@ -50,12 +53,12 @@ bool call_purpose_from_name(struct str name, enum call_purpose *out) {
 
 const char *error_class_name(enum error_class class) {
   assert(class < CLASS_COUNT);
-  return classes[class];
+  return classes[class].name;
 }
 
 bool error_class_from_name(struct str name, enum error_class *out) {
   for (int i = CLASS_NONE + 1; i < CLASS_COUNT; i++)
-    if (str_eq_c(name, classes[i])) {
+    if (str_eq_c(name, classes[i].name)) {
       *out = (enum error_class)i;
       return true;
     }
@@ -77,48 +80,56 @@ bool admission_from_name(struct str name, enum admission_answer *out) {
   return false;
 }
 
-static const char *const permissions[] = {"readonly", "edit", "full"};
+const char *const permission_names[] = {"readonly", "edit", "full", NULL};
 
 const char *permission_name(enum permission permission) {
-  return permissions[permission];
+  return permission_names[permission];
 }
 
 bool permission_from_name(struct str name, enum permission *out) {
   for (int i = 0; i < PERMISSION_COUNT; i++)
-    if (str_eq_c(name, permissions[i])) {
+    if (str_eq_c(name, permission_names[i])) {
       *out = (enum permission)i;
       return true;
     }
   return false;
 }
 
-bool error_class_falls_back(enum error_class class) {
-  switch (class) {
-  case CLASS_AUTH:
-  case CLASS_QUOTA:
-  case CLASS_RATE_LIMIT:
-  case CLASS_OVERLOADED:
-  case CLASS_NETWORK:
-  case CLASS_TIMEOUT:
-  case CLASS_NOT_FOUND:
-  case CLASS_CRASHED:
-  case CLASS_PROTOCOL:
-    return true;
-  case CLASS_NONE:
-  case CLASS_REFUSED:
-  case CLASS_LENGTH:
-  case CLASS_BAD_REQUEST:
-  case CLASS_CANCELLED:
-  case CLASS_LOOPING:
-  case CLASS_BUDGET:
-  case CLASS_COUNT:
-    return false;
-  }
+const char *const sandbox_level_names[] = {"off", "guard", "strict", "container", NULL};
+const char *const sandbox_network_names[] = {"open", "api", "none", NULL};
+
+const char *sandbox_level_name(enum sandbox_level level) {
+  return sandbox_level_names[level];
+}
+
+bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
+  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
+    if (str_eq_c(name, sandbox_level_names[i])) {
+      *out = (enum sandbox_level)i;
+      return true;
+    }
   return false;
 }
 
+const char *sandbox_network_name(enum sandbox_network network) {
+  return sandbox_network_names[network];
+}
+
+bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
+  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
+    if (str_eq_c(name, sandbox_network_names[i])) {
+      *out = (enum sandbox_network)i;
+      return true;
+    }
+  return false;
+}
+
+bool error_class_falls_back(enum error_class class) {
+  return classes[class].falls_back;
+}
+
 bool error_class_is_transient(enum error_class class) {
-  return class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_RATE_LIMIT;
+  return classes[class].is_transient;
 }
 
 void text_deinit(struct text *text) {

@@ -49,6 +49,8 @@ enum error_class {
 /* readonly: may read, and runs nothing that writes. edit: may change files below the working
  * directory and run the programs that its movement names (`run`), but no others. full: anything. */
 enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
+extern const char *const permission_names[], *const sandbox_level_names[],
+                                                 *const sandbox_network_names[]; /* NULL-ended */
 const char *permission_name(enum permission permission);
 bool permission_from_name(struct str name, enum permission *out);
 
@@ -73,6 +75,10 @@ enum sandbox_level {
   SANDBOX_LEVEL_COUNT
 };
 enum sandbox_network { NETWORK_OPEN, NETWORK_API, NETWORK_NONE, SANDBOX_NETWORK_COUNT };
+const char *sandbox_level_name(enum sandbox_level level); /* off, guard, strict, container */
+bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
+const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
+bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
 
 /* The host answers a call that wants to go to its provider. */
 enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, ADMISSION_COUNT };

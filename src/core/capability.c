@@ -13,23 +13,16 @@ const struct capability *capability_find(const struct capability *table, struct 
   return NULL;
 }
 
-/* Returns the model's name without the vendor, which gateways put before it: openai/gpt-5.2. */
-static struct str model_alone(struct str model) {
-  const char *slash = model.n > 0 ? memrchr(model.p, '/', model.n) : NULL;
-  if (slash == NULL)
-    return model;
-  size_t begin = (size_t)(slash + 1 - model.p);
-  return (struct str){model.p + begin, model.n - begin};
-}
-
 const char *capability_judge_effort(const struct capability *c, struct str model) {
   if (c == NULL || c->judge_effort == NULL || (c->options & OPTION_EFFORT) == 0)
     return NULL;
   if (c->effort_models == NULL)
     return c->judge_effort;
-  struct str name = model_alone(model);
+  /* Gateways put the vendor before the model's name: openai/gpt-5.2. */
+  const char *slash = model.n > 0 ? memrchr(model.p, '/', model.n) : NULL;
+  size_t begin = slash ? (size_t)(slash + 1 - model.p) : 0;
   for (const char *const *start = c->effort_models; *start != NULL; start++)
-    if (str_starts(name, *start))
+    if (str_starts((struct str){model.p + begin, model.n - begin}, *start))
       return c->judge_effort;
   return NULL;
 }

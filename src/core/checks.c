@@ -1,17 +1,21 @@
-/* Keeps how each command movement ended, and whether that still means something. */
+/* Keeps how each command movement ended, and whether that still means something; finds protected
+ * paths among those that a turn changed. */
 #include "core/checks.h"
 
-#include "core/protect.h"
+#include "base/utf8.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
 
+#include <ctype.h>
 #include <string.h>
+
+enum { TOLD_FILES = 20, TOLD_PATH_BYTES = 200, MATCH_STEPS = 100000 };
 
 static const char *const counts[] = {"passed", "failed", "skipped"};
 
 bool checks_is_no_pass(const json_t *tests) {
-  return tests != NULL && (json_integer_value(json_at(tests, "passed")) <= 0 ||
-                           json_integer_value(json_at(tests, "failed")) > 0);
+  return tests != NULL && (json_int_at(tests, "passed") <= 0 || json_int_at(tests, "failed") > 0);
 }
 
 int checks_exit(const struct turn *turn) {
@@ -50,7 +54,7 @@ void checks_put(struct core *core, const struct turn *turn) {
     core->gates = json_object();
   json_t *gate = check_json(turn), *old = json_object_getn(core->gates, name.p, name.n);
   json_t *first = old ? json_incref(json_at(old, "first")) : json_clone_top(gate);
-  json_int_t since = json_integer_value(json_at(core->touched, "since"));
+  json_int_t since = json_int_at(core->touched, "since");
   if (old == NULL && (core->edits || core->carried || (since > 0 && since < turn->id)))
     json_put(first, "late", json_true());
   json_put(gate, "first", first);
@@ -59,54 +63,65 @@ void checks_put(struct core *core, const struct turn *turn) {
 
 /* --- files --- */
 
-/* Adds to a file's lines. They are not known any more once one of the two is not. */
-static void sum_up(json_t *sum, const json_t *file, const char *key) {
-  json_t *so_far = json_object_get(sum, key), *lines = json_object_get(file, key);
-  json_int_t all;
-  if (!json_is_integer(so_far) || !json_is_integer(lines) ||
-      __builtin_add_overflow(json_integer_value(so_far), json_integer_value(lines), &all) ||
-      json_integer_set(so_far, all) != 0)
-    json_object_del(sum, key);
+static struct str from_at(struct str s, size_t n) {
+  return (struct str){s.p + n, s.n - n};
 }
 
-static void touched_begin(struct core *core, const struct turn *turn) {
-  if (json_is_object(json_at(core->touched, "files")))
-    return;
-  json_decref(core->touched); /* a fork may have taken over anything */
-  core->touched = json_pack("{s{} sI}", "files", "since", (json_int_t)turn->id);
-}
+static bool match_at(struct str pattern, struct str path, long *steps);
 
-void touched_unknown(struct core *core, const struct turn *turn) {
-  touched_begin(core, turn);
-  if (json_at(core->touched, "unknown") == NULL)
-    json_put(core->touched, "unknown", json_integer(turn->id));
-}
-
-void touched_add(struct core *core, const struct turn *turn, const json_t *files, int64_t more) {
-  const json_t *file;
-  size_t i;
-  if (json_array_size(files) == 0 || json_at(core->config, "rejudges") != NULL)
-    return; /* a turn that is judged again brings them along */
-  touched_begin(core, turn);
-  json_t *all = json_at(core->touched, "files");
-  json_array_foreach((json_t *)files, i, file) {
-    struct str path = json_view(json_at(file, "path"));
-    json_t *sum = json_object_getn(all, path.p, path.n);
-    if (path.n == 0)
-      continue;
-    bool known = sum != NULL;
-    if (!known && json_object_size(all) >= LIMIT_TOUCHED_COUNT &&
-        !protect_needs(core->workflow, path)) {
-      more++;
-      continue;
-    }
-    if (!known)
-      json_object_setn_new(all, path.p, path.n, sum = json_clone(file));
-    for (int k = 0; k < 2 && (known || turn->shared); k++) /* others count the same lines */
-      sum_up(sum, turn->shared ? NULL : file, k == 0 ? "added" : "removed");
+/* Matches a star and what follows it, at each place that the star may reach. */
+static bool match_star(struct str pattern, struct str path, long *steps) {
+  bool deep = str_starts(pattern, "**");
+  struct str rest = from_at(pattern, deep ? 2 : 1);
+  if (deep && rest.n > 0 && rest.p[0] == '/' && match_at(from_at(rest, 1), path, steps))
+    return true; /* the ** stands for no folder at all */
+  for (size_t i = 0; i <= path.n; i++) {
+    if (match_at(rest, from_at(path, i), steps))
+      return true;
+    if (i < path.n && path.p[i] == '/' && !deep)
+      return false;
   }
-  if (more > json_integer_value(json_at(core->touched, "more")))
-    json_put(core->touched, "more", json_integer(more));
+  return false;
+}
+
+/* Matches from the start of both. `steps` bounds what a pattern with many stars can cost. */
+static bool match_at(struct str pattern, struct str path, long *steps) {
+  while (pattern.n > 0) {
+    if (--*steps < 0)
+      return true; /* whoever writes such a pattern wants protection */
+    if (pattern.p[0] == '*')
+      return match_star(pattern, path, steps);
+    bool any = pattern.p[0] == '?' && path.n > 0 && path.p[0] != '/';
+    if (path.n == 0 || (!any && pattern.p[0] != path.p[0]))
+      return false;
+    pattern = from_at(pattern, 1);
+    path = from_at(path, 1);
+  }
+  return path.n == 0;
+}
+
+bool protect_matches(struct str pattern, struct str path) {
+  long steps = MATCH_STEPS;
+  bool below = pattern.n > 0 && pattern.p[pattern.n - 1] == '/';
+  if (str_starts(pattern, "./"))
+    pattern = from_at(pattern, 2);
+  if (pattern.n > 0 && pattern.p[0] == '/')
+    pattern = from_at(pattern, 1);
+  if (below)
+    return path.n > pattern.n && memcmp(pattern.p, path.p, pattern.n) == 0;
+  if (match_at(pattern, path, &steps))
+    return true;
+  if (memchr(pattern.p, '/', pattern.n) != NULL)
+    return false;
+  for (size_t at = 0; at < path.n; at++) { /* the pattern names a file in any folder */
+    struct str part = from_at(path, at);
+    const char *slash = memchr(part.p, '/', part.n);
+    part.n = slash ? (size_t)(slash - part.p) : part.n;
+    if (match_at(pattern, part, &steps))
+      return true;
+    at += part.n;
+  }
+  return false;
 }
 
 /* Gives the next word of a command, whose arguments may be lines for a shell. */
@@ -165,6 +180,70 @@ bool checks_names(const struct movement *m, struct str path) {
   return found;
 }
 
+static bool is_protected(const json_t *patterns, struct str path) {
+  for (size_t i = 0; i < json_array_size(patterns); i++)
+    if (protect_matches(json_view(json_array_get(patterns, i)), path))
+      return true;
+  return false;
+}
+
+bool protect_needs(const struct workflow *wf, struct str path) {
+  bool needs = is_protected(wf->protect, path);
+  for (size_t i = 0; i < wf->movement_count && !needs; i++)
+    needs = checks_names(&wf->movements[i], path);
+  return needs;
+}
+
+/* Adds to a file's lines. They are not known any more once one of the two is not. */
+static void sum_up(json_t *sum, const json_t *file, const char *key) {
+  json_t *so_far = json_object_get(sum, key), *lines = json_object_get(file, key);
+  json_int_t all;
+  if (!json_is_integer(so_far) || !json_is_integer(lines) ||
+      __builtin_add_overflow(json_integer_value(so_far), json_integer_value(lines), &all) ||
+      json_integer_set(so_far, all) != 0)
+    json_object_del(sum, key);
+}
+
+static void touched_begin(struct core *core, const struct turn *turn) {
+  if (json_is_object(json_at(core->touched, "files")))
+    return;
+  json_decref(core->touched); /* a fork may have taken over anything */
+  core->touched = json_pack("{s{} sI}", "files", "since", (json_int_t)turn->id);
+}
+
+void touched_unknown(struct core *core, const struct turn *turn) {
+  touched_begin(core, turn);
+  if (json_at(core->touched, "unknown") == NULL)
+    json_put(core->touched, "unknown", json_integer(turn->id));
+}
+
+void touched_add(struct core *core, const struct turn *turn, const json_t *files, int64_t more) {
+  const json_t *file;
+  size_t i;
+  if (json_array_size(files) == 0 || json_at(core->config, "rejudges") != NULL)
+    return; /* a turn that is judged again brings them along */
+  touched_begin(core, turn);
+  json_t *all = json_at(core->touched, "files");
+  json_array_foreach((json_t *)files, i, file) {
+    struct str path = json_view(json_at(file, "path"));
+    json_t *sum = json_object_getn(all, path.p, path.n);
+    if (path.n == 0)
+      continue;
+    bool known = sum != NULL;
+    if (!known && json_object_size(all) >= LIMIT_TOUCHED_COUNT &&
+        !protect_needs(core->workflow, path)) {
+      more++;
+      continue;
+    }
+    if (!known)
+      json_object_setn_new(all, path.p, path.n, sum = json_clone(file));
+    for (int k = 0; k < 2 && (known || turn->shared); k++) /* others count the same lines */
+      sum_up(sum, turn->shared ? NULL : file, k == 0 ? "added" : "removed");
+  }
+  if (more > json_int_at(core->touched, "more"))
+    json_put(core->touched, "more", json_integer(more));
+}
+
 void checks_take(struct core *core, const json_t *gates) {
   const char *name;
   json_t *gate;
@@ -212,11 +291,59 @@ void checks_tell(const struct core *core, const struct turn *turn, struct buf *o
     buf_puts(out, "  - ");
     buf_safe(out, str_from(name), false);
     buf_printf(out, " (%" JSON_INTEGER_FORMAT "): exit %" JSON_INTEGER_FORMAT,
-               json_integer_value(json_object_get(gate, "turn")),
-               json_integer_value(json_object_get(gate, "exit")));
+               json_int_at(gate, "turn"), json_int_at(gate, "exit"));
     if (json_object_get(gate, "passed") != NULL)
       buf_puts(out, ", ");
     checks_tests(gate, out);
     buf_puts(out, stale ? ", stale\n" : "\n");
   }
+}
+
+/* --- protected paths --- */
+
+void protect_put_file(const json_t *file, struct buf *out) {
+  struct str path = json_view(json_at(file, "path"));
+  const json_t *added = json_at(file, "added"), *removed = json_at(file, "removed");
+  bool plain = path.n > 0 && path.n <= TOLD_PATH_BYTES, cut = path.n > TOLD_PATH_BYTES;
+  for (size_t i = 0; i < path.n && plain; i++)
+    plain = isalnum((unsigned char)path.p[i]) || strchr("._/+-@=~%#", path.p[i]) != NULL;
+  path.n = cut ? utf8_floor(path.p, TOLD_PATH_BYTES) : path.n;
+  if (plain)
+    buf_str(out, path);
+  else
+    json_write_string(path, out);
+  buf_puts(out, cut ? "..." : "");
+  if (added != NULL && removed != NULL)
+    buf_printf(out, " +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
+               json_integer_value(removed));
+}
+
+bool protect_refuses(const struct core *core, const struct turn *turn, struct buf *why) {
+  const json_t *patterns = core->workflow->protect, *file;
+  struct str name = core->workflow->movements[turn->movement].name;
+  const char *beside = turn->shared ? ", or what ran beside it," : "";
+  size_t i, found = 0;
+  if (patterns == NULL || turn->let_be)
+    return false;
+  json_array_foreach(turn->files, i, file) {
+    if (!is_protected(patterns, json_view(json_at(file, "path"))))
+      continue;
+    if (found == 0)
+      buf_printf(why, "\"" STR_FMT "\"%s changed what is protected: ", STR_ARG(name), beside);
+    if (found++ >= TOLD_FILES)
+      continue;
+    buf_puts(why, found > 1 ? ", " : "");
+    protect_put_file(file, why);
+  }
+  if (found > TOLD_FILES)
+    buf_printf(why, " and %zu more", found - TOLD_FILES);
+  if (found > 0) {
+    buf_puts(why, "; put it back, or resume to let it be");
+  } else if (turn->unseen != NULL) {
+    buf_printf(
+        why, "it is not known whether \"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
+    buf_safe(why, str_from(turn->unseen), false);
+    buf_puts(why, "; look yourself, and resume to let it be");
+  }
+  return found > 0 || turn->unseen != NULL;
 }

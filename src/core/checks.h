@@ -1,5 +1,5 @@
 /* checks.h - keeps the checks of a session so far (the last exit and tests of each command
- * movement) and the files that it changed.
+ * movement) and the files that it changed, and guards those that nobody may change.
  *
  * Part of the fold. A gate is {"turn", "exit", "passed"?, "failed"?, "skipped"?, "stale", "first"}.
  * Stale: a later turn changed a file, or may have. Its exit is the program's, except that a 0 which
@@ -8,7 +8,14 @@
  *
  * What was touched is {"files", "more"?, "unknown"?, "since"}: path -> file with its lines summed
  * up, without numbers where they are not known; at least how many more files; the first turn of
- * which not all changes are known; the first one that may have changed a file. */
+ * which not all changes are known; the first one that may have changed a file.
+ *
+ * Protected paths are those that no movement may change. A pattern is a path below the session's
+ * folder: * and ? stay within one of its parts, ** crosses them. Without a slash it is a name
+ * anywhere; with a slash at the end it is everything below. A turn's changes come from its
+ * call_end. A turn that changed such a path, or may have because not all its changes are known,
+ * halts before it is judged (reason protected), and a resume means that a person accepts the
+ * change. */
 #ifndef SEGUE_CORE_CHECKS_H
 #define SEGUE_CORE_CHECKS_H
 
@@ -44,5 +51,14 @@ json_t *checks_json(const struct core *core, const struct turn *turn);
 void checks_tell(const struct core *core, const struct turn *turn, struct buf *out);
 /* Appends "12 passed, 1 failed, 2 skipped"; nothing if tests are not counted. */
 void checks_tests(const json_t *tests, struct buf *out);
+
+bool protect_matches(struct str pattern, struct str path);
+/* Returns true if the turn changed such a path, or may have, and nobody accepted it; says which. */
+bool protect_refuses(const struct core *core, const struct turn *turn, struct buf *why);
+/* Returns true for a file that no list may leave out: it is protected, or a command names it. */
+bool protect_needs(const struct workflow *wf, struct str path);
+/* Appends a changed file: "src/a.c +1 -1", or "logo.png" where the lines are not known. A name that
+ * is not plain stands in quotes, so that it cannot pass for anything else; a long one is cut. */
+void protect_put_file(const json_t *file, struct buf *out);
 
 #endif

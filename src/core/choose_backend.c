@@ -14,6 +14,11 @@
 
 #define config_str(config, key) json_view(json_at(config, key))
 
+struct str core_model_of(const json_t *config, struct str provider) {
+  const json_t *models = json_at(config, "provider_models");
+  return json_view(json_object_getn(models, provider.p, provider.n));
+}
+
 void core_backend(const struct workflow *wf, const json_t *config, size_t index,
                   struct str *provider, struct str *model) {
   const struct movement *m = &wf->movements[index];
@@ -27,7 +32,7 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t index,
     return;
   }
   if (json_is_string(own))
-    *provider = (struct str){json_string_value(own), json_string_length(own)};
+    *provider = json_view(own);
   else if (flag.n > 0)
     *provider = flag;
   else if (written.n > 0)
@@ -43,10 +48,8 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t index,
     *model = wf->model;
   else if (str_eq(*provider, config_str(config, "default_provider")))
     *model = config_str(config, "default_model");
-  const json_t *set =
-      json_object_getn(json_at(config, "provider_models"), provider->p, provider->n);
-  if (model->n == 0 && json_is_string(set))
-    *model = (struct str){json_string_value(set), json_string_length(set)};
+  if (model->n == 0)
+    *model = core_model_of(config, *provider);
 }
 
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t index,
@@ -58,7 +61,7 @@ void core_judge_backend(const struct workflow *wf, const json_t *config, size_t 
     *provider = flag;
     *model = own_model;
     if (!str_eq(flag, own_provider))
-      *model = json_view(json_object_getn(json_at(config, "provider_models"), flag.p, flag.n));
+      *model = core_model_of(config, flag);
     return;
   }
   if (m->judge.provider.n > 0)
@@ -80,10 +83,8 @@ void core_panel_backend(const struct workflow *wf, const json_t *config, size_t 
   assert(vote > 0);
   core_judge_backend(wf, config, index, &judge, model);
   *provider = json_view(json_array_get(m->judge.panel, (size_t)vote - 1));
-  if (str_eq(*provider, judge))
-    return;
-  *model =
-      json_view(json_object_getn(json_at(config, "provider_models"), provider->p, provider->n));
+  if (!str_eq(*provider, judge))
+    *model = core_model_of(config, *provider);
 }
 
 void core_reask_backend(const struct workflow *wf, const json_t *config, size_t index,
@@ -215,15 +216,6 @@ bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t
   return by_tool;
 }
 
-/* Returns whether this is the first place in the list that names its provider. */
-static bool is_new(const json_t *list, size_t place, struct str first) {
-  const json_t *name = json_array_get(list, place);
-  bool is_first = str_eq_c(first, json_string_value(name));
-  for (size_t i = 0; i < place && !is_first; i++)
-    is_first = json_same(json_array_get(list, i), name);
-  return !is_first;
-}
-
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call) {
   struct str first, model, current = str_from(call->provider);
@@ -240,7 +232,10 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   bool found = str_eq(current, first);
   json_array_foreach(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};
-    if (!is_new(list, i, first))
+    bool named_before = str_eq(word, first); /* a place counts only if it is the provider's first */
+    for (size_t k = 0; k < i && !named_before; k++)
+      named_before = json_same(json_array_get(list, k), name);
+    if (named_before)
       continue;
     if (found)
       return word;
@@ -250,35 +245,6 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 }
 
 /* --- what confines its program --- */
-
-static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
-static const char *const networks[] = {"open", "api", "none"};
-
-const char *sandbox_level_name(enum sandbox_level level) {
-  return sandbox_levels[level];
-}
-
-bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
-  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
-    if (str_eq_c(name, sandbox_levels[i])) {
-      *out = (enum sandbox_level)i;
-      return true;
-    }
-  return false;
-}
-
-const char *sandbox_network_name(enum sandbox_network network) {
-  return networks[network];
-}
-
-bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
-  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
-    if (str_eq_c(name, networks[i])) {
-      *out = (enum sandbox_network)i;
-      return true;
-    }
-  return false;
-}
 
 static bool sandbox_level_at(const json_t *object, const char *key, enum sandbox_level *out) {
   const json_t *word = json_object_get(object, key);
@@ -293,7 +259,7 @@ static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) 
 /* Lowers each limit to the one given here if that is smaller. */
 static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
   int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
-  int64_t pids = json_integer_value(json_object_get(limits, "pids"));
+  int64_t pids = json_int_at(limits, "pids");
   double cpus = json_number_value(json_object_get(limits, "cpus"));
   if (memory > 0 && (choice->memory_bytes == 0 || memory < choice->memory_bytes))
     choice->memory_bytes = memory;
@@ -319,14 +285,6 @@ static json_t *limits_of_call(const struct sandbox_choice *choice) {
   return out;
 }
 
-static struct str sandbox_image(const json_t *sandbox, const json_t *own,
-                                const struct movement *m) {
-  const json_t *of_backend = json_object_get(own, "image");
-  if (m != NULL && m->image.n > 0)
-    return m->image;
-  return json_view(json_is_string(of_backend) ? of_backend : json_object_get(sandbox, "image"));
-}
-
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out) {
   const json_t *sandbox = json_object_get(config, "sandbox");
@@ -348,9 +306,12 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
            (!sandbox_network_at(own, &out->network) && !sandbox_network_at(sandbox, &out->network)))
     out->network = NETWORK_OPEN;
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
-  out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
-  if (out->level == SANDBOX_CONTAINER)
-    out->image = sandbox_image(sandbox, own, m);
+  out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_level_name(out->level)));
+  const json_t *image = json_object_get(own, "image");
+  if (out->level == SANDBOX_CONTAINER && m != NULL && m->image.n > 0)
+    out->image = m->image;
+  else if (out->level == SANDBOX_CONTAINER)
+    out->image = json_view(json_is_string(image) ? image : json_object_get(sandbox, "image"));
   else if (out->network == NETWORK_API &&
            out->mechanism != NULL) /* the mechanism brings its own network */
     out->mechanism = json_string_value(json_object_get(sandbox, "api_by"));
@@ -372,12 +333,12 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
       (command && choice.level == SANDBOX_OFF && !sandbox_has_limits(&choice)))
     return NULL;
   json_t *out = json_object();
-  json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
+  json_object_set_new(out, "level", json_string(sandbox_level_name(choice.level)));
   json_object_set_new(out, "mechanism", json_string(choice.mechanism));
   if (choice.image.n > 0)
     json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
   if (choice.network != NETWORK_OPEN)
-    json_object_set_new(out, "network", json_string(networks[choice.network]));
+    json_object_set_new(out, "network", json_string(sandbox_network_name(choice.network)));
   if (sandbox_has_limits(&choice))
     json_object_set_new(out, "limits", limits_of_call(&choice));
   return out;

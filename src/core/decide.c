@@ -1,21 +1,28 @@
 /* Turns an event into the records and effects that follow from it. */
 #include "core/decide.h"
 
+#include "base/log.h"
+#include "base/utf8.h"
 #include "core/checks.h"
+#include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
 #include "core/human.h"
 #include "core/monitor.h"
-#include "core/protect.h"
-#include "core/retained.h"
+#include "core/record.h"
+#include "core/report_file.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "judge/usage.h"
+#include "render/describe.h"
+#include "structured/reask.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- what a turn is judged by ---
  *
@@ -27,13 +34,6 @@
  *   judging_deinit(&j)
  *
  * All is borrowed from the core except `env`. */
-
-static bool has_when(const struct movement *m) {
-  for (size_t i = 0; i < m->rule_count; i++)
-    if (m->rules[i].when != NULL)
-      return true;
-  return false;
-}
 
 static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_t *env = json_object(), *values = json_clone_top(core->structured);
@@ -113,7 +113,10 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
   const struct movement *m = core_movement(core, turn);
   if (!judge_replies(turn, j->replies, TURN_JUDGE_CALLS, &j->count))
     return false;
-  j->env = has_when(m) ? when_env(core, turn) : NULL;
+  j->env = NULL;
+  for (size_t i = 0; i < m->rule_count && j->env == NULL; i++)
+    if (m->rules[i].when != NULL)
+      j->env = when_env(core, turn);
   j->spec = (struct chain_spec){
       .schemas = schemas,
       .rules = m->rules,
@@ -140,7 +143,566 @@ void judging_deinit(struct judging_turn *j) {
   j->count = 0;
 }
 
-/* --- decide --- */
+/* --- what calls need --- */
+
+static json_t *step_merged(const json_t *base, const json_t *top) {
+  if (base == NULL && top == NULL)
+    return NULL;
+  json_t *both = base ? json_clone_top(base) : json_object();
+  if (top)
+    json_object_update(both, (json_t *)top);
+  return both;
+}
+
+/* Makes a turn's nonce. It is the same for all judgments of a turn's answer, even after a resume,
+ * so that a backend can cache its reading of the report. It is derived from the report itself,
+ * because no text can contain its own. */
+static void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
+                            char out[17]) {
+  char head[96], hex[SHA256_HEX];
+  int n = snprintf(head, sizeof head, "%s %ld\n", core->session, turn->id);
+  assert(n > 0 && (size_t)n < sizeof head);
+  sha256_hex(head, (size_t)n, report.p, report.n, hex);
+  memcpy(out, hex, 16);
+  out[16] = '\0';
+}
+
+/* --- a movement's own work ---
+ *
+ * Its call, its reports and, with structured_output, everything until its value is there: checks of
+ * what came back, corrections, invariants that must be run, and what follows when there will be no
+ * value. The rules are in structured/reask.h; this makes their records and calls. */
+
+/* Keeps the options that a backend takes. Returns NULL if none is left. Consumes options. */
+static json_t *accepted(json_t *options, const struct capability *cap) {
+  for (size_t i = 0; options != NULL && option_names[i]; i++)
+    if (cap == NULL || (cap->options & (1u << i)) == 0)
+      json_object_del(options, option_names[i]);
+  if (json_object_size(options) > 0)
+    return options;
+  json_decref(options);
+  return NULL;
+}
+
+/* Merges the options: the user's defaults, the file's on top, then the flags'. */
+static json_t *work_options(const struct core *core, const struct movement *m) {
+  json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
+  json_t *all = step_merged(base, json_at(core->config, "options"));
+  json_decref(base);
+  return all;
+}
+
+/* Doubles the limit that cut the answer. A log may hold any number. Consumes options. */
+static json_t *raised(json_t *options) {
+  if (options == NULL)
+    options = json_object();
+  json_int_t limit = json_int_at(options, "max_tokens");
+  if (limit <= 0)
+    limit = LIMIT_RAISED_TOKENS;
+  else
+    limit = limit < LIMIT_OPTION_TOKENS / 2 ? limit * 2 : LIMIT_OPTION_TOKENS;
+  json_put(options, "max_tokens", json_integer(limit));
+  return options;
+}
+
+/* --- calls --- */
+
+/* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
+ * ends. */
+static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
+  if (!n->prompt.bytes.cut) {
+    step_start_call(s, turn, n);
+    return;
+  }
+  struct str why =
+      STR("the prompt is over the limit of 24 MiB: shorten the task or the response before");
+  if (turn->group > 0)
+    step_end_child(s, turn, ALL_ANY_ERROR, why, CLASS_BAD_REQUEST);
+  else
+    step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
+  prompt_deinit(&n->prompt);
+  json_decref(n->options);
+  json_decref(n->schema);
+}
+
+static void step_execute(struct step *s, struct turn *turn, bool raise) {
+  const struct core *core = s->core;
+  const struct movement *m = core_movement(s->core, turn);
+  struct prompt_view view;
+  struct step_call n = {.purpose = PURPOSE_EXECUTE,
+                        .stage = STAGE_COUNT,
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
+  step_view(s, turn, NULL, &view);
+  core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  if (m->argv == NULL) {
+    n.options = work_options(core, m);
+    if (raise)
+      n.options = raised(n.options);
+    if (m->structured != NULL)
+      n.schema = json_incref((json_t *)m->structured->document);
+    const struct capability *cap = capability_find(s->env->providers, n.provider);
+    view.held = cap ? cap->held : NULL;
+    view.shows_schema =
+        core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
+  }
+  prompt_execute(&view, &n.prompt);
+  start_work(s, turn, &n);
+}
+
+/* Makes a line "$.a: message" of each error, for a person or a model to read. A place in the text
+ * is part of the message. */
+static json_t *error_lines(const json_t *errors) {
+  json_t *lines = json_array();
+  size_t i;
+  json_t *error;
+  json_array_foreach(errors, i, error) {
+    struct buf line = {0};
+    const char *path = json_string_value(json_at(error, "path"));
+    const char *message = json_string_value(json_at(error, "message"));
+    if (json_at(error, "offset") == NULL && path != NULL)
+      buf_printf(&line, "%s: ", path);
+    buf_puts(&line, message ? message : "");
+    json_array_append_new(lines, json_text(buf_view(&line)));
+    buf_deinit(&line);
+  }
+  return lines;
+}
+
+/* Returns the k-th generation of this round. */
+static const struct call *generation(const struct turn *turn, size_t k) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call) && k-- == 0)
+      return call;
+  return NULL;
+}
+
+static void step_nonce(const unsigned char entropy[16], char out[17]) {
+  static const char digits[] = "0123456789abcdef";
+  for (int i = 0; i < 8; i++) {
+    out[2 * i] = digits[entropy[i] >> 4];
+    out[2 * i + 1] = digits[entropy[i] & 15];
+  }
+  out[16] = '\0';
+}
+
+static void correct(struct step *s, struct turn *turn, const struct reask_step *step) {
+  const struct core *core = s->core;
+  const struct movement *m = core_movement(s->core, turn);
+  const struct call *wrong = generation(turn, step->reply);
+  struct step_call n = {.purpose = PURPOSE_REASK,
+                        .stage = STAGE_COUNT,
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
+  struct prompt_view view;
+  struct buf value = {0};
+  char nonce[17];
+  assert(wrong != NULL);
+  step_nonce(s->ev->entropy, nonce);
+  step_view(s, turn, nonce, &view);
+  core_reask_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  n.options = accepted(work_options(core, m), capability_find(s->env->providers, n.provider));
+  if (step->raise)
+    n.options = raised(n.options);
+  n.schema = json_incref((json_t *)m->structured->document);
+  view.bad_seq = wrong->text_seq;
+  struct prompt_correction correction = {.schema = m->structured->document,
+                                         .output = buf_view(&wrong->text),
+                                         .errors = error_lines(step->errors),
+                                         .more = step->more};
+  if (wrong->text.n == 0 && wrong->structured != NULL) {
+    json_write(wrong->structured, &value);
+    correction.output = buf_view(&value);
+    view.bad_seq = 0;
+  }
+  prompt_reask(&view, &correction, &n.prompt);
+  json_decref((json_t *)correction.errors);
+  buf_deinit(&value);
+  start_work(s, turn, &n);
+}
+
+/* Runs one invariant on a value that has passed so far. */
+static void run_invariant(struct step *s, struct turn *turn, const struct reask_step *step) {
+  const struct core *core = s->core;
+  const struct movement *m = core_movement(s->core, turn);
+  const struct invariant *invariant = invariants_get(m->structured->invariants, step->invariant);
+  struct step_call n = {.purpose = PURPOSE_CHECK,
+                        .stage = STAGE_COUNT,
+                        .invariant = (int)step->invariant + 1,
+                        .timeout_ms = (uint64_t)step_time_left(s, turn, LIMIT_CHECK_WALL_MS)};
+  struct prompt_view view;
+  char nonce[17];
+  step_nonce(s->ev->entropy, nonce);
+  step_view(s, turn, nonce, &view);
+  if (invariant->kind == INVARIANT_COMMAND) {
+    n.provider = STR("command");
+    n.prompt = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
+    prompt_value(step->value, &n.prompt);
+  } else {
+    core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+    n.options = accepted(step_merged(NULL, m->judge.options),
+                         capability_find(s->env->providers, n.provider));
+    n.schema = json_incref(s->env->schemas->invariant_doc);
+    prompt_invariant(&view, str_from(invariant->text), step->value, &n.prompt);
+  }
+  start_work(s, turn, &n);
+}
+
+/* --- what has happened so far, as the machine wants it --- */
+
+struct past {
+  struct reask_reply *replies;
+  struct reask_run *runs;
+  size_t reply_count, run_count;
+  json_t *run_errors; /* owned array: one list for each run */
+};
+
+static void past_deinit(struct past *past) {
+  free(past->replies);
+  free(past->runs);
+  json_decref(past->run_errors);
+}
+
+/* Reads a model's verdict on an invariant. Returns false if it cannot be read, so that nothing is
+ * known. */
+static bool read_verdict(const struct step *s, const struct call *call,
+                         const struct invariant *invariant, const json_t *value,
+                         struct schema_errors *errors) {
+  const struct answer_spec spec = {.schema = s->env->schemas->invariant,
+                                   .document = s->env->schemas->invariant_doc};
+  struct answer answer;
+  answer_read(&answer, &spec, call->structured, buf_c(&call->text), call->text.n);
+  bool readable = answer.outcome == ANSWER_VALID;
+  const json_t *reason = json_at(answer.value, "reason");
+  if (readable && json_is_false(json_at(answer.value, "holds")))
+    invariant_report(invariant, value, json_string_value(reason), json_string_length(reason),
+                     errors);
+  answer_deinit(&answer);
+  return readable;
+}
+
+/* Lists the errors that a run of an invariant found; NULL when it cannot be read. */
+static json_t *run_outcome(const struct step *s, const struct turn *turn, const struct call *call,
+                           const json_t *value) {
+  const struct movement *m = core_movement(s->core, turn);
+  const struct invariant *invariant =
+      invariants_get(m->structured->invariants, (size_t)call->invariant - 1);
+  struct schema_errors errors = {0};
+  bool readable = true;
+  size_t dropped;
+  if (invariant->kind == INVARIANT_COMMAND) {
+    readable = invariant_command_told(call->exit);
+    const struct invariant_output output = {.exit_status = call->exit,
+                                            .out = call->text.p,
+                                            .out_n = call->text.n,
+                                            .err = call->error_text.p,
+                                            .err_n = call->error_text.n};
+    if (readable)
+      (void)invariant_command_result(invariant, value, &output, &errors);
+  } else {
+    readable = read_verdict(s, call, invariant, value, &errors);
+  }
+  json_t *list = readable ? answer_errors(&errors, &dropped) : NULL;
+  schema_errors_deinit(&errors);
+  return list;
+}
+
+static const json_t *value_of(const struct step *s, const struct turn *turn,
+                              const struct call *call, struct answer *answer) {
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
+  const struct answer_spec spec = {
+      .schema = so->schema, .document = so->document, .repair = so->repair};
+  answer_read(answer, &spec, call->structured, buf_c(&call->text), call->text.n);
+  return answer->value;
+}
+
+/* Takes the backend's count or, without one, at least the answer, so that a budget does end. */
+static int64_t tokens_taken(const struct structured_config *so, const struct call *call) {
+  if (call->tokens > 0 || so->token_budget == 0 || call->state != CALL_DONE)
+    return call->tokens;
+  return (int64_t)describe_tokens(buf_c(&call->text));
+}
+
+/* Returns the check whose outcome cannot be read, NULL if all can. `lost` is a call that brought
+ * nothing, or NULL. */
+static const struct call *shape_gather(const struct step *s, const struct turn *turn,
+                                       const struct call *lost, struct past *past) {
+  size_t own = 0;
+  const struct call *of = NULL, *unreadable = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    own += call_is_own(call);
+  *past = (struct past){.replies = xcalloc(own + 1, sizeof *past->replies),
+                        .runs = xcalloc(own + 1, sizeof *past->runs),
+                        .run_errors = json_array()};
+  for (const struct call *call = turn->calls; call; call = call->next) {
+    if (call == lost)
+      continue;
+    if (call_generates(call)) {
+      bool answered = call->state == CALL_DONE;
+      enum reask_end end = call->class == CLASS_REFUSED ? REASK_REFUSED : REASK_CUT;
+      of = call;
+      past->replies[past->reply_count++] = (struct reask_reply){
+          .call = call->id,
+          .end = answered ? REASK_ANSWERED : end,
+          .text = answered ? buf_c(&call->text) : "",
+          .n = answered ? call->text.n : 0,
+          .structured = answered ? call->structured : NULL,
+          .duration_ms = call->duration_ms,
+          .tokens = tokens_taken(core_movement(s->core, turn)->structured, call),
+      };
+    } else if (call_is_own(call) && of != NULL) {
+      struct answer answer = {0};
+      json_t *errors = run_outcome(s, turn, call, value_of(s, turn, of, &answer));
+      answer_deinit(&answer);
+      bool is_judged = false; /* there is a check for this answer */
+      for (size_t i = 0; i < json_array_size(turn->checks); i++)
+        is_judged |= json_int_at(json_array_get(turn->checks, i), "call") == of->id;
+      if (errors == NULL && !is_judged) {
+        unreadable = call;
+        break;
+      }
+      if (errors == NULL) /* an older program read a killed command as a verdict */
+        errors = json_array();
+      json_array_append_new(past->run_errors, errors);
+      past->runs[past->run_count++] = (struct reask_run){
+          .call = call->id,
+          .reply = past->reply_count - 1,
+          .invariant = (size_t)call->invariant - 1,
+          .errors = errors,
+          .duration_ms = call->duration_ms,
+          .tokens = tokens_taken(core_movement(s->core, turn)->structured, call)};
+    }
+  }
+  return unreadable;
+}
+
+/* --- how it ends --- */
+
+static void close_value(struct step *s, struct turn *turn, const struct reask_step *step) {
+  static const char *const outcomes[ON_FAILURE_COUNT] = {"failed", "escalated", "sentinel"};
+  const struct movement *m = core_movement(s->core, turn);
+  bool found = step->action == REASK_VALUE;
+  const struct call *call = found ? generation(turn, step->reply) : turn_last_answer(turn);
+  json_t *closing = reask_close(turn->checks, step);
+  struct record_draft d;
+  struct buf message = {0};
+  step_turn_record(s, &d, RECORD_STRUCTURED, turn);
+  record_put_text(&d, MEMBER_MOVEMENT, m->name);
+  record_put_word(&d, MEMBER_OUTCOME, found ? "value" : outcomes[m->structured->on_failure]);
+  record_put_members(&d, closing);
+  if (call != NULL)
+    record_put_number(&d, MEMBER_CALL, call->id);
+  if (found) {
+    record_put_tree(&d, MEMBER_VALUE, json_incref(step->value));
+  } else {
+    /* For example: "no valid value after 3 attempts (exhausted): $.a: ...", with the first of the
+     * last errors. */
+    size_t attempts = json_array_size(turn->checks);
+    json_t *lines = error_lines(step->errors);
+    const char *first = json_string_value(json_array_get(lines, 0));
+    message.max = LIMIT_ERROR_TEXT_BYTES;
+    buf_printf(&message, "no valid value after %zu attempt%s: %s", attempts,
+               attempts == 1 ? "" : "s", reask_reason_words(step->reason));
+    if (first != NULL && step->reason != REASK_REASON_REFUSED &&
+        step->reason != REASK_REASON_LENGTH)
+      buf_printf(&message, ": %s", first);
+    message.n = message.n > 0 ? utf8_floor(message.p, message.n) : 0;
+    json_decref(lines);
+    record_put_bytes(&d, MEMBER_MESSAGE, buf_view(&message));
+    /* The value is replaced by an object with a single member, which no rule takes for
+     * data. */
+    if (m->structured->on_failure == ON_FAILURE_SENTINEL)
+      record_put_tree(&d, MEMBER_VALUE,
+                      json_pack("{s{sO* sO* sO*}}", "sentinel", "reason",
+                                json_at(closing, "reason"), "attempts",
+                                json_at(closing, "attempts"), "errors",
+                                json_at(closing, "errors")));
+  }
+  step_emit(s, &d);
+  json_decref(closing);
+  buf_deinit(&message);
+}
+
+/* Builds the question that a person is to answer. */
+static json_t *escalated_question(const struct step *s, const struct turn *turn) {
+  const struct movement *m = core_movement(s->core, turn);
+  const struct call *call = turn_last_answer(turn);
+  const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
+  struct buf text = {0};
+  buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
+             turn->reason ? turn->reason : "There is none");
+  json_t *question = json_object();
+  json_put(question, "text", json_text(buf_view(&text)));
+  if (call != NULL)
+    json_put(question, "call", json_integer(call->id));
+  json_object_set_nocheck(question, "errors", json_at(check, "errors"));
+  json_object_set_nocheck(question, "schema", (json_t *)m->structured->document);
+  buf_deinit(&text);
+  return question;
+}
+
+/* --- the machine --- */
+
+static void take_step(struct step *s, struct turn *turn, const struct reask_step *step) {
+  switch (step->action) {
+  case REASK_GENERATE:
+    step_execute(s, turn, step->raise);
+    break;
+  case REASK_CORRECT:
+    correct(s, turn, step);
+    break;
+  case REASK_RUN:
+    run_invariant(s, turn, step);
+    break;
+  case REASK_CHECKED: {
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_CHECK, turn);
+    record_put_body(&d, json_incref(step->object));
+    step_emit(s, &d);
+    break;
+  }
+  case REASK_VALUE:
+  case REASK_FAILED:
+    close_value(s, turn, step);
+    break;
+  }
+}
+
+static bool can_raise(const struct step *s, const struct turn *turn) {
+  const struct call *last = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call_generates(call))
+      last = call;
+  const struct capability *cap =
+      last ? capability_find(s->env->providers, str_from(last->provider)) : NULL;
+  return cap != NULL && (cap->options & OPTION_MAX_TOKENS) != 0;
+}
+
+static bool step_shape(struct step *s, struct turn *turn) {
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
+  if (turn_is_calling(turn))
+    return false;
+  if (turn->escalated && turn->question == NULL) {
+    human_ask(s, turn, "value", escalated_question(s, turn));
+    return true;
+  }
+  if (turn->escalated)
+    return human_take_due_default(s, turn);
+  /* Trouble is a last call that failed in a way that the machine does not know. */
+  const struct call *trouble = turn_last_own_call(turn);
+  if (trouble != NULL && (trouble->state != CALL_FAILED ||
+                          (call_generates(trouble) &&
+                           (trouble->class == CLASS_REFUSED || trouble->class == CLASS_LENGTH))))
+    trouble = NULL;
+  /* Without time for another try it would end the same way after a resume. */
+  bool out_of_time = trouble != NULL && so->time_budget_ms > 0 && trouble->class == CLASS_TIMEOUT &&
+                     step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
+  if (trouble != NULL && !out_of_time)
+    return step_halt(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
+  struct past past;
+  const struct call *unreadable = shape_gather(s, turn, trouble, &past);
+  if (unreadable != NULL) {
+    const struct invariant *invariant =
+        invariants_get(so->invariants, (size_t)unreadable->invariant - 1);
+    struct buf message = {0};
+    if (invariant->kind == INVARIANT_COMMAND)
+      buf_printf(&message,
+                 "the command that checks invariant %d was killed or did not run (exit status %d)",
+                 unreadable->invariant, unreadable->exit);
+    else
+      buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
+    past_deinit(&past);
+    bool moved = step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
+    buf_deinit(&message);
+    return moved;
+  }
+  const struct reask_spec spec = {.answer = {.schema = so->schema,
+                                             .document = so->document,
+                                             .repair = so->repair,
+                                             .max_bytes = LIMIT_STRUCTURED_BYTES,
+                                             .max_depth = LIMIT_STRUCTURED_DEPTH},
+                                  .invariants = so->invariants,
+                                  .max_reasks = so->max_reasks,
+                                  .can_raise = can_raise(s, turn),
+                                  .max_ms = so->time_budget_ms,
+                                  .max_tokens = so->token_budget,
+                                  .out_of_time = out_of_time};
+  struct reask_step step;
+  reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count, &step);
+  bool calls =
+      step.action == REASK_GENERATE || step.action == REASK_CORRECT || step.action == REASK_RUN;
+  bool goes_on = !calls || !s->env->draining;
+  if (goes_on)
+    take_step(s, turn, &step);
+  reask_step_deinit(&step);
+  past_deinit(&past);
+  return goes_on;
+}
+
+/* --- reports --- */
+
+static void report_ask(struct step *s, struct turn *turn, const struct report_step *step) {
+  const struct core *core = s->core;
+  const struct movement *m = core_movement(core, turn);
+  /* The turn's last call that brought its answer, or a report in the same conversation, did the
+   * work. There is none if the program that wrote the log did not record it. */
+  const struct call *worker = NULL;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_DONE && (call_generates(call) || call->resumed))
+      worker = call;
+  struct prompt_view view;
+  char nonce[17];
+  struct step_call n = {.purpose = PURPOSE_REPORT,
+                        .stage = STAGE_COUNT,
+                        .report = (int)(step->contract - m->contracts) + 1,
+                        .timeout_ms = (uint64_t)m->timeout_ms,
+                        .options = work_options(core, m)};
+  core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
+  const struct capability *c =
+      worker ? capability_find(s->env->providers, str_from(worker->provider)) : NULL;
+  if (!step->fresh && c != NULL && c->sessions && worker->provider_session != NULL) {
+    n.provider = str_from(worker->provider);
+    n.model = str_from(worker->model);
+    n.provider_session = worker->provider_session;
+  }
+  step_view(s, turn, nonce, &view);
+  step_turn_nonce(core, turn, view.answer, nonce);
+  prompt_report(&view, step->contract, n.provider_session == NULL, &n.prompt);
+  start_work(s, turn, &n);
+}
+
+static void report_keep(struct step *s, struct turn *turn, const struct report_step *step) {
+  struct record_draft d;
+  char sha256[SHA256_HEX];
+  const struct buf *answer = step->call ? &step->call->text : &turn->text;
+  contract_sha256(buf_view(answer), sha256);
+  step_turn_record(s, &d, RECORD_REPORT, turn);
+  record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
+  record_put_text(&d, MEMBER_FILE, step->contract->name);
+  record_put_text(&d, MEMBER_SHA256, str_from(sha256));
+  if (step->call != NULL)
+    record_put_number(&d, MEMBER_CALL, step->call->id);
+  step_emit(s, &d);
+  step_effect(s, EFFECT_REPORTS, 0, 0);
+}
+
+static bool step_report(struct step *s, struct turn *turn) {
+  struct report_step step;
+  report_next(core_movement(s->core, turn), turn, &step);
+  switch (step.action) {
+  case REPORT_ASK:
+    if (s->env->draining)
+      return false;
+    report_ask(s, turn, &step);
+    return true;
+  case REPORT_WAIT:
+    return false;
+  case REPORT_KEEP:
+    report_keep(s, turn, &step);
+    return true;
+  case REPORT_FAILED:
+    return step_halt(s, "provider_error", turn, step.call->class, buf_view(&step.call->text), NULL);
+  }
+  return false;
+}
 
 /* --- turns --- */
 
@@ -148,10 +710,7 @@ void judging_deinit(struct judging_turn *j) {
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
-  struct str model = n->model;
-  if (model.n == 0)
-    model = json_view(json_object_getn(json_at(s->core->config, "provider_models"), n->provider.p,
-                                       n->provider.n));
+  struct str model = n->model.n > 0 ? n->model : core_model_of(s->core->config, n->provider);
   const char *effort =
       capability_judge_effort(capability_find(s->env->providers, n->provider), model);
   bool said = m->judge.effort != NULL || json_object_get(options, "effort") != NULL;
@@ -175,7 +734,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
                         .vote = step->vote,
                         .timeout_ms = (uint64_t)m->judge.timeout_ms};
   struct chain_spec asked = *spec;
-  asked.rotation = (int)json_integer_value(json_at(json_at(core->config, "rejudges"), "rotation"));
+  asked.rotation = (int)json_int_at(json_at(core->config, "rejudges"), "rotation");
   if (m->judge.rotates && step->vote > 0)
     asked.rotation += step->vote - 1;
   struct prompt_view view;
@@ -286,31 +845,21 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   step_emit(s, &d);
 }
 
-/* Records a person's verdict as a stage like others, with who gave it and why. */
-static void put_human_stage(struct step *s, const struct turn *turn) {
-  struct record_draft d;
-  const char *name = judge_stage_name(STAGE_HUMAN), *matched = stage_outcome_name(OUTCOME_MATCHED);
-  json_t *body =
-      json_pack("{ss ss s[] sO sO* sO* si}", "stage", name, "outcome", matched, "calls", "rule",
-                json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"), "by",
-                json_at(turn->verdict, "by"), "duration_ms", 0);
-  step_turn_record(s, &d, RECORD_STAGE, turn);
-  record_put_body(&d, body);
-  step_emit(s, &d);
-}
-
-/* Returns true if the last stage is a person's verdict. */
-static bool is_said(const struct turn *turn) {
-  size_t n = json_array_size(turn->stages);
-  struct str stage = json_view(json_at(json_array_get(turn->stages, n - 1), "stage"));
-  return n > 0 && str_eq_c(stage, judge_stage_name(STAGE_HUMAN));
-}
-
 /* Does one step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
   struct buf why = {0};
-  if (turn->verdict != NULL && !is_said(turn)) {
-    put_human_stage(s, turn);
+  struct str last =
+      json_view(json_at(json_array_get(turn->stages, json_array_size(turn->stages) - 1), "stage"));
+  if (turn->verdict != NULL && !str_eq_c(last, judge_stage_name(STAGE_HUMAN))) {
+    /* A person's verdict becomes a stage like others, with who gave it and why. */
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_STAGE, turn);
+    record_put_body(
+        &d, json_pack("{ss ss s[] sO sO* sO* si}", "stage", judge_stage_name(STAGE_HUMAN),
+                      "outcome", stage_outcome_name(OUTCOME_MATCHED), "calls", "rule",
+                      json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"), "by",
+                      json_at(turn->verdict, "by"), "duration_ms", 0));
+    step_emit(s, &d);
     return true;
   }
   if (turn->verdict == NULL && group_lacks_items(s->core, turn, &why)) {
@@ -358,6 +907,50 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   return more;
 }
 
+static bool has_running_call(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING)
+      return true;
+  return false;
+}
+
+/* Ends one child of a group that stops: one that waits for no call, unless `running_too`. Returns
+ * false if there is none. */
+static bool group_end_one(struct step *s, bool running_too) {
+  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
+    if (group_stops(s->core, turn) && (running_too || !has_running_call(turn))) {
+      struct record_draft d;
+      step_turn_record(s, &d, RECORD_TURN_END, turn);
+      record_put_number(&d, MEMBER_PARENT_TURN, turn->group);
+      record_put_word(&d, MEMBER_OUTCOME, "cancelled");
+      record_put_text(&d, MEMBER_MESSAGE, STR("another one failed, and stop_on is error"));
+      step_emit(s, &d);
+      return true;
+    }
+  return false;
+}
+
+static bool group_advance(struct step *s, struct turn *turn) {
+  const struct movement *group = core_movement(s->core, turn);
+  if (turn->part_failed > 0 && group->stops_on_error)
+    return group_end_one(s, false);
+  if (turn->part_next == turn->part_count || (long)turn->part_open >= group->concurrency ||
+      s->env->draining)
+    return false;
+  size_t index = group_part_movement(group, turn->part_next);
+  struct record_draft d;
+  step_record(s, &d, RECORD_TURN_START);
+  record_put_number(&d, MEMBER_TURN, s->core->turn_count + 1);
+  record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[index].name);
+  record_put_number(&d, MEMBER_PARENT_TURN, turn->id);
+  if (group->for_each != NULL)
+    record_put_number(&d, MEMBER_ITEM, (int64_t)turn->part_next + 1);
+  record_put_number(&d, MEMBER_ITERATION, turn->iteration);
+  record_put_number(&d, MEMBER_MOVEMENT_ITERATION, s->core->movement_counts[index] + 1);
+  step_emit(s, &d);
+  return true;
+}
+
 /* Moves one turn on as far as one record goes. Returns false when it waits. */
 static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
@@ -374,16 +967,12 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     if (s->core->workflow->movements[turn->movement].structured != NULL)
       return step_shape(s, turn);
     call = turn_execute_call(turn);
-    if (call == NULL && s->env->draining)
-      return false;
-    if (call == NULL) {
+    if (call == NULL && !s->env->draining)
       step_execute(s, turn, false);
-      return true;
-    }
-    if (call->state == CALL_FAILED) {
-      return step_halt(s, "provider_error", turn, call->class, buf_view(&call->text), NULL);
-    }
-    return false;
+    if (call == NULL)
+      return !s->env->draining;
+    return call->state == CALL_FAILED &&
+           step_halt(s, "provider_error", turn, call->class, buf_view(&call->text), NULL);
   case TURN_REPORTING:
     return step_report(s, turn);
   case TURN_JUDGING:
@@ -401,7 +990,10 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     if (turn->group > 0 && worktree_child_commits(s, turn))
       return false;
     if (turn->group > 0) {
-      group_end_child(s, turn);
+      const char *outcome = NULL;
+      if (turn->rule == 0)
+        outcome = turn->failure == END_RULE_NO_MATCH ? ALL_ANY_NONE : ALL_ANY_ERROR;
+      step_end_child(s, turn, outcome, str_from(turn->reason), CLASS_NONE);
       return true;
     }
     if (turn->rule == 0)
@@ -459,9 +1051,8 @@ static void enter_next(struct step *s) {
 /* Returns true if no call is waiting for an answer: then a drain is over. */
 static bool is_idle(const struct core *core) {
   for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    for (const struct call *call = turn->calls; call; call = call->next)
-      if (call->state == CALL_RUNNING)
-        return false;
+    if (has_running_call(turn))
+      return false;
   return !core_worktree_busy(core);
 }
 
@@ -495,9 +1086,12 @@ static void advance(struct step *s) {
       if (moved)
         break; /* the turn may no longer exist */
     }
-    if (!moved && s->halt.reason != NULL && is_idle(s->core))
-      step_stop_halted(s);
-    else if (!moved && s->asks && !s->env->attended && human_alone(s->core))
+    if (!moved && s->halt.reason != NULL && is_idle(s->core)) {
+      json_t *question = s->halt.question;
+      s->halt.question = NULL;
+      step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message),
+                question);
+    } else if (!moved && s->asks && !s->env->attended && human_alone(s->core))
       human_stop(s);
     step_forget_halt(s);
   }
@@ -506,13 +1100,6 @@ static void advance(struct step *s) {
 }
 
 /* --- events --- */
-
-/* Returns the rest of a call's wait, bounded: the clock may have jumped since it was recorded. */
-static int64_t rest_of_wait(const struct call *call, int64_t now_ms) {
-  int64_t ms = call->wait_until_ms - now_ms;
-  int64_t most = call->outage.tries > 0 ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS;
-  return ms < most ? ms : most;
-}
 
 bool core_steer_check(const struct core *core, const struct core_steer *steer, struct err *err) {
   long number = steer ? steer->rule : 0;
@@ -565,13 +1152,6 @@ static void emit_resume(struct step *s, const char *reason) {
   step_emit(s, &d);
 }
 
-/* Returns whether the resume says anything that the last resume's record did not. */
-static bool is_news(const struct step *s) {
-  const struct core_steer *steer = s->ev->steer;
-  return s->ev->cut != NULL ||
-         (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
-}
-
 /* Returns true if a call would start again although a budget forbids it. */
 static bool resume_exceeds(struct step *s) {
   struct budget_hit hit;
@@ -587,21 +1167,43 @@ static bool resume_exceeds(struct step *s) {
 
 static void on_resume(struct step *s) {
   human_arm(s);
-  if (!s->core->resumed || is_news(s)) /* else it was recorded, and nothing came of it yet */
+  const struct core_steer *steer = s->ev->steer;
+  bool is_news = s->ev->cut != NULL ||
+                 (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
+  if (!s->core->resumed || is_news) /* else it was recorded, and nothing came of it yet */
     emit_resume(s, s->ev->reason);
-  group_settle(s);
+  while (group_end_one(s, true)) /* whose group stops, whatever they were doing */
+    ;
   if (resume_exceeds(s))
     return;
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_RUNNING)
         step_restart_call(s, turn, call, true);
-      else if (call->state == CALL_WAITING && call->wait_until_ms > s->ev->time_ms)
-        step_effect(s, EFFECT_TIMER, call->id, rest_of_wait(call, s->ev->time_ms));
-      else if (call->state == CALL_WAITING)
+      else if (call->state == CALL_WAITING && call->wait_until_ms > s->ev->time_ms) {
+        /* The rest of its wait is bounded: the clock may have jumped since it was recorded. */
+        int64_t ms = call->wait_until_ms - s->ev->time_ms;
+        int64_t most = call->outage.tries > 0 ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS;
+        step_effect(s, EFFECT_TIMER, call->id, ms < most ? ms : most);
+      } else if (call->state == CALL_WAITING)
         step_restart_call(s, turn, call, false);
     }
   worktree_resume(s);
+}
+
+static void step_carry(struct step *s, const struct core_parent *parent) {
+  const struct core *core = parent->core;
+  struct record_draft d;
+  assert(core->has_next && core->next >= 0 && core->turns == NULL);
+  step_record(s, &d, RECORD_CARRIED);
+  record_put_text(&d, MEMBER_MOVEMENT, core->workflow->movements[core->next].name);
+  if (core->has_last_text)
+    step_put_text(&d, MEMBER_TEXT, parent->text);
+  record_put_tree(&d, MEMBER_PARENT,
+                  json_pack("{ss sI ss}", "session", core->session, "seq", (json_int_t)core->seq,
+                            "hash", parent->hash));
+  record_put_tree(&d, MEMBER_STATE, fork_state(core));
+  step_emit(s, &d);
 }
 
 void core_start(struct core *core, const struct core_params *params, const struct event *ev,
@@ -615,7 +1217,8 @@ void core_start(struct core *core, const struct core_params *params, const struc
                    .carried = params->parent ? params->parent->text : NULL};
   char sha256[SHA256_HEX];
   struct record_draft d;
-  step_begin(&s);
+  *out = (struct core_out){0};
+  record_time(ev->time_ms, s.time);
   step_record(&s, &d, RECORD_SESSION_START);
   record_put_text(&d, MEMBER_SESSION, str_from(params->session));
   record_put_tree(&d, MEMBER_VERSIONS, json_pack("{ss}", "segue", SEGUE_VERSION));
@@ -685,7 +1288,8 @@ static void take_event(struct step *s) {
 void core_decide(struct core *core, const struct event *ev, const struct core_env *env,
                  struct core_out *out) {
   struct step s = {.core = core, .ev = ev, .env = env, .out = out};
-  step_begin(&s);
+  *out = (struct core_out){0};
+  record_time(ev->time_ms, s.time);
   if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
     emit_resume(&s, "cancel");
   bool resumes = ev->kind == EVENT_RESUME, accepts = ev->kind == EVENT_ACCEPT;

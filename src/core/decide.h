@@ -82,7 +82,7 @@ enum effect_kind {
   EFFECT_END_CALL,    /* call, class: cancel it; its EVENT_CALL_END will have this class */
   EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
   EFFECT_WORKTREE,    /* call: the child's turn, or 0: do what its struct worktree asks for */
-  EFFECT_REPORTS,     /* reports are to be files: core/retained.h has them */
+  EFFECT_REPORTS,     /* reports are to be files: core/report_file.h has them */
   EFFECT_FINISHED,    /* the session stopped or ended: see the state */
 };
 
@@ -159,15 +159,9 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
 bool core_steer_check(const struct core *core, const struct core_steer *steer,
                       struct err *err) MUST_CHECK;
 
-/* Appends the key, in core.sessions, of a movement's conversation with a provider. */
-void core_session_key(const struct movement *m, struct str provider, bool common, struct buf *out);
 /* Gives the backend that this call is for, before any takeover; model may be empty. */
 void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
                         struct str *provider, struct str *model);
-/* The first returns the names of parameters that this model refused in the session so far, or NULL;
- * the second adds one. */
-const json_t *core_refused(const struct core *core, struct str provider, struct str model);
-void core_refuse(struct core *core, const struct call *call, const json_t *name);
 /* Returns the provider that takes over when this call's provider cannot continue; empty: none. Each
  * is tried once. */
 struct str core_next_backend(const struct core *core, const struct turn *turn,
@@ -177,6 +171,8 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out);
 
+/* Returns the configured model of a provider, for calls that name no model; perhaps empty. */
+struct str core_model_of(const json_t *config, struct str provider);
 /* Chooses a movement's backend from flags, file and the user's default; model may be empty. */
 void core_backend(const struct workflow *wf, const json_t *config, size_t movement,
                   struct str *provider, struct str *model);

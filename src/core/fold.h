@@ -1,7 +1,7 @@
 /* fold.h - defines one step of the fold, a record and the state it changes; internal.
  *
- * apply.c dispatches by type; fork_state.c handles the beginning of a forked session, human.c
- * questions and answers. Each returns false with fold_bad's message if the record cannot follow. */
+ * apply.c dispatches by type; group.c handles turns with children, fork_state.c the beginning of a
+ * forked session. Each returns false with fold_bad's message if the record cannot follow. */
 #ifndef SEGUE_CORE_FOLD_H
 #define SEGUE_CORE_FOLD_H
 
@@ -32,15 +32,26 @@ static inline bool fold_has(const struct fold *f, enum member key) {
   return record_get(f->record, key) != NULL;
 }
 
-bool fold_bad(const struct fold *f, const char *what); /* false, with err set */
+/* Returns false, with err set. */
+static inline bool fold_bad(const struct fold *f, const char *what) {
+  return err_set(f->err, ERR_CORRUPT, "record %lld (" STR_FMT "): %s", (long long)f->record->seq,
+                 STR_ARG(f->record->type_name), what);
+}
+
 /* Takes the bytes of a text, from the record or from its blob (the next member). */
-bool fold_take_text(const struct fold *f, enum member key, struct buf *out);
-/* Returns the record's turn; NULL if it is not open (err is set). */
-struct turn *fold_turn(const struct fold *f);
+static inline bool fold_take_text(const struct fold *f, enum member key, struct buf *out) {
+  struct str blob = fold_text(f, key + 1);
+  buf_clear(out);
+  if (blob.n > 0 && f->source == NULL)
+    return fold_bad(f, "its text is in a blob that is not at hand");
+  if (blob.n > 0)
+    return f->source->blob(f->source->ctx, blob.p, out, f->err);
+  buf_str(out, fold_text(f, key));
+  return true;
+}
 
 bool apply_carried(const struct fold *f);
-
-bool apply_question(const struct fold *f);
-bool apply_answer(const struct fold *f);
+/* Returns what a fork takes over from this session, for its record `carried`. New. */
+json_t *fork_state(const struct core *core);
 
 #endif

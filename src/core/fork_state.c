@@ -1,29 +1,20 @@
 /* Carries the state of a session over to one that is forked from it: into a record, and out of
  * that. */
+#include "base/log.h"
 #include "core/checks.h"
 #include "core/fold.h"
+#include "core/keys.h"
 #include "core/monitor.h"
-#include "core/retained.h"
-#include "core/step.h"
-#include "core/worktree.h"
+#include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 
-#include <assert.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* the most of anything that is counted there */
 
 /* --- as a record --- */
-
-static json_t *fork_state_check(const struct core *core) {
-  if (core->check.turn == 0)
-    return NULL;
-  struct str name = core->workflow->movements[core->check.movement].name;
-  return json_pack("{sI so si}", "turn", (json_int_t)core->check.turn, "movement", json_text(name),
-                   "exit", core->check.exit);
-}
 
 /* Returns texts by name. A text that a record cannot hold as it is goes on in its readable form. */
 static json_t *fork_state_kept(const struct kept_text *list) {
@@ -36,8 +27,27 @@ static json_t *fork_state_kept(const struct kept_text *list) {
   return texts;
 }
 
-static json_t *fork_state(const struct core *core) {
-  json_t *runs = json_object();
+static json_t *worktrees_carry(const struct core *core) {
+  json_t *branches = NULL;
+  for (const struct worktree *w = core->worktrees; w; w = w->next) {
+    if (w->committed != w->turn)
+      continue;
+    branches = branches ? branches : json_array();
+    json_array_append_new(branches,
+                          json_pack("{sI sI so so}", "turn", (json_int_t)w->turn, "group",
+                                    (json_int_t)w->group, "movement",
+                                    json_text(core->workflow->movements[w->movement].name),
+                                    "branch", json_text(str_from(w->branch))));
+  }
+  return branches;
+}
+
+json_t *fork_state(const struct core *core) {
+  json_t *runs = json_object(), *check = NULL;
+  if (core->check.turn > 0)
+    check = json_pack("{sI so si}", "turn", (json_int_t)core->check.turn, "movement",
+                      json_text(core->workflow->movements[core->check.movement].name), "exit",
+                      core->check.exit);
   for (size_t i = 0; i < core->workflow->movement_count; i++) {
     struct str name = core->workflow->movements[i].name;
     if (core->movement_counts[i] > 0)
@@ -47,25 +57,10 @@ static json_t *fork_state(const struct core *core) {
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
                    "runs", runs, "values", core->structured, "conversations", core->sessions,
                    "tokens", core->token_counts, "totals", core->totals, "refused", core->refused,
-                   "check", fork_state_check(core), "checks", json_clone(core->gates), "touched",
+                   "check", check, "checks", json_clone(core->gates), "touched",
                    json_clone(core->touched), "reports", fork_state_kept(core->reports),
                    "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
                    "branches", worktrees_carry(core), "inputs", json_clone(core->inputs));
-}
-
-void step_carry(struct step *s, const struct core_parent *parent) {
-  const struct core *core = parent->core;
-  struct record_draft d;
-  assert(core->has_next && core->next >= 0 && core->turns == NULL);
-  step_record(s, &d, RECORD_CARRIED);
-  record_put_text(&d, MEMBER_MOVEMENT, core->workflow->movements[core->next].name);
-  if (core->has_last_text)
-    step_put_text(&d, MEMBER_TEXT, parent->text);
-  record_put_tree(&d, MEMBER_PARENT,
-                  json_pack("{ss sI ss}", "session", core->session, "seq", (json_int_t)core->seq,
-                            "hash", parent->hash));
-  record_put_tree(&d, MEMBER_STATE, fork_state(core));
-  step_emit(s, &d);
 }
 
 /* --- from it: outside data --- */
@@ -120,10 +115,10 @@ static bool fork_state_take_check(const struct fold *f, const json_t *check) {
   if (check == NULL)
     return true;
   long index = workflow_find(f->core->workflow, json_view(json_at(check, "movement")));
-  json_int_t exit_status = json_integer_value(json_at(check, "exit"));
+  json_int_t exit_status = json_int_at(check, "exit");
   if (index < 0 || !is_count(json_at(check, "turn")) || exit_status < 0 || exit_status > MAX_COUNT)
     return fold_bad(f, "its check is not of its workflow");
-  f->core->check.turn = (long)json_integer_value(json_at(check, "turn"));
+  f->core->check.turn = (long)json_int_at(check, "turn");
   f->core->check.movement = (size_t)index;
   f->core->check.exit = (int)exit_status;
   return true;
@@ -151,7 +146,7 @@ static bool are_reports(const json_t *texts) {
   json_t *text;
   struct err err;
   json_object_foreach((json_t *)texts, name, text) {
-    if (!json_is_string(text) || !contract_check_name(str_from(name), &err))
+    if (!json_is_string(text) || !key_check_file(str_from(name), &err))
       return false;
   }
   return true;
@@ -167,6 +162,26 @@ static bool take_inputs(const struct fold *f, const json_t *inputs) {
       return fold_bad(f, "its answers are not of its workflow");
   }
   take_object(&f->core->inputs, inputs);
+  return true;
+}
+
+static bool take_branch_of(struct core *core, const json_t *entry) {
+  long movement = workflow_find(core->workflow, json_view(json_at(entry, "movement")));
+  json_int_t turn = json_int_at(entry, "turn");
+  json_int_t group = json_int_at(entry, "group");
+  const char *branch = json_string_value(json_at(entry, "branch"));
+  if (movement < 0 || turn < 1 || turn > LIMIT_MOVEMENTS || group < 1 || group >= turn ||
+      branch == NULL)
+    return false;
+  struct worktree **end = &core->worktrees, *w = xcalloc(1, sizeof *w);
+  while (*end != NULL)
+    end = &(*end)->next;
+  *w = (struct worktree){.turn = (long)turn,
+                         .group = (long)group,
+                         .movement = (size_t)movement,
+                         .committed = (long)turn,
+                         .branch = xstrdup(branch)};
+  *end = w;
   return true;
 }
 
@@ -195,8 +210,10 @@ bool apply_carried(const struct fold *f) {
     return fold_bad(f, "its reports are no files");
   take_kept(&core->reports, json_at(state, "reports"));
   take_kept(&core->responses, json_at(state, "responses"));
-  if (!worktrees_take(core, json_at(state, "branches")))
-    return fold_bad(f, "its branches are not of its workflow");
+  const json_t *branches = json_at(state, "branches");
+  for (size_t i = 0; i < json_array_size(branches); i++)
+    if (!take_branch_of(core, json_array_get(branches, i)))
+      return fold_bad(f, "its branches are not of its workflow");
   if (!monitor_take(core, json_at(state, "loops")))
     return fold_bad(f, "its loops are not of its workflow");
   if (fold_has(f, MEMBER_TEXT)) {
@@ -205,7 +222,7 @@ bool apply_carried(const struct fold *f) {
     core->has_last_text = true;
     core->last_text_seq = core->seq + 1; /* the number of this record */
   }
-  core->turn_count = (long)json_integer_value(json_at(state, "turns"));
+  core->turn_count = (long)json_int_at(state, "turns");
   core->iteration_count = (long)json_integer_value(iterations);
   core->next = (int)next;
   core->awaits_carried = false;

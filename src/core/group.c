@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/checks.h"
-#include "core/retained.h"
+#include "core/report_file.h"
 #include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -22,31 +22,11 @@ static size_t part_index(const struct core *core, const struct turn *group,
   return named && at < group->part_count ? at : group->part_count;
 }
 
-static size_t part_movement(const struct movement *group, size_t part) {
+size_t group_part_movement(const struct movement *group, size_t part) {
   return group->for_each != NULL ? group->first_child : group->first_child + part;
 }
 
 /* --- the fold --- */
-
-static void part_clear(struct group_part *part) {
-  buf_deinit(&part->text);
-  json_decref(part->structured);
-  json_decref(part->tests);
-  kept_free(&part->reports);
-  *part = (struct group_part){.state = PART_PENDING, .label = STR("")};
-}
-
-void core_group_free(struct turn *turn) {
-  for (size_t i = 0; i < turn->part_count; i++)
-    part_clear(&turn->parts[i]);
-  free(turn->parts);
-  json_decref(turn->items);
-  turn->items = NULL;
-  free(turn->joined.joints);
-  turn->parts = NULL;
-  turn->part_count = 0;
-  turn->joined = (struct joined){0};
-}
 
 /* Returns the list that for_each goes through, as things are now; NULL if there is none or it is
  * too long. */
@@ -115,7 +95,7 @@ static void join_answers(const struct core *core, struct turn *group) {
   for (size_t i = 0; i < group->part_count; i++) {
     const struct group_part *part = &group->parts[i];
     buf_printf(&group->text, "%s## " STR_FMT, i > 0 ? "\n\n---\n\n" : "",
-               STR_ARG(core->workflow->movements[part_movement(m, i)].own_name));
+               STR_ARG(core->workflow->movements[group_part_movement(m, i)].own_name));
     if (m->for_each != NULL)
       buf_printf(&group->text, " %zu", i + 1);
     buf_puts(&group->text, "\n\n");
@@ -180,7 +160,7 @@ bool group_take(const struct fold *f, struct turn *turn) {
     if (!turn->answered)
       return fold_bad(f, "its question was not answered");
     size_t at = (size_t)(part - group->parts);
-    part_clear(part); /* it runs again with the person's answer */
+    group_part_clear(part); /* it runs again with the person's answer */
     group->part_open--;
     group->part_next = at < group->part_next ? at : group->part_next;
     core_drop_turn(core, turn);
@@ -247,7 +227,7 @@ void group_reopen(struct turn *turn) {
   for (size_t i = 0; i < turn->part_count; i++) {
     const struct group_part *part = &turn->parts[i];
     if (part->failed || part->skipped || str_eq_c(part->label, ALL_ANY_NONE)) {
-      part_clear(&turn->parts[i]);
+      group_part_clear(&turn->parts[i]);
       turn->part_done--;
     }
   }
@@ -263,100 +243,9 @@ void group_reopen(struct turn *turn) {
 
 /* --- the decision --- */
 
-static bool is_running(const struct turn *turn) {
-  for (const struct call *call = turn->calls; call; call = call->next)
-    if (call->state == CALL_RUNNING)
-      return true;
-  return false;
-}
-
 bool group_stops(const struct core *core, const struct turn *child) {
   const struct turn *group = child->group > 0 ? core_turn(core, child->group) : NULL;
   return group != NULL && group->part_failed > 0 && core_movement(core, group)->stops_on_error;
-}
-
-static void begin_end(struct step *s, struct record_draft *d, const struct turn *turn) {
-  assert(turn->group > 0);
-  step_turn_record(s, d, RECORD_TURN_END, turn);
-  record_put_number(d, MEMBER_PARENT_TURN, turn->group);
-}
-
-/* Ends one child of a group that stops: one that waits for no call, unless `running_too`. Returns
- * false if there is none. */
-static bool group_end_one(struct step *s, bool running_too) {
-  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
-    if (group_stops(s->core, turn) && (running_too || !is_running(turn))) {
-      struct record_draft d;
-      begin_end(s, &d, turn);
-      record_put_word(&d, MEMBER_OUTCOME, "cancelled");
-      record_put_text(&d, MEMBER_MESSAGE, STR("another one failed, and stop_on is error"));
-      step_emit(s, &d);
-      return true;
-    }
-  return false;
-}
-
-void group_settle(struct step *s) {
-  while (group_end_one(s, true))
-    ;
-}
-
-/* Cancels the calls of a failed child's siblings, which are no longer wanted. Each sibling ends
- * when its call has ended. */
-static void cancel_siblings(struct step *s, long group) {
-  for (struct turn *turn = s->core->turns; turn; turn = turn->next)
-    for (struct call *call = turn->calls; call; call = call->next)
-      if (turn->group == group && call->state == CALL_RUNNING && group_stops(s->core, turn))
-        step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
-}
-
-bool group_advance(struct step *s, struct turn *turn) {
-  const struct movement *group = core_movement(s->core, turn);
-  if (turn->part_failed > 0 && group->stops_on_error)
-    return group_end_one(s, false);
-  if (turn->part_next == turn->part_count || (long)turn->part_open >= group->concurrency ||
-      s->env->draining)
-    return false;
-  size_t index = part_movement(group, turn->part_next);
-  struct record_draft d;
-  step_record(s, &d, RECORD_TURN_START);
-  record_put_number(&d, MEMBER_TURN, s->core->turn_count + 1);
-  record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[index].name);
-  record_put_number(&d, MEMBER_PARENT_TURN, turn->id);
-  if (group->for_each != NULL)
-    record_put_number(&d, MEMBER_ITEM, (int64_t)turn->part_next + 1);
-  record_put_number(&d, MEMBER_ITERATION, turn->iteration);
-  record_put_number(&d, MEMBER_MOVEMENT_ITERATION, s->core->movement_counts[index] + 1);
-  step_emit(s, &d);
-  return true;
-}
-
-void group_end_child(struct step *s, struct turn *turn) {
-  struct record_draft d;
-  long group = turn->group;
-  assert(turn->phase == TURN_JUDGED);
-  begin_end(s, &d, turn);
-  if (turn->rule > 0) {
-    record_put_number(&d, MEMBER_RULE, turn->rule);
-  } else {
-    bool failed = turn->failure != END_RULE_NO_MATCH;
-    record_put_word(&d, MEMBER_OUTCOME, failed ? ALL_ANY_ERROR : ALL_ANY_NONE);
-    record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
-  }
-  step_emit(s, &d);
-  cancel_siblings(s, group);
-}
-
-void group_fail_child(struct step *s, struct turn *turn, enum error_class class,
-                      struct str message) {
-  struct record_draft d;
-  long group = turn->group;
-  begin_end(s, &d, turn);
-  record_put_word(&d, MEMBER_OUTCOME, ALL_ANY_ERROR);
-  record_put_bytes(&d, MEMBER_MESSAGE, message);
-  record_put_word(&d, MEMBER_CLASS, error_class_name(class));
-  step_emit(s, &d);
-  cancel_siblings(s, group);
 }
 
 bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why) {
@@ -396,7 +285,7 @@ void group_env(const struct core *core, const struct turn *turn, json_t *env) {
       vote(votes, rule_vote(&m->rules[k]), 0);
   }
   for (size_t i = 0; i < turn->part_count; i++) {
-    const struct movement *m = &core->workflow->movements[part_movement(group, i)];
+    const struct movement *m = &core->workflow->movements[group_part_movement(group, i)];
     vote(votes, turn->parts[i].label, 1);
     json_array_append_new(parts, json_pack("{so so}", "name", json_text(m->own_name), "label",
                                            json_text(turn->parts[i].label)));

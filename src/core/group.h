@@ -1,4 +1,4 @@
-/* group.h - runs a movement with children, `parallel` or `for_each` in a file; internal to the
+/* group.h - keeps a movement with children, `parallel` or `for_each` in a file; internal to the
  * core.
  *
  * Each child is a turn of its own that names its group's turn. Its results are kept with the group
@@ -14,7 +14,6 @@
 #define SEGUE_CORE_GROUP_H
 
 #include "core/fold.h"
-#include "core/step.h"
 
 /* --- the fold --- */
 
@@ -26,21 +25,14 @@ bool group_take(const struct fold *f, struct turn *turn);
 void group_publish(struct core *core, const struct turn *turn);
 /* Gives children without a verdict another chance; their siblings' work is kept. */
 void group_reopen(struct turn *turn);
-void core_group_free(struct turn *turn);
 
-/* --- the decision --- */
+/* --- questions --- */
 
-/* Opens the next child if there is room. False: it waits for running ones. */
-bool group_advance(struct step *s, struct turn *turn);
+/* Returns the place in the workflow of the movement that does this part of the group. */
+size_t group_part_movement(const struct movement *group, size_t part);
 /* Returns true if the child is no longer wanted: its group has `stop_on: error`, and a sibling
  * failed. */
 bool group_stops(const struct core *core, const struct turn *child);
-/* Ends, in a resumed session, the children whose group stops, whatever they were doing. */
-void group_settle(struct step *s);
-/* Ends a child's turn, with its rule, or with `error` or `none` for its failure. */
-void group_end_child(struct step *s, struct turn *turn);
-void group_fail_child(struct step *s, struct turn *turn, enum error_class class,
-                      struct str message);
 /* Returns true if for_each has no items, as `why` says: its turn has no verdict. */
 bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why);
 /* Returns the item that the child is for; NULL: its group has no for_each. */

@@ -107,11 +107,6 @@ void guards_forget(struct core *core) {
     core->failures[i].count = 0;
 }
 
-void guards_deinit(struct core *core) {
-  free(core->failures);
-  core->failures = NULL;
-}
-
 /* --- questions --- */
 
 enum guard_action guard_of_call(const struct core *core, const struct turn *turn,

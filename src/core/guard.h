@@ -24,7 +24,6 @@ void guards_see_tool(struct call *call, const json_t *data);
 void guards_see_turn(struct core *core, size_t movement);
 void guards_see_end(struct core *core, const struct turn *turn);
 void guards_forget(struct core *core);
-void guards_deinit(struct core *core);
 
 /* --- counting, also for those who read a log --- */
 

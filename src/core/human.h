@@ -1,4 +1,4 @@
-/* human.h - internal to the core: questions to a person, how long to wait, and the answers.
+/* human.h - internal to the core: questions to a person, and how long to wait for the answers.
  *
  *   if (human_hold(turn, core))                 the turn has something to ask, or waits for it
  *     return human_wait(s, turn);
@@ -18,27 +18,8 @@
 #define SEGUE_CORE_HUMAN_H
 
 #include "core/answer.h"
-#include "core/fold.h"
 #include "core/step.h"
-#include "core/workflow.h"
 #include "judge/chain.h"
-
-/* Builds both. On false `why` says what is wrong, and `key` where below the movement
- * ("ask.default"). */
-bool ask_build(struct arena *arena, const json_t *object, struct movement *m, const char **key,
-               struct err *why) MUST_CHECK;
-
-/* Returns the number of the choice that a text names, from 1; 0: none. */
-long ask_choice(const json_t *choices, struct str text);
-/* Returns the rule that a choice means: the first whose condition is a label of the same words. 0:
- * none. */
-int ask_rule(const struct movement *m, struct str text);
-/* Returns true if every possible choice means a rule, so that nothing is left to judge. */
-bool ask_needs_no_judge(const struct movement *m);
-/* Returns the value of an answer that fits the schema: the text as JSON, or else the text itself. A
- * new reference, or NULL with the first error. */
-json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
-                 struct err *err);
 
 bool human_hold(const struct turn *turn, const struct core *core);
 bool human_wait(struct step *s, struct turn *turn);
@@ -54,7 +35,5 @@ void human_take(struct step *s);
 /* True if no call is running or waiting to run again. */
 bool human_alone(const struct core *core);
 void human_stop(struct step *s);
-/* The fold: the question is settled. */
-void human_forget(struct turn *turn);
 
 #endif

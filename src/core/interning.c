@@ -92,23 +92,16 @@ void texts_place(uint64_t seq, const char *member, char place[TEXTS_PLACE_BYTES]
   (void)texts_put_text(texts_put_text(at, "#/"), member);
 }
 
-static const struct texts_entry *find_recent(const struct texts_recent *recent, struct str text) {
-  for (size_t i = 0; recent != NULL && i < RECENT_COUNT; i++) {
-    const struct recent_text *r = &recent->texts[i];
-    if (r->n == text.n && memcmp(r->text, text.p, text.n) == 0)
-      return &r->entry;
-  }
-  return NULL;
-}
-
 /* Finds a text that was logged before: a movement that is asked again gets the same words. */
 static const struct texts_entry *texts_seen(struct texts *t, struct str text) {
   uint64_t key[2];
-  const struct texts_entry *e = find_recent(t->recent, text);
-  if (e != NULL)
-    return e;
+  for (size_t i = 0; t->recent != NULL && i < RECENT_COUNT; i++) {
+    const struct recent_text *r = &t->recent->texts[i];
+    if (r->n == text.n && memcmp(r->text, text.p, text.n) == 0)
+      return &r->entry;
+  }
   texts_key_of(text, key);
-  e = slot(t->slots, t->cap, key);
+  const struct texts_entry *e = slot(t->slots, t->cap, key);
   if (e->seq == 0 || text.n > RECENT_BYTES)
     return e;
   if (t->recent == NULL)

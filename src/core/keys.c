@@ -4,24 +4,65 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/contract.h"
 #include "core/movement_limits.h"
 #include "core/run.h"
 #include "core/workflow.h"
-#include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "render/describe.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+/* How a key is written here: what a value must be that the parser can tell from the text alone
+ * stands in the key's line, so that the parser, the schema for editors and the check of a log
+ * agree without asking each other. What only means something together with other keys, such as a
+ * name of a movement, is checked in core/workflow.c and told earlier by workflow/lint.c.
+ * Descriptions say the default, because nobody looks for it elsewhere. Help and editors show the
+ * examples as they stand, and a test checks each against the schema, so none can rot. */
+
+/* --- checks of texts --- */
+
+/* The reports of a session lie side by side, on whatever file system its user has: a name that
+ * Windows would refuse is refused here too, since logs are copied. */
+bool key_check_file(struct str name, struct err *err) {
+  static const char refused[] = "/\\:*?\"<>|";
+  bool ok = name.n > 0 && name.n <= LIMIT_NAME_BYTES && name.p[0] != '.' && name.p[0] != ' ' &&
+            name.p[name.n - 1] != '.' && name.p[name.n - 1] != ' ' && !str_has_control(name);
+  for (size_t i = 0; ok && i < name.n; i++)
+    ok = strchr(refused, name.p[i]) == NULL;
+  return ok || err_set(err, ERR_INVALID,
+                       "must be a file's name such as plan.md: no folder, no dot in front, none of "
+                       "\\ : * ? \" < > |");
+}
+
+/* Refuses what git refuses in a branch's name, so that a session does not fail at its first
+ * worktree; a dash in front would be an option of git's commands. */
+bool key_check_branch(struct str text, struct err *err) {
+  static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
+                                        ":",  "?",  "*",  "[",  "\\", " "};
+  bool ok = text.n > 0 && text.p[0] != '-' && text.p[0] != '/' && text.p[0] != '.' &&
+            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.';
+  for (size_t i = 0; ok && i < ARRAY_LEN(refused); i++)
+    ok = memmem(text.p, text.n, refused[i], strlen(refused[i])) == NULL;
+  return ok || err_set(err, ERR_INVALID,
+                       "must be the name of a branch, in which {id} is the session's and "
+                       "{workflow} its workflow's, such as segue/{id}");
+}
 
 /* --- judging --- */
 
+/* The other stages are no choice: segue comes to them by itself (auto_select, when, aggregate),
+ * or a person does (human). */
 const char *const stage_words[] = {"structured_output", "phase3_tag", "phase1_tag", "ai_judge",
                                    NULL};
 
+/* Each may be null, since a file could not get rid of what the user's defaults set otherwise: a
+ * model that refuses `temperature` refuses it at any value. The seed's range is one that a
+ * double holds exactly, for whoever reads it as one. */
 static const struct key option_list[] = {
     {"temperature", KEY_NUMBER, .or_null = true, .max = 2, .example = "0.2",
      .description = "The sampling temperature, 0 to 2; sent only if it is set. null removes an "
@@ -74,6 +115,8 @@ static const struct key judge_list[] = {
 };
 const struct key_set judge_keys = {"judge", "judge", judge_list};
 
+/* `next` is not required here: whether a rule must have one depends on where it stands, in a
+ * group's child or not, which the parser knows. */
 static const struct key rule_list[] = {
     {"condition", KEY_CONDITION, .required = true,
      .example = "\"the fault was mended && when(last_exit == 0)\"",
@@ -102,8 +145,10 @@ const struct key_set rule_keys = {"a rule", "rule", rule_list};
 
 /* --- what people are asked --- */
 
+/* The words of the default alone; `segue approve` and `reject` are commands. */
 static const char *const verdict_words[] = {"approve", "reject", NULL};
 
+/* A deadline is not a duration of a call: a person may take days, hence a check of its own. */
 static const struct key ask_list[] = {
     {"question", KEY_TEXT, .required = true, .example = "Which of the two ways?",
      .description = "What a person is asked; the variables of an instruction can be used."},
@@ -139,7 +184,8 @@ const struct key_set approve_keys = {"approve", "approve", approve_list};
 
 /* --- what a movement hands over: a checked value, and reports --- */
 
-static const char *const on_failures[] = {"error", "escalate", "sentinel", NULL};
+/* There is no default for it: what happens without a value is a decision that a file must show. */
+const char *const on_failure_words[] = {"error", "escalate", "sentinel", NULL};
 
 static const struct key reask_list[] = {
     {"provider", KEY_LINE, .example = "claude",
@@ -157,7 +203,7 @@ static const struct key structured_list[] = {
      .example = "[\"sum(items[].price) == total\", {command: [sh, check.sh]}]",
      .description = "What must hold beyond the schema: expressions such as sum(items[].price) == "
                     "total, {command: [..]} with the value on standard input, or {ai: question}."},
-    {"on_failure", KEY_CHOICE, .required = true, .words = on_failures, .example = "escalate",
+    {"on_failure", KEY_CHOICE, .required = true, .words = on_failure_words, .example = "escalate",
      .description =
          "What happens without a valid value: error fails the session; escalate stops it resumably "
          "with a question; sentinel continues with {sentinel: {reason, attempts, errors}} as the "
@@ -184,7 +230,7 @@ static const struct key structured_list[] = {
 const struct key_set structured_keys = {"structured_output", "structured_output", structured_list};
 
 static const struct key contract_list[] = {
-    {"name", KEY_NAME, .required = true, .check = contract_check_name, .example = "review.md",
+    {"name", KEY_NAME, .required = true, .check = key_check_file, .example = "review.md",
      .description = "The file's name, such as plan.md, without a folder."},
     {"label", KEY_LINE, .example = "Review", .description = "What the report is called."},
     {"format", KEY_FACET, .facet = FACET_OUTPUT_CONTRACT, .example = "output-contracts/review.md",
@@ -209,8 +255,11 @@ const struct key_set contracts_keys = {"output_contracts", "contracts", contract
 
 /* --- bounds of a session: budgets, limits, guards, gates --- */
 
+/* To finish is the default: a call that is ended has used its tokens for nothing. */
 static const char *const on_exceed[] = {"finish", "stop", NULL};
 
+/* A whole budget and the budget of one call share these, and no more: one call is one call, and it
+ * enters no movement. */
 #define BUDGET_AMOUNTS                                                                             \
   {"tokens",                                                                                       \
    KEY_INTEGER,                                                                                    \
@@ -247,6 +296,8 @@ static const struct key budget_list[] = {
 };
 const struct key_set budget_keys = {"a budget", "budget", budget_list};
 
+/* The least values leave a program room to start: with less, its failure would look like its own
+ * fault and not like the limit. */
 static const struct key limits_list[] = {
     {"memory", KEY_LINE, .check = limits_check_memory, .example = "4G",
      .description = "The most memory, such as 4G."},
@@ -260,6 +311,7 @@ const struct key_set limits_keys = {"limits", "limits", limits_list};
 
 static const char *const actions[] = {"stop", "warn", "ignore", NULL};
 
+/* From 2 on, since one use, failure or turn is no repetition. */
 static const struct key guards_list[] = {
     {"same_tool", KEY_INTEGER, .min = 2, .max = LIMIT_GUARD_TIMES, .example = "10",
      .description = "If an agent uses one tool this many times in a row with the same argument, "
@@ -280,6 +332,8 @@ static const struct key guards_list[] = {
 };
 const struct key_set guards_keys = {"guards", "guards", guards_list};
 
+/* A gate becomes a movement of its own when the file is loaded (workflow/load.c), so its keys are a
+ * movement's, with the same checks. */
 static const struct key gate_list[] = {
     {"name", KEY_NAME, .example = "tests",
      .description = "The gate's name (default: gate1, gate2, ...)."},
@@ -301,14 +355,15 @@ const struct key_set gate_keys = {"a gate", "gate", gate_list};
 static const char *const languages[] = {"en", "ja", NULL};
 static const char *const infinite[] = {"infinite", NULL};
 
-static const char *const permission_words[] = {"readonly", "edit", "full", NULL};
 static const char *const stop_words[] = {"error", NULL};
 const char *const workspace_words[] = {"here", "worktree", NULL};
 const char *const commit_words[] = {"off", "movement", "end", NULL};
-static const char *const sandbox_words[] = {"off", "guard", "strict", "container", NULL};
-static const char *const network_words[] = {"open", "api", "none", NULL};
 static const char *const session_words[] = {"continue", "refresh", NULL};
 
+/* In the order in which a reader asks: what it is, who works, what is run, what it may touch, what
+ * it hands over, how it is judged, and where it leads. The help and the schema keep this order.
+ * Keys of other runners are listed as noted, so that their files load with a hint and not with an
+ * error. */
 static const struct key movement_list[] = {
     {"name", KEY_NAME, .required = true, .example = "implement",
      .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
@@ -387,7 +442,7 @@ static const struct key movement_list[] = {
     {"bare_prompt", KEY_BOOL, .example = "true",
      .description = "Whether the prompt is only the instruction, without the task, the previous "
                     "answer and segue's own text (default false)."},
-    {"permission", KEY_CHOICE, .words = permission_words, .example = "edit",
+    {"permission", KEY_CHOICE, .words = permission_names, .example = "edit",
      .description = "What the agent may do. readonly (default): read, and run nothing that writes. "
                     "edit: change files below the working directory, and run the programs of "
                     "`run`. full: anything."},
@@ -396,7 +451,7 @@ static const struct key movement_list[] = {
                     "with its first arguments: [make, ./dev, npm test] (default none)."},
     {"edit", KEY_BOOL, .example = "true",
      .description = "true: another word for permission: edit."},
-    {"sandbox", KEY_CHOICE, .words = sandbox_words,
+    {"sandbox", KEY_CHOICE, .words = sandbox_level_names,
      .description = "What the kernel lets this movement's programs do. guard (default for agents): "
                     "read everything except secrets, and write the working directory, their own "
                     "state and caches. strict: of the home folder, use only the working directory "
@@ -405,7 +460,7 @@ static const struct key movement_list[] = {
     {"image", KEY_LINE, .example = "localhost/agents",
      .description = "The image that sandbox: container runs its programs in; it must already "
                     "exist. Default: sandbox.image in the user's configuration."},
-    {"network", KEY_CHOICE, .words = network_words,
+    {"network", KEY_CHOICE, .words = sandbox_network_names,
      .description = "What its sandboxed programs can reach on the network. open (default): "
                     "everything. api: the hosts that their backend needs, by name. none: nothing."},
     {"limits", KEY_SET, .set = &limits_keys, .example = "{memory: 4G, cpus: 2, pids: 512}",
@@ -416,7 +471,7 @@ static const struct key movement_list[] = {
      .description =
          "Variables, listed in `secrets` of the user's configuration, that this movement's agent "
          "or command gets; judges and other movements do not get them."},
-    {"required_permission_mode", KEY_CHOICE, .alias = "permission_mode", .words = permission_words,
+    {"required_permission_mode", KEY_CHOICE, .alias = "permission_mode", .words = permission_names,
      .example = "edit",
      .description = "The least that the agent must be allowed to do: readonly, edit or full; it "
                     "counts where it is more than `edit` gives."},
@@ -434,7 +489,7 @@ static const struct key movement_list[] = {
      .description = "The answer must be a JSON value that fits a schema; it is checked, and "
                     "corrections are asked for. Later movements see it as "
                     "{structured:MOVEMENT.FIELD} and structured.MOVEMENT.FIELD in when()."},
-    {"report", KEY_NAME, .check = contract_check_name, .example = "plan.md",
+    {"report", KEY_NAME, .check = key_check_file, .example = "plan.md",
      .description = "Saves the answer itself as this file, such as plan.md, in the session's "
                     "report folder; later movements get its text as {report:plan.md}."},
     {"output_contracts", KEY_SET, .set = &contracts_keys,
@@ -490,6 +545,8 @@ static const struct key movement_list[] = {
 };
 const struct key_set movement_keys = {"a movement", "movement", movement_list};
 
+/* The judge of a loop is a movement that does nothing but judge: it has the keys of one that say
+ * who asks what, and none that change files. */
 static const struct key loop_judge_list[] = {
     {"provider", KEY_PROVIDERS, .example = "[claude, codex]",
      .description = "The provider that judges the loop (default: the workflow's provider). In a "
@@ -518,6 +575,7 @@ static const struct key loop_judge_list[] = {
 };
 const struct key_set loop_judge_keys = {"a loop's judge", "loop_judge", loop_judge_list};
 
+/* A cycle of one movement is no loop but a repetition, for which there are guards. */
 static const struct key monitor_list[] = {
     {"cycle", KEY_NAMES, .required = true, .min = 2, .max = LIMIT_CYCLE_COUNT,
      .example = "[review, fix]", .description = "The movements of the loop, in order, each once."},
@@ -533,6 +591,8 @@ static const struct key monitor_list[] = {
 };
 const struct key_set monitor_keys = {"a loop monitor", "monitor", monitor_list};
 
+/* `movements` is last, as in the files that people write: what is above it holds for all of them.
+ * The sections of facets are read before everything else, and are gone afterwards. */
 static const struct key workflow_list[] = {
     {"name", KEY_NAME, .required = true, .example = "mend-and-review",
      .description = "The workflow's name."},
@@ -587,7 +647,7 @@ static const struct key workflow_list[] = {
     {"commit", KEY_CHOICE, .words = commit_words, .example = "movement",
      .description = "When the work is committed: off (default with here), after each movement, or "
                     "at the session's end (default with worktree)."},
-    {"branch", KEY_LINE, .check = worktree_check_branch, .example = "\"segue/{id}\"",
+    {"branch", KEY_LINE, .check = key_check_branch, .example = "\"segue/{id}\"",
      .description = "The name of a worktree's branch; {id} is the session's id, {workflow} its "
                     "workflow's name (default segue/{id})."},
     {"personas", KEY_SECTION, .facet = FACET_PERSONA,
@@ -691,7 +751,14 @@ static void path_cut(struct key_check *c, size_t length) {
     c->path.p[c->path.n = length] = '\0';
 }
 
-static bool keys_refuse(struct key_check *c, const char *what) {
+/* Says what the value at the path must be. Returns false. */
+PRINTF_LIKE(2, 3)
+static bool keys_refuse(struct key_check *c, const char *fmt, ...) {
+  char what[sizeof c->err->text];
+  va_list args;
+  va_start(args, fmt);
+  (void)vsnprintf(what, sizeof what, fmt, args);
+  va_end(args);
   return err_set(c->err, ERR_INVALID, "%s%s%s", buf_c(&c->path), c->path.n > 0 ? ": " : "", what);
 }
 
@@ -704,57 +771,63 @@ static bool keys_check_text(struct key_check *c, const struct key *k, const json
     return keys_refuse(c, "must be a name of 1 to 128 bytes without control characters");
   struct err why;
   if (line && k->check != NULL && !k->check(text, &why))
-    return keys_refuse(c, why.text);
+    return keys_refuse(c, "%s", why.text);
   return (k->type != KEY_LINE && k->type != KEY_PROVIDERS) || line ||
          keys_refuse(c, "must be a text of one line, not empty");
 }
 
 static bool keys_is_word(const struct key *k, const json_t *v) {
-  for (size_t i = 0; k->words && k->words[i]; i++)
-    if (json_is_string(v) && str_eq_c(json_view(v), k->words[i]))
-      return true;
-  return false;
+  return k->words && json_is_string(v) && str_is_one(json_view(v), k->words);
 }
 
 static bool keys_check_number(struct key_check *c, const struct key *k, const json_t *v) {
-  struct buf what = {0};
   double n = json_number_value(v);
-  if (keys_is_word(k, v) || ((k->type == KEY_NUMBER ? json_is_number(v) : json_is_integer(v)) &&
-                             n >= k->min && n <= k->max))
+  bool whole = k->type != KEY_NUMBER, fits = whole ? json_is_integer(v) : json_is_number(v);
+  struct buf words = {0};
+  if (keys_is_word(k, v) || (fits && n >= k->min && n <= k->max))
     return true;
-  buf_printf(&what, "must be a %s from %.0f to %.0f",
-             k->type == KEY_NUMBER ? "number" : "whole number", k->min, k->max);
   if (k->words) {
-    buf_puts(&what, ", or ");
-    key_words(k, &what);
+    buf_puts(&words, ", or ");
+    key_words(k, &words);
   }
-  (void)keys_refuse(c, buf_c(&what));
-  buf_deinit(&what);
+  keys_refuse(c, "must be a %snumber from %.0f to %.0f%s", whole ? "whole " : "", k->min, k->max,
+              buf_c(&words));
+  buf_deinit(&words);
   return false;
 }
 
 static bool keys_check_choice(struct key_check *c, const struct key *k, const json_t *v) {
-  struct buf what = {0};
+  struct buf words = {0};
   if (keys_is_word(k, v))
     return true;
-  buf_puts(&what, "must be ");
-  key_words(k, &what);
-  (void)keys_refuse(c, buf_c(&what));
-  buf_deinit(&what);
+  key_words(k, &words);
+  keys_refuse(c, "must be %s", buf_c(&words));
+  buf_deinit(&words);
   return false;
 }
 
+/* Checks a list of texts that are not empty. fault: returns what is wrong with one of them, NULL if
+ * nothing is; or NULL. */
 static bool keys_check_texts(struct key_check *c, const json_t *list, size_t least, size_t most,
-                             const char *what) {
+                             const char *what, const char *(*fault)(struct str text)) {
   size_t i, n = json_array_size(list);
   const json_t *v;
   if (!json_is_array(list) || n < least || n > most)
-    return keys_refuse(c, what);
+    return keys_refuse(c, "%s", what);
   json_array_foreach((json_t *)list, i, v) {
-    if (json_string_length(v) == 0)
-      return keys_refuse(c, what);
+    const char *wrong = what;
+    if (json_string_length(v) > 0)
+      wrong = fault != NULL ? fault(json_view(v)) : NULL;
+    if (wrong != NULL)
+      return keys_refuse(c, "%s", wrong);
   }
   return true;
+}
+
+static const char variables_must[] = "must be a list of names of variables";
+
+static const char *variable_fault(struct str text) {
+  return str_is_variable(text) ? NULL : variables_must;
 }
 
 static bool keys_check_argv(struct key_check *c, const json_t *list) {
@@ -770,43 +843,18 @@ static bool keys_check_argv(struct key_check *c, const json_t *list) {
   return true;
 }
 
-static bool keys_check_run(struct key_check *c, const struct key *k, const json_t *list) {
-  size_t i;
-  const json_t *v;
-  if (!keys_check_texts(c, list, 1, (size_t)k->max, "must be a list of 1 to 32 programs"))
-    return false;
-  json_array_foreach((json_t *)list, i, v) {
-    const char *fault = run_fault(json_view(v));
-    if (fault != NULL)
-      return keys_refuse(c, fault);
-  }
-  return true;
-}
-
 static bool keys_check_choices(struct key_check *c, const struct key *k, const json_t *list) {
   static const char what[] = "must be a list of 2 to 20 different answers, each of one line";
   size_t i;
   const json_t *v;
-  if (!keys_check_texts(c, list, 2, (size_t)k->max, what))
+  if (!keys_check_texts(c, list, 2, (size_t)k->max, what, NULL))
     return false;
   json_array_foreach((json_t *)list, i, v) {
     if (json_string_length(v) > LIMIT_CHOICE_BYTES || str_has_control(json_view(v)))
-      return keys_refuse(c, what);
+      return keys_refuse(c, "%s", what);
     for (size_t j = 0; j < i; j++)
       if (json_same(v, json_array_get(list, j)))
-        return keys_refuse(c, what);
-  }
-  return true;
-}
-
-static bool keys_check_variables(struct key_check *c, const json_t *list) {
-  if (!keys_check_texts(c, list, 1, LIMIT_SECRET_COUNT, "must be a list of names of variables"))
-    return false;
-  size_t i;
-  const json_t *v;
-  json_array_foreach((json_t *)list, i, v) {
-    if (!str_is_variable((struct str){json_string_value(v), json_string_length(v)}))
-      return keys_refuse(c, "must be a list of names of variables");
+        return keys_refuse(c, "%s", what);
   }
   return true;
 }
@@ -841,13 +889,8 @@ static bool keys_check_stages(struct key_check *c, const struct key *k, const js
 static bool keys_check_list(struct key_check *c, const struct key *k, const json_t *list) {
   size_t i, n = json_array_size(list), length = c->path.n;
   const json_t *v;
-  if (!json_is_array(list) || n == 0 || (double)n > k->max) {
-    struct buf what = {0};
-    buf_printf(&what, "must be a list of 1 to %.0f %s", k->max, k->name);
-    (void)keys_refuse(c, buf_c(&what));
-    buf_deinit(&what);
-    return false;
-  }
+  if (!json_is_array(list) || n == 0 || (double)n > k->max)
+    return keys_refuse(c, "must be a list of 1 to %.0f %s", k->max, k->name);
   json_array_foreach((json_t *)list, i, v) {
     buf_printf(&c->path, "[%zu]", i);
     if (!keys_check_set(c, k->set, v))
@@ -865,8 +908,6 @@ static bool keys_check_items(struct key_check *c, const struct key *k, const jso
 }
 
 static bool keys_check_value(struct key_check *c, const struct key *k, const json_t *v) {
-  if (k->or_null && json_is_null(v))
-    return true;
   switch (k->type) {
   case KEY_NAME:
   case KEY_LINE:
@@ -892,19 +933,21 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
   case KEY_ARGV:
     return keys_check_argv(c, v);
   case KEY_RUN:
-    return keys_check_run(c, k, v);
+    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of 1 to 32 programs",
+                            run_fault);
   case KEY_CHOICES:
     return keys_check_choices(c, k, v);
   case KEY_NAMES:
     return keys_check_texts(c, v, (size_t)k->min, (size_t)k->max,
-                            "must be a list of movements' names");
+                            "must be a list of movements' names", NULL);
   case KEY_TEXTS:
-    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of texts, not too many");
+    return keys_check_texts(c, v, 1, (size_t)k->max, "must be a list of texts, not too many", NULL);
   case KEY_VARIABLES:
-    return keys_check_variables(c, v);
+    return keys_check_texts(c, v, 1, LIMIT_SECRET_COUNT, variables_must, variable_fault);
   case KEY_PANEL:
     return keys_is_word(k, v) ||
-           keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none");
+           keys_check_texts(c, v, 2, (size_t)k->max, "must be a list of 2 to 7 providers, or none",
+                            NULL);
   case KEY_STAGES:
     return keys_check_stages(c, k, v);
   case KEY_SCHEMA:
@@ -915,10 +958,9 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
     return json_is_array(v) || keys_refuse(c, "must be a list");
   case KEY_OUTPUTS:
     return keys_check_outputs(c, v);
-  case KEY_REPORTS:
-    return keys_check_list(c, k, v);
   case KEY_SET:
     return keys_check_set(c, k->set, v);
+  case KEY_REPORTS:
   case KEY_SET_LIST:
     return keys_check_list(c, k, v);
   }
@@ -934,13 +976,14 @@ static bool keys_check_key(struct key_check *c, const struct key *k, const json_
   buf_puts(&c->path, k->name);
   if (v == NULL && k->required)
     return keys_refuse(c, "is missing");
-  if (v != NULL && !keys_check_value(c, k, v))
+  bool is_removed = k->or_null && json_is_null(v);
+  if (v != NULL && !is_removed && !keys_check_value(c, k, v))
     return false;
   path_cut(c, length);
   if (k->type != KEY_PROVIDERS || (v = json_at(object, "fallback")) == NULL)
     return true;
   buf_printf(&c->path, "%sfallback", length > 0 ? "." : "");
-  if (!keys_check_texts(c, v, 0, LIMIT_FALLBACK_COUNT, "must be a list of providers"))
+  if (!keys_check_texts(c, v, 0, LIMIT_FALLBACK_COUNT, "must be a list of providers", NULL))
     return false;
   path_cut(c, length);
   return true;

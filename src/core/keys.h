@@ -88,7 +88,8 @@ struct key_set {
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
     structured_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys, guards_keys,
     gate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys, loop_judge_keys;
-extern const char *const stage_words[]; /* what judge.stages may list */
+extern const char *const stage_words[];      /* what judge.stages may list */
+extern const char *const on_failure_words[]; /* in the order of enum on_failure */
 
 bool key_is(const struct key *k, struct str name);
 /* Finds a key by name or alias; NULL if there is none. */
@@ -99,6 +100,12 @@ const char *key_nearest(const struct key_set *set, struct str name);
 /* Returns the value of a key as YAML, on one line: its example, or the first word of a choice. NULL
  * for a key that is only noted. */
 const char *key_example(const struct key *k);
+
+/* These check a text; err says what it must be: the name of a report's file (one that every file
+ * system takes, without a folder: the reports of a session lie side by side), and a worktree's
+ * branch, in which {id} and {workflow} are filled in. */
+bool key_check_file(struct str name, struct err *err);
+bool key_check_branch(struct str text, struct err *err);
 
 /* Appends "a, b or c". */
 void key_words(const struct key *k, struct buf *out);

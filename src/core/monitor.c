@@ -3,16 +3,11 @@
 
 #include <assert.h>
 
-static const struct movement *waiting(const struct core *core) {
-  bool waits = core->has_next && core->next >= 0;
-  return waits ? &core->workflow->movements[core->next] : NULL;
-}
-
 /* Returns the monitor that must judge before the waiting movement is entered, NULL if there is
  * none. */
 static const struct monitor *monitor_due(const struct core *core) {
   const struct workflow *wf = core->workflow;
-  if (waiting(core) == NULL)
+  if (!core->has_next || core->next < 0)
     return NULL;
   for (size_t i = 0; i < wf->monitor_count; i++) {
     const struct monitor *m = &wf->monitors[i];

@@ -2,6 +2,7 @@
 #include "core/movement_limits.h"
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -136,4 +137,49 @@ void limits_cwd(const struct workflow *wf, const struct movement *m, const json_
     }
     rest = (struct str){end + 1, rest.n - (size_t)(end + 1 - rest.p)};
   }
+}
+
+/* --- budgets --- */
+
+static const char *const budget_units[BUDGET_UNITS] = {"tokens", "cost", "time", "calls",
+                                                       "movements"};
+
+const char *budget_unit_name(enum budget_unit unit) {
+  return budget_units[unit];
+}
+
+enum budget_unit budget_unit_of(struct str name) {
+  enum budget_unit unit = BUDGET_TOKENS;
+  while (unit < BUDGET_UNITS && !str_eq_c(name, budget_units[unit]))
+    unit++;
+  return unit;
+}
+
+int64_t budget_amount(const json_t *value, enum budget_unit unit) {
+  double usd = json_number_value(value);
+  bool dollars;
+  switch (unit) {
+  case BUDGET_TOKENS:
+  case BUDGET_CALLS:
+  case BUDGET_MOVEMENTS:
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+  case BUDGET_COST:
+    dollars = json_is_number(value) && usd >= 0 && usd <= LIMIT_COST_USD;
+    /* Rounded by hand: libm's function would load that library at each start. */
+    return dollars ? (int64_t)(usd * BUDGET_NANO + 0.5) : -1;
+  case BUDGET_TIME:
+    return json_is_string(value) ? limits_duration_ms(json_view(value), -1) : -1;
+  case BUDGET_UNITS:
+    break;
+  }
+  BUG("no unit of a budget: %d", (int)unit);
+}
+
+void budget_read(const json_t *object, struct budget *out) {
+  const json_t *call = json_at(object, "call");
+  for (int u = 0; u < BUDGET_UNITS; u++) {
+    out->limit[u] = budget_amount(json_object_get(object, budget_units[u]), (enum budget_unit)u);
+    out->call[u] = budget_amount(json_object_get(call, budget_units[u]), (enum budget_unit)u);
+  }
+  out->stops = str_eq_c(json_view_at(object, "on_exceed"), "stop");
 }

@@ -34,4 +34,12 @@ long limits_deadline_ms(struct str text);
 void limits_cwd(const struct workflow *wf, const struct movement *m, const json_t *values,
                 struct buf *out);
 
+enum { BUDGET_NANO = 1000000000 }; /* of these make a US dollar */
+
+const char *budget_unit_name(enum budget_unit unit); /* tokens, cost, ... */
+enum budget_unit budget_unit_of(struct str name);    /* BUDGET_UNITS: no unit has that name */
+int64_t budget_amount(const json_t *value, enum budget_unit unit); /* as written; -1: none */
+/* Reads the key `budget` of a checked document; NULL: no limit. */
+void budget_read(const json_t *object, struct budget *out);
+
 #endif

@@ -8,8 +8,7 @@
 #include "core/call.h"
 #include "core/capability.h"
 #include "core/checks.h"
-#include "core/protect.h"
-#include "core/retained.h"
+#include "core/report_file.h"
 #include "core/value_ref.h"
 #include "core/worktree.h"
 #include "extract/schema_check.h"
@@ -266,20 +265,16 @@ static void prompt_on_piece(void *ctx, struct str piece, const struct template_v
   prompt_put(sink->out, piece, seq, key, prompt_kind_of(sink->view, piece, var));
 }
 
-/* Returns true if the resource is "prompts/LANGUAGE/NAME". */
-static bool is_template(const struct resource *r, struct str language, const char *name) {
-  const char *rest = r->name + template_folder.n;
-  return strncmp(rest, language.p, language.n) == 0 && rest[language.n] == '/' &&
-         strcmp(rest + language.n + 1, name) == 0;
-}
-
 /* Returns the shipped template. Looks first among those that were rendered before. */
 static const struct resource *shipped_template(const struct prompt_view *view, const char *name) {
   const struct prompt_templates *t = view->templates;
   struct str language = view->workflow->language;
-  for (size_t i = 0; t != NULL && i < t->count; i++)
-    if (is_template(t->items[i].resource, language, name))
+  for (size_t i = 0; t != NULL && i < t->count; i++) {
+    const char *rest = t->items[i].resource->name + template_folder.n; /* LANGUAGE/NAME */
+    if (strncmp(rest, language.p, language.n) == 0 && rest[language.n] == '/' &&
+        strcmp(rest + language.n + 1, name) == 0)
       return t->items[i].resource;
+  }
   struct buf key = {0};
   buf_printf(&key, "%s" STR_FMT "/%s", template_folder.p, STR_ARG(language), name);
   const struct resource *r = resource_find(key.p);
@@ -343,7 +338,11 @@ struct variables {
   const struct prompt_view *view;
 };
 
+/* Adds a variable, unless there is one of that name. */
 static void add_variable(struct variables *v, struct str name, struct str value) {
+  for (size_t i = 0; i < v->count; i++)
+    if (str_eq(name, v->items[i].name))
+      return;
   if (v->count % 16 == 0)
     v->items = xrealloc(v->items, (v->count + 17) * sizeof *v->items);
   v->items[v->count++] = (struct template_var){name, value};
@@ -367,9 +366,6 @@ static struct str value_text(struct arena *arena, const json_t *value) {
 static void on_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   struct str path = {name.p + strlen(PROMPT_STRUCTURED), name.n - strlen(PROMPT_STRUCTURED)};
-  for (size_t i = 0; i < v->count; i++)
-    if (str_eq(name, v->items[i].name))
-      return;
   struct prompt_ref ref;
   const json_t *value = NULL;
   if (prompt_ref_parse(path, v->view->workflow, &ref))
@@ -382,9 +378,6 @@ static void on_name(void *ctx, struct str name) {
 static void on_item_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct prompt_ref ref = {STR("item"), {name.p + 4, name.n - 4}};
-  for (size_t i = 0; i < v->count; i++)
-    if (str_eq(name, v->items[i].name))
-      return;
   add_variable(v, name, value_text(&v->arena, prompt_ref_value(&ref, v->view->item)));
 }
 
@@ -394,19 +387,38 @@ static void on_kept_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct kept_text *kept = prompt_kept(v->view, name);
   bool ja = workflow_language(v->view->workflow) == DESCRIBE_JAPANESE;
-  for (size_t i = 0; i < v->count; i++)
-    if (str_eq(name, v->items[i].name))
-      return;
   struct str none = ja ? STR("（まだありません）") : STR("(there is none yet)");
   add_variable(v, name, kept ? buf_view(&kept->text) : none);
 }
 
+static bool is_of_group(const struct worktree *w, const struct workflow *wf, long group) {
+  return w->committed == w->turn && wf->movements[w->movement].group == group;
+}
+
+/* Adds the branches of the last run of a group's children whose work is committed, a line each, in
+ * the order in which they began. The list has the newest first, but not sorted by turn, so each
+ * pass finds the next one. */
 static void on_branches_name(void *ctx, struct str name) {
   static const size_t skip = sizeof PROMPT_BRANCHES - 1;
   struct variables *v = ctx;
+  const struct workflow *wf = v->view->workflow;
+  const struct worktree *list = v->view->worktrees, *next;
+  long group = workflow_find(wf, (struct str){name.p + skip, name.n - skip}), run = 0, after = 0;
   struct buf text = {0};
-  worktree_put_branches(v->view->worktrees, v->view->workflow,
-                        (struct str){name.p + skip, name.n - skip}, &text);
+  for (const struct worktree *w = list; w; w = w->next)
+    if (is_of_group(w, wf, group) && w->group > run)
+      run = w->group;
+  do {
+    next = NULL;
+    for (const struct worktree *w = list; w; w = w->next)
+      if (is_of_group(w, wf, group) && w->group == run && w->turn > after &&
+          (next == NULL || w->turn < next->turn))
+        next = w;
+    if (next != NULL) {
+      buf_printf(&text, "%s\n", next->branch);
+      after = next->turn;
+    }
+  } while (next != NULL);
   add_variable(v, name, arena_str(&v->arena, buf_view(&text)));
   buf_deinit(&text);
 }
@@ -480,10 +492,9 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
 
 static struct str effective_instruction(const struct prompt_view *view) {
   const struct movement *m = view->movement;
-  if (m->monitor != NULL && m->instruction.n == 0) {
-    bool own;
+  bool own;
+  if (m->monitor != NULL && m->instruction.n == 0)
     return str_trim(find_template(view, shipped_template(view, "loop.md"), &own));
-  }
   return m->instruction.n > 0 || m->argv != NULL ? m->instruction : STR("{task}");
 }
 
@@ -751,11 +762,9 @@ static void question_put_file(struct buf *b, const json_t *file, size_t i) {
 }
 
 static void append_files(struct buf *b, const json_t *files, int64_t more) {
-  size_t i, n = json_array_size(files);
-  const json_t *file;
-  json_array_foreach((json_t *)files, i, file) {
-    question_put_file(b, file, i);
-  }
+  size_t n = json_array_size(files);
+  for (size_t i = 0; i < n; i++)
+    question_put_file(b, json_array_get(files, i), i);
   if (n > LIMIT_PROMPT_FILE_COUNT || more > 0)
     buf_printf(b, ", ... (%" PRId64 ")", (int64_t)n + more);
 }
@@ -778,9 +787,9 @@ enum {
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
   const json_t *first = v->check_first, *files = json_at(v->touched, "files"), *file;
-  json_int_t turn = json_integer_value(json_at(first, "turn"));
-  json_int_t beyond = json_integer_value(json_at(v->touched, "more")); /* perhaps some twice */
-  json_int_t unseen = json_integer_value(json_at(v->touched, "unknown"));
+  json_int_t turn = json_int_at(first, "turn");
+  json_int_t beyond = json_int_at(v->touched, "more"); /* perhaps some twice */
+  json_int_t unseen = json_int_at(v->touched, "unknown");
   bool late = json_is_true(json_at(first, "late"));
   const char *path;
   size_t n = 0, named = 0, most = LIMIT_PROMPT_FILE_COUNT;
@@ -800,11 +809,14 @@ static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VA
     buf_puts(&told[turn == v->check_turn ? TOLD_ONLY : TOLD_LATE], "yes");
   if (first == NULL || turn == v->check_turn)
     return;
-  buf_printf(&told[TOLD_FIRST], "%" JSON_INTEGER_FORMAT,
-             json_integer_value(json_at(first, "exit")));
+  buf_printf(&told[TOLD_FIRST], "%" JSON_INTEGER_FORMAT, json_int_at(first, "exit"));
   buf_printf(&told[TOLD_TURN], "%" JSON_INTEGER_FORMAT, turn);
   checks_tests(first, &told[TOLD_TESTS]);
 }
+
+static const char *const told_names[SESSION_VARS] = {
+    "session", "session_more", "named",       "untouched", "unseen",
+    "first",   "first_turn",   "first_tests", "late",      "only"};
 
 /* Returns the end of the report, where its outcome stands, as text that can be read. */
 static struct str end_of_report(struct str report, struct buf *readable, bool *cut) {
@@ -819,10 +831,6 @@ static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
          v->unseen != NULL || v->touched != NULL || v->unfinished != NULL;
 }
-
-static const char *const told_names[SESSION_VARS] = {
-    "session", "session_more", "named",       "untouched", "unseen",
-    "first",   "first_turn",   "first_tests", "late",      "only"};
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
@@ -885,9 +893,8 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
 
 void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,
                   enum judge_stage stage, struct prompt *out) {
-  struct prompt_nested nested = {.view = v, .spec = spec, .stage = stage};
   prompt_init(out, v->answer.n);
-  render_question(&nested, out);
+  render_question(&(struct prompt_nested){.view = v, .spec = spec, .stage = stage}, out);
 }
 
 void prompt_reask(const struct prompt_view *view, const struct prompt_correction *c,

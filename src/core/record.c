@@ -15,29 +15,26 @@
 
 /* --- names --- */
 
-#define NAME(literal)                                                                              \
-  { literal, sizeof(literal) - 1 }
-
 static const struct str type_names[] = {
-    [RECORD_SESSION_START] = NAME("session_start"),
-    [RECORD_CARRIED] = NAME("carried"),
-    [RECORD_TURN_START] = NAME("turn_start"),
-    [RECORD_CALL_START] = NAME("call_start"),
-    [RECORD_ADMISSION] = NAME("admission"),
-    [RECORD_CALL_EVENT] = NAME("call_event"),
-    [RECORD_CALL_END] = NAME("call_end"),
-    [RECORD_CHECK] = NAME("check"),
-    [RECORD_STRUCTURED] = NAME("structured"),
-    [RECORD_REPORT] = NAME("report"),
-    [RECORD_STAGE] = NAME("stage"),
-    [RECORD_JUDGMENT] = NAME("judgment"),
-    [RECORD_QUESTION] = NAME("question"),
-    [RECORD_ANSWER] = NAME("answer"),
-    [RECORD_TURN_END] = NAME("turn_end"),
-    [RECORD_WORKSPACE] = NAME("workspace"),
-    [RECORD_SESSION_STOP] = NAME("session_stop"),
-    [RECORD_SESSION_RESUME] = NAME("session_resume"),
-    [RECORD_SESSION_END] = NAME("session_end"),
+    [RECORD_SESSION_START] = STR_INIT("session_start"),
+    [RECORD_CARRIED] = STR_INIT("carried"),
+    [RECORD_TURN_START] = STR_INIT("turn_start"),
+    [RECORD_CALL_START] = STR_INIT("call_start"),
+    [RECORD_ADMISSION] = STR_INIT("admission"),
+    [RECORD_CALL_EVENT] = STR_INIT("call_event"),
+    [RECORD_CALL_END] = STR_INIT("call_end"),
+    [RECORD_CHECK] = STR_INIT("check"),
+    [RECORD_STRUCTURED] = STR_INIT("structured"),
+    [RECORD_REPORT] = STR_INIT("report"),
+    [RECORD_STAGE] = STR_INIT("stage"),
+    [RECORD_JUDGMENT] = STR_INIT("judgment"),
+    [RECORD_QUESTION] = STR_INIT("question"),
+    [RECORD_ANSWER] = STR_INIT("answer"),
+    [RECORD_TURN_END] = STR_INIT("turn_end"),
+    [RECORD_WORKSPACE] = STR_INIT("workspace"),
+    [RECORD_SESSION_STOP] = STR_INIT("session_stop"),
+    [RECORD_SESSION_RESUME] = STR_INIT("session_resume"),
+    [RECORD_SESSION_END] = STR_INIT("session_end"),
 };
 
 enum { WRITTEN_BYTES = 32, KEY_SLOT_COUNT = 512 };
@@ -48,8 +45,8 @@ static const struct record_key {
   uint8_t written_n;
   bool is_tree;
 } keys[] = {
-#define PLAIN_KEY(id, text) {NAME(text), ",\"" text "\":", sizeof(text) + 3, false},
-#define TREE_KEY(id, text)  {NAME(text), ",\"" text "\":", sizeof(text) + 3, true},
+#define PLAIN_KEY(id, text) {STR_INIT(text), ",\"" text "\":", sizeof(text) + 3, false},
+#define TREE_KEY(id, text)  {STR_INIT(text), ",\"" text "\":", sizeof(text) + 3, true},
     RECORD_MEMBERS(PLAIN_KEY, TREE_KEY)
 #undef PLAIN_KEY
 #undef TREE_KEY
@@ -105,15 +102,6 @@ static enum member record_key_of(const char *name, size_t n) {
 
 /* --- times --- */
 
-/* Writes `digits` decimal digits and returns what follows them. */
-static char *put_digits(char *at, int value, int digits) {
-  for (int i = digits - 1; i >= 0; i--) {
-    at[i] = (char)('0' + value % 10);
-    value /= 10;
-  }
-  return at + digits;
-}
-
 /* These tables give the digits of each number of a time, from the year to the milliseconds, and the
  * character after it. Logs hold and views read several times a turn: snprintf and sscanf would show
  * up in profiles. */
@@ -130,7 +118,9 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
                          tm.tm_min,         tm.tm_sec,     (int)(time_ms % 1000)};
   char *at = out;
   for (size_t i = 0; i < TIME_NUMBERS; i++) {
-    at = put_digits(at, numbers[i], time_digits[i]);
+    at += time_digits[i];
+    for (int k = 1, rest = numbers[i]; k <= time_digits[i]; k++, rest /= 10)
+      at[-k] = (char)('0' + rest % 10);
     *at++ = time_after[i];
   }
   *at = '\0';
@@ -506,8 +496,8 @@ static bool is_common(struct str key) {
 
 void record_read(struct record_draft *d, const json_t *json) {
   struct record *r = &d->record;
-  *r = (struct record){.version = json_integer_value(json_at(json, "v")),
-                       .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
+  *r = (struct record){.version = json_int_at(json, "v"),
+                       .seq = (uint64_t)json_int_at(json, "seq"),
                        .ts = json_view(json_at(json, "ts")),
                        .type_name = json_view(json_at(json, "type")),
                        .members = d->members};

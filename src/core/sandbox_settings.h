@@ -15,11 +15,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-const char *sandbox_level_name(enum sandbox_level level); /* off, guard, strict, container */
-bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
-const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
-bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
-
 /* Says how one call's program is confined. */
 struct sandbox_choice {
   enum sandbox_level level;

@@ -72,30 +72,17 @@ static struct spend *spend_of_name(struct spend_list *list, struct str name) {
   return &list->entries[list->count++].spend;
 }
 
-static enum spend_kind kind_of(enum call_purpose purpose) {
-  switch (purpose) {
-  case PURPOSE_EXECUTE:
-  case PURPOSE_REPORT:
-    return SPEND_WORK;
-  case PURPOSE_REASK:
-    return SPEND_CORRECTIONS;
-  case PURPOSE_JUDGE:
-  case PURPOSE_CHECK:
-  case PURPOSE_SELECT:
-  case PURPOSE_LOOP:
-  case PURPOSE_DECOMPOSE:
-  case PURPOSE_COUNT:
-    break;
-  }
-  return SPEND_JUDGING;
-}
-
 void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
                 struct str provider, const json_t *usage, int64_t duration_ms) {
   struct spend one = spend_of(usage, duration_ms);
+  enum spend_kind kind = SPEND_JUDGING;
+  if (purpose == PURPOSE_EXECUTE || purpose == PURPOSE_REPORT)
+    kind = SPEND_WORK;
+  else if (purpose == PURPOSE_REASK)
+    kind = SPEND_CORRECTIONS;
   assert(duration_ms >= 0);
   spend_add(&spends->all, &one);
-  spend_add(&spends->kinds[kind_of(purpose)], &one);
+  spend_add(&spends->kinds[kind], &one);
   spend_add(spend_of_name(&spends->movements, movement), &one);
   spend_add(spend_of_name(&spends->providers, provider), &one);
 }

@@ -2,10 +2,9 @@
 #include "core/state.h"
 
 #include "base/list.h"
-#include "core/retained.h"
-
-#include "core/group.h"
-#include "core/guard.h"
+#include "core/report_file.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -64,6 +63,14 @@ void core_init(struct core *core) {
                         .schemas = json_object()};
 }
 
+static void worktree_clear(struct worktree *w) {
+  free(w->branch);
+  free(w->base);
+  free(w->path);
+  free(w->folder);
+  free(w->message);
+}
+
 static void call_free(struct call *call) {
   json_decref(call->usage);
   json_decref(call->told.usage);
@@ -83,6 +90,26 @@ static void call_free(struct call *call) {
   buf_deinit(&call->text);
   buf_deinit(&call->error_text);
   free(call);
+}
+
+void group_part_clear(struct group_part *part) {
+  buf_deinit(&part->text);
+  json_decref(part->structured);
+  json_decref(part->tests);
+  kept_free(&part->reports);
+  *part = (struct group_part){.state = PART_PENDING, .label = STR("")};
+}
+
+static void core_group_free(struct turn *turn) {
+  for (size_t i = 0; i < turn->part_count; i++)
+    group_part_clear(&turn->parts[i]);
+  free(turn->parts);
+  json_decref(turn->items);
+  turn->items = NULL;
+  free(turn->joined.joints);
+  turn->parts = NULL;
+  turn->part_count = 0;
+  turn->joined = (struct joined){0};
 }
 
 static void turn_free(struct turn *turn) {
@@ -129,6 +156,21 @@ struct call *turn_last_answer(const struct turn *turn) {
   return last;
 }
 
+bool turn_is_calling(const struct turn *turn) {
+  for (const struct call *call = turn->calls; call; call = call->next)
+    if (call->state == CALL_RUNNING || call->state == CALL_WAITING)
+      return true;
+  return false;
+}
+
+struct call *turn_last_own_call(const struct turn *turn) {
+  struct call *last = NULL;
+  for (struct call *call = turn->calls; call; call = call->next)
+    if (call_is_own(call))
+      last = call;
+  return last;
+}
+
 void core_drop_call(struct turn *turn, struct call *call) {
   CHAIN_REMOVE(turn->calls, call);
   call_free(call);
@@ -147,7 +189,7 @@ void core_deinit(struct core *core) {
     core_drop_turn(core, core->turns);
   workflow_unref(core->workflow);
   free(core->added);
-  guards_deinit(core);
+  free(core->failures);
   json_decref(core->stop_budget);
   json_decref(core->config);
   json_decref(core->structured);
@@ -159,7 +201,12 @@ void core_deinit(struct core *core) {
   json_decref(core->gates);
   json_decref(core->behind);
   json_decref(core->reached);
-  worktrees_deinit(core);
+  worktree_clear(&core->worktree);
+  for (struct worktree *w = core->worktrees, *next; w; w = next) {
+    next = w->next;
+    worktree_clear(w);
+    free(w);
+  }
   kept_free(&core->reports);
   kept_free(&core->responses);
   json_decref(core->inputs);
@@ -229,4 +276,110 @@ struct call *core_call(const struct core *core, long id, struct turn **turn) {
     }
   }
   return NULL;
+}
+
+/* --- where a turn works --- */
+
+struct worktree *core_worktree(const struct core *core, long turn) {
+  struct worktree *w = core->worktrees;
+  if (turn == 0)
+    return (struct worktree *)&core->worktree;
+  while (w != NULL && w->turn != turn)
+    w = w->next;
+  return w;
+}
+
+const char *core_turn_folder(const struct core *core, const struct turn *turn) {
+  const struct worktree *own = core_worktree(core, turn->id);
+  if (own != NULL && own->made)
+    return own->folder;
+  return core->worktree.made ? core->worktree.folder : NULL;
+}
+
+bool core_worktree_busy(const struct core *core) {
+  bool busy = core->worktree.asked != WORKTREE_IDLE;
+  for (const struct worktree *w = core->worktrees; w && !busy; w = w->next)
+    busy = w->asked != WORKTREE_IDLE;
+  return busy;
+}
+
+/* --- what a turn may ask --- */
+
+bool turn_asks(const struct turn *turn, const char *kind) {
+  return str_eq_c(json_view(json_at(turn->question, "kind")), kind);
+}
+
+/* Returns whether something of this kind is to be asked about the turn. */
+bool turn_may_ask(const struct core *core, const struct turn *turn, struct str kind) {
+  const struct movement *m = core_movement(core, turn);
+  bool begins = turn->phase == TURN_EXECUTING && turn->calls == NULL;
+  if (str_eq_c(kind, "ask"))
+    return begins && m->ask != NULL;
+  if (str_eq_c(kind, "approve"))
+    return begins && m->approve != NULL && !turn->answered && !turn->rejected;
+  if (str_eq_c(kind, "input"))
+    return turn->phase == TURN_JUDGED && turn->rule > 0 && m->rules[turn->rule - 1].asks &&
+           !turn->answered;
+  if (str_eq_c(kind, "judge"))
+    return turn->phase == TURN_JUDGING && m->judge.split_asks && turn->verdict == NULL &&
+           json_array_size(turn->stages) > 0;
+  return str_eq_c(kind, "value") && turn->phase == TURN_EXECUTING && turn->escalated;
+}
+
+/* --- conversations, and parameters that a model refused --- */
+
+void core_session_key(const struct movement *m, struct str provider, bool common, struct buf *out) {
+  char persona[SHA256_HEX];
+  if (m->shares_conversation && !common) {
+    buf_puts(out, "movement:");
+    buf_str(out, m->name);
+  } else if (m->session_key.n > 0) {
+    buf_puts(out, "key:");
+    buf_str(out, m->session_key);
+  } else if (m->persona.n > 0) {
+    sha256_hex(m->persona.p, m->persona.n, NULL, 0, persona);
+    buf_printf(out, "persona:%.16s", persona);
+  } else {
+    buf_puts(out, "movement:");
+    buf_str(out, m->name);
+  }
+  buf_putc(out, '\n');
+  buf_str(out, provider);
+}
+
+static void refused_key(struct str provider, struct str model, struct buf *out) {
+  buf_str(out, provider);
+  buf_putc(out, '\n');
+  buf_str(out, model);
+}
+
+const json_t *core_refused(const struct core *core, struct str provider, struct str model) {
+  struct buf key = {0};
+  if (json_object_size(core->refused) == 0)
+    return NULL;
+  refused_key(provider, model, &key);
+  const json_t *names = json_object_get(core->refused, buf_c(&key));
+  buf_deinit(&key);
+  return names;
+}
+
+void core_refuse(struct core *core, const struct call *call, const json_t *name) {
+  struct buf key = {0};
+  const json_t *known;
+  size_t i;
+  refused_key(str_from(call->provider), str_from(call->model), &key);
+  if (core->refused == NULL)
+    core->refused = json_object();
+  json_t *names = json_object_get(core->refused, buf_c(&key));
+  if (names == NULL) {
+    names = json_array();
+    json_object_set_new(core->refused, buf_c(&key), names);
+  }
+  buf_deinit(&key);
+  json_array_foreach(names, i, known) {
+    if (json_same(known, name))
+      return;
+  }
+  if (json_array_size(names) < LIMIT_REFUSED_COUNT)
+    json_array_append(names, (json_t *)name);
 }

@@ -247,8 +247,8 @@ struct core {
   struct kept_text *reports;   /* finished turns' */
   struct kept_text *responses; /* last answers of movements that prompts name */
   json_t *structured;          /* movement -> value */
-  json_t *sessions;            /* key of a conversation -> its provider's id, see core/calls.c */
-  json_t *token_counts;        /* provider -> times used, by number (array) or by text (object) */
+  json_t *sessions;     /* key of a conversation -> its provider's id, see core_session_key */
+  json_t *token_counts; /* provider -> times used, by number (array) or by text (object) */
   /* provider -> true: it has answered, false: it was waited for in vain since; or NULL */
   json_t *reached;
   json_t *behind; /* replaced provider -> until when it is skipped (ms); or NULL */
@@ -288,6 +288,10 @@ struct call *core_call(const struct core *core, long id, struct turn **turn);
 bool call_is_own(const struct call *call);
 /* Returns true for calls made to get the answer or its value. */
 bool call_generates(const struct call *call);
+/* Returns true if a call of the turn runs or waits to run again. */
+bool turn_is_calling(const struct turn *turn);
+/* Returns the last call that is no judge's, NULL if there is none. */
+struct call *turn_last_own_call(const struct turn *turn);
 /* Returns the last finished call that brought a value's text, NULL if there is none. */
 struct call *turn_last_answer(const struct turn *turn);
 
@@ -296,6 +300,28 @@ struct call *turn_last_answer(const struct turn *turn);
 void core_drop_turn(struct core *core, struct turn *turn);
 void core_drop_call(struct turn *turn, struct call *call);
 void core_drop_judging(struct turn *turn);
+
+/* Empties what a group keeps of a child, which may then begin again. */
+void group_part_clear(struct group_part *part);
+
+/* Returns the worktree of a child's turn, or with 0 the session's. NULL: that turn has none. */
+struct worktree *core_worktree(const struct core *core, long turn);
+/* Returns where the calls of a turn work; NULL: in the session's own folder. */
+const char *core_turn_folder(const struct core *core, const struct turn *turn);
+/* Returns true while git is at work for the session. */
+bool core_worktree_busy(const struct core *core);
+
+/* Returns true if the turn's open question is of that kind (ask, approve, input, value, judge). */
+bool turn_asks(const struct turn *turn, const char *kind);
+/* Returns whether something of this kind is to be asked about the turn. */
+bool turn_may_ask(const struct core *core, const struct turn *turn, struct str kind);
+
+/* Appends the key, in core.sessions, of a movement's conversation with a provider. */
+void core_session_key(const struct movement *m, struct str provider, bool common, struct buf *out);
+/* The first returns the names of parameters that this model refused in the session so far, or NULL;
+ * the second adds one. */
+const json_t *core_refused(const struct core *core, struct str provider, struct str model);
+void core_refuse(struct core *core, const struct call *call, const json_t *name);
 
 /* Returns the movement that the turn executes. */
 static inline const struct movement *core_movement(const struct core *core,

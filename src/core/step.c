@@ -1,15 +1,24 @@
-/* Emits the records of one decision, and gathers what a prompt of a turn can show. */
+/* Emits the records of one decision: what its calls and stops say, and what a prompt of a turn can
+ * show. Makes calls: the request, the conversation that it continues, the start, what a call
+ * reports, its end, and whether it is tried again; also what budgets and guards say of it. */
 #include "core/step.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/str.h"
 #include "base/utf8.h"
+#include "core/answer.h"
 #include "core/apply.h"
+#include "core/decide.h"
 #include "core/group.h"
-#include "core/human.h"
+#include "core/guard.h"
 #include "core/monitor.h"
+#include "core/movement_limits.h"
+#include "core/record.h"
+#include "core/sandbox_settings.h"
 #include "core/value_ref.h"
+#include "extract/whole_reply.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -28,16 +37,6 @@
  * text over LIMIT_RETURN_BYTES is cut. A value over it, or one that no longer fits in
  * LIMIT_RETURNS_BYTES after those before it, is null: the log has it in full. Pure. */
 
-/* Returns the path of a text that is exactly one {structured:PATH}, or an empty one. */
-static struct str single_reference(struct str text) {
-  size_t n = strlen("{" PROMPT_STRUCTURED);
-  text = str_trim(text);
-  if (!str_starts(text, "{" PROMPT_STRUCTURED) ||
-      memchr(text.p, '}', text.n) != text.p + text.n - 1)
-    return STR("");
-  return (struct str){text.p + n, text.n - n - 1};
-}
-
 static json_t *output_value(const struct prompt_view *view, struct str path) {
   struct prompt_ref ref;
   struct buf text = {0};
@@ -53,17 +52,6 @@ static json_t *output_value(const struct prompt_view *view, struct str path) {
   return fits ? json_incref((json_t *)value) : json_null();
 }
 
-static json_t *output_text(const struct prompt_view *view, struct str text) {
-  struct prompt filled = {0};
-  prompt_fill(view, text, &filled);
-  struct str all = buf_view(&filled.bytes);
-  if (all.n > LIMIT_RETURN_BYTES)
-    all.n = utf8_floor(all.p, LIMIT_RETURN_BYTES);
-  json_t *value = json_text(all);
-  prompt_deinit(&filled);
-  return value;
-}
-
 json_t *outputs_make(const struct prompt_view *view) {
   const json_t *wanted = view->workflow->outputs, *text;
   const char *name;
@@ -72,9 +60,23 @@ json_t *outputs_make(const struct prompt_view *view) {
     return NULL;
   json_t *outputs = json_object();
   json_object_foreach((json_t *)wanted, name, text) {
-    struct str path = single_reference(json_view(text));
-    json_t *value = path.n > 0 ? output_value(view, path) : output_text(view, json_view(text));
+    /* A text that is one {structured:PATH} alone stands for that value, whatever its type. */
+    struct str words = str_trim(json_view(text)), all;
+    size_t n = strlen("{" PROMPT_STRUCTURED);
+    struct prompt filled = {0};
     struct buf written = {0};
+    json_t *value;
+    if (str_starts(words, "{" PROMPT_STRUCTURED) && words.n > n + 1 &&
+        memchr(words.p, '}', words.n) == words.p + words.n - 1) {
+      value = output_value(view, (struct str){words.p + n, words.n - n - 1});
+    } else {
+      prompt_fill(view, json_view(text), &filled);
+      all = buf_view(&filled.bytes);
+      if (all.n > LIMIT_RETURN_BYTES)
+        all.n = utf8_floor(all.p, LIMIT_RETURN_BYTES);
+      value = json_text(all);
+      prompt_deinit(&filled);
+    }
     json_write(value, &written);
     if (bytes + written.n > LIMIT_RETURNS_BYTES) {
       json_decref(value);
@@ -101,11 +103,6 @@ static bool incoming_blob(void *ctx, const char *sha256, struct buf *out, struct
       return true;
     }
   return err_set(err, ERR_NOT_FOUND, "a text that did not just come in");
-}
-
-void step_begin(struct step *s) {
-  record_time(s->ev->time_ms, s->time);
-  *s->out = (struct core_out){0};
 }
 
 void step_emit(struct step *s, struct record_draft *d) {
@@ -233,11 +230,33 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   finish_stop(s, &d);
 }
 
+void step_end_child(struct step *s, struct turn *turn, const char *outcome, struct str message,
+                    enum error_class class) {
+  struct record_draft d;
+  long group = turn->group;
+  assert(group > 0);
+  step_turn_record(s, &d, RECORD_TURN_END, turn);
+  record_put_number(&d, MEMBER_PARENT_TURN, group);
+  if (outcome == NULL) {
+    record_put_number(&d, MEMBER_RULE, turn->rule);
+  } else {
+    record_put_word(&d, MEMBER_OUTCOME, outcome);
+    record_put_bytes(&d, MEMBER_MESSAGE, message);
+  }
+  if (class != CLASS_NONE)
+    record_put_word(&d, MEMBER_CLASS, error_class_name(class));
+  step_emit(s, &d);
+  for (turn = s->core->turns; turn; turn = turn->next) /* the first one is gone */
+    for (struct call *call = turn->calls; call; call = call->next)
+      if (turn->group == group && call->state == CALL_RUNNING && group_stops(s->core, turn))
+        step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
+}
+
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question) {
   if (turn->group > 0 && class != CLASS_NONE) {
     json_decref(question);
-    group_fail_child(s, turn, class, message);
+    step_end_child(s, turn, ALL_ANY_ERROR, message, class);
     return true;
   }
   if (s->halt.reason != NULL) {
@@ -248,12 +267,6 @@ bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error
       (struct step_halt){.reason = reason, .turn = turn, .class = class, .question = question};
   buf_str(&s->halt.message, message);
   return false;
-}
-
-void step_stop_halted(struct step *s) {
-  json_t *question = s->halt.question;
-  s->halt.question = NULL;
-  step_stop(s, s->halt.reason, s->halt.turn, s->halt.class, buf_view(&s->halt.message), question);
 }
 
 void step_forget_halt(struct step *s) {
@@ -271,25 +284,6 @@ void step_fail(struct step *s, const struct turn *turn) {
   record_put_bytes(&d, MEMBER_MESSAGE, str_from(turn->reason));
   record_put_tree(&d, MEMBER_ERROR, json_incref(turn->error));
   finish_stop(s, &d);
-}
-
-void step_nonce(const unsigned char entropy[16], char out[17]) {
-  static const char digits[] = "0123456789abcdef";
-  for (int i = 0; i < 8; i++) {
-    out[2 * i] = digits[entropy[i] >> 4];
-    out[2 * i + 1] = digits[entropy[i] & 15];
-  }
-  out[16] = '\0';
-}
-
-void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
-                     char out[17]) {
-  char head[96], hex[SHA256_HEX];
-  int n = snprintf(head, sizeof head, "%s %ld\n", core->session, turn->id);
-  assert(n > 0 && (size_t)n < sizeof head);
-  sha256_hex(head, (size_t)n, report.p, report.n, hex);
-  memcpy(out, hex, 16);
-  out[16] = '\0';
 }
 
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
@@ -342,16 +336,328 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
   };
 }
 
-json_t *step_merged(const json_t *base, const json_t *top) {
-  if (base == NULL && top == NULL)
-    return NULL;
-  json_t *both = base ? json_clone_top(base) : json_object();
-  if (top)
-    json_object_update(both, (json_t *)top);
-  return both;
+/* --- budgets and guards --- */
+
+struct str step_next_place(const struct call *call) {
+  return str_from(call->fallback != NULL ? call->fallback : call->provider);
 }
 
-json_t *step_without_nulls(json_t *options) {
+bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
+                      struct str provider) {
+  struct budget_hit hit;
+  struct buf message = {0};
+  if (!budget_refuses_call(s->core, turn, call, &hit) &&
+      !(s->env->day_refuses != NULL &&
+        s->env->day_refuses(s->env->ctx, provider, call != NULL, &hit)))
+    return false;
+  bool first = s->halt.reason == NULL;
+  budget_tell(s->core, &hit, &message);
+  (void)step_halt(s, "budget", turn, CLASS_NONE, buf_view(&message), NULL);
+  if (first)
+    s->halt.budget = budget_json(&hit);
+  buf_deinit(&message);
+  return true;
+}
+
+void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit) {
+  struct buf message = {0};
+  step_forget_halt(s);
+  budget_tell(s->core, hit, &message);
+  s->halt.budget = budget_json(hit);
+  step_stop(s, "budget", turn, CLASS_NONE, buf_view(&message), NULL);
+  step_forget_halt(s);
+  buf_deinit(&message);
+}
+
+/* Returns the use of an attempt: from its end, or from what it reported before. New or NULL. */
+static json_t *step_call_usage(const struct core *core, const struct call *call,
+                               const struct call_result *r) {
+  bool tells = json_at(r->usage, "input") != NULL || json_at(r->usage, "output") != NULL;
+  if (tells || call->told.usage == NULL || r->class == CLASS_NONE)
+    return spend_priced(r->usage, json_at(core->config, "prices"), str_from(call->model));
+  json_t *usage = json_clone_top(call->told.usage);
+  json_object_set_new(usage, "told", json_string("partial"));
+  return usage;
+}
+
+static void step_explain_end(const struct core *core, const struct turn *turn,
+                             const struct call *call, struct call_result *r) {
+  struct budget_hit hit;
+  struct buf message = {0};
+  if (r->class == CLASS_LOOPING)
+    (void)guard_of_call(core, turn, call, &message);
+  else if (budget_must_end_call(core, turn, call, &hit))
+    budget_tell(core, &hit, &message);
+  if (message.n > 0)
+    call_result_fail(r, r->class, "it was ended: %s", buf_c(&message));
+  buf_deinit(&message);
+}
+
+static void end_call_as(struct step *s, const struct call *call, enum error_class class) {
+  step_effect(s, EFFECT_END_CALL, call->id, 0);
+  s->out->effects[s->out->effect_count - 1].class = class;
+}
+
+/* Ends a call that goes in circles, or notes it. */
+static void step_guard_call(struct step *s, const struct turn *turn, const struct call *call) {
+  struct buf why = {0};
+  enum guard_action action = guard_of_call(s->core, turn, call, &why);
+  if (action == GUARD_STOP)
+    end_call_as(s, call, CLASS_LOOPING);
+  if (action == GUARD_WARN) {
+    struct record_draft d;
+    step_turn_record(s, &d, RECORD_CALL_EVENT, turn);
+    record_put_number(&d, MEMBER_CALL, call->id);
+    record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+    record_put_word(&d, MEMBER_EVENT, "note");
+    record_put_tree(&d, MEMBER_DATA, json_pack("{so}", "text", json_text(buf_view(&why))));
+    step_emit(s, &d);
+  }
+  buf_deinit(&why);
+}
+
+/* --- requests --- */
+
+int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most) {
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
+  if (so == NULL || so->time_budget_ms == 0)
+    return most;
+  int64_t left = so->time_budget_ms;
+  for (const struct call *call = turn->calls; call; call = call->next)
+    left -= call->duration_ms;
+  if (left > most)
+    left = most;
+  return left > 1 ? left : 1;
+}
+
+void core_request(const struct core *core, const struct turn *turn, const struct call *call,
+                  struct call_request *out) {
+  const struct movement *m = core_movement(core, turn);
+  /* A call that was cut off may have begun the conversation of its token. */
+  const char *id = call->resumed ? call->provider_session : json_string_value(call->token);
+  *out = (struct call_request){
+      .session = core->session,
+      .turn = turn->id,
+      .call = call->id,
+      .attempt = call->attempt,
+      .purpose = call->purpose,
+      .stage = call->stage,
+      .movement = m->name,
+      .provider = str_from(call->provider),
+      .model = str_from(call->model),
+      .options = call->options,
+      .argv = step_argv(m, call->purpose, call->invariant),
+      .prompt = buf_view(&call->prompt),
+      .schema = call->schema,
+      .schema_as = core->workflow->schema_as,
+      .language = workflow_language(core->workflow),
+      .token = call->token,
+      .edit = call->purpose == PURPOSE_EXECUTE && m->writes,
+      .permission = call->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
+      .run = call->purpose == PURPOSE_EXECUTE ? m->run : NULL,
+      .provider_session = call->resumed ? str_from(call->provider_session) : STR(""),
+      .forks = call->forks,
+      .timeout_ms = call->timeout_ms,
+      .stall_ms = call->purpose == PURPOSE_EXECUTE ? (uint64_t)m->stall_ms : 0,
+      .tests = call->purpose == PURPOSE_EXECUTE ? m->tests : STR(""),
+      .gates = call->purpose == PURPOSE_EXECUTE && m->gate,
+      .cwd = call->cwd,
+      .sandbox = call->sandbox,
+      .conversation = id ? json_object_get(core->totals, id) : NULL,
+      .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
+      .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
+  };
+}
+
+/* --- provider sessions --- */
+
+/* Returns the conversation that an execute call could continue, NULL if there is none. */
+static const char *known_session(const struct step *s, const struct movement *m,
+                                 enum call_purpose purpose, struct str provider, bool common) {
+  const struct capability *c = capability_find(s->env->providers, provider);
+  struct buf key = {0};
+  if (purpose != PURPOSE_EXECUTE || c == NULL || !c->sessions ||
+      json_object_size(s->core->sessions) == 0)
+    return NULL;
+  core_session_key(m, provider, common, &key);
+  const json_t *id = json_object_get(s->core->sessions, buf_c(&key));
+  buf_deinit(&key);
+  return json_string_value(id);
+}
+
+/* Chooses the conversation that a movement's call begins with. Sets `why_not` if there is one, but
+ * not for this call, or if a sibling may have it. Siblings and items continue copies of what they
+ * share. */
+static void choose_session(const struct step *s, const struct turn *turn, const struct step_call *n,
+                           struct call_request *request, const char **why_not) {
+  const struct movement *m = core_movement(s->core, turn);
+  const struct capability *c = capability_find(s->env->providers, n->provider);
+  bool copies = turn->item > 0;
+  if (n->purpose == PURPOSE_REPORT) { /* report_file.c finds the conversation */
+    request->provider_session = str_from(n->provider_session);
+    return;
+  }
+  const char *known = known_session(s, m, n->purpose, n->provider, copies);
+  if (known == NULL && m->shares_conversation && n->purpose == PURPOSE_EXECUTE) {
+    known = known_session(s, m, n->purpose, n->provider, true);
+    copies = true;
+    *why_not = known ? NULL : "a sibling has the same conversation: this one begins its own";
+  }
+  if (known != NULL && m->fresh_session)
+    *why_not = "the movement has session: refresh";
+  else if (known != NULL && copies && !c->forks)
+    *why_not = "others have it, and the backend cannot fork it: this one begins its own";
+  else if (known != NULL) {
+    request->provider_session = str_from(known);
+    request->forks = copies;
+  }
+}
+
+/* Tells in call_start whether a conversation is resumed, and why not. */
+static void calls_put_session(struct record_draft *d, const struct call_request *r,
+                              const char *reason) {
+  json_t *forked = r->forks ? json_true() : NULL;
+  if (r->provider_session.n > 0)
+    record_put_tree(d, MEMBER_SESSION,
+                    json_pack("{sb so so*}", "resumed", 1, "id", json_text(r->provider_session),
+                              "forked", forked));
+  else if (reason != NULL)
+    record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 0, "reason", reason));
+}
+
+/* Keeps those of the wanted options that the provider takes. */
+static json_t *taken_options(const struct step *s, const json_t *wanted, struct str provider) {
+  const struct capability *c = capability_find(s->env->providers, provider);
+  json_t *kept = json_object();
+  for (size_t i = 0; c && option_names[i]; i++) {
+    json_t *value = json_object_get(wanted, option_names[i]);
+    if (value && (c->options & (1u << i)))
+      json_object_set_nocheck(kept, option_names[i], value);
+  }
+  if (json_object_size(kept) > 0)
+    return kept;
+  json_decref(kept);
+  return NULL;
+}
+
+/* Skips a provider that was replaced a short while ago and asks the one that took over. */
+static void pass_over(const struct step *s, const struct turn *turn, struct step_call *n) {
+  const struct core *core = s->core;
+  struct str next = n->provider;
+  while (next.n > 0 &&
+         json_integer_value(json_object_getn(core->behind, next.p, next.n)) > s->ev->time_ms) {
+    char *name = xstrndup(next.p, next.n);
+    const struct call call = {
+        .purpose = n->purpose, .stage = n->stage, .invariant = n->invariant, .provider = name};
+    next = core_next_backend(core, turn, &call);
+    free(name);
+  }
+  if (next.n == 0 || str_eq(next, n->provider))
+    return; /* all were replaced: the first is as good as any */
+  json_t *options = taken_options(s, n->options, next);
+  json_decref(n->options);
+  n->options = options;
+  n->provider = next;
+  n->model = core_model_of(core->config, next);
+}
+
+/* Prepares the call's token. One event may begin several calls, so each gets random bytes of its
+ * own, from which a provider may make the id of a new conversation. */
+static json_t *prepare_token(const struct step *s, const struct call_request *request) {
+  unsigned char entropy[16];
+  const json_t *counts =
+      json_object_getn(s->core->token_counts, request->provider.p, request->provider.n);
+  memcpy(entropy, s->ev->entropy, sizeof entropy);
+  for (size_t i = 0; i < sizeof request->call; i++)
+    entropy[sizeof entropy - 1 - i] ^= (unsigned char)((unsigned long)request->call >> (8 * i));
+  return s->env->prepare(s->env->ctx, request, counts, entropy);
+}
+
+/* Puts the schema itself, or a reference to where it was logged first. */
+static void calls_put_schema(struct record_draft *d, const struct core *core,
+                             const json_t *schema) {
+  json_t *schemas = core->schemas;
+  for (void *at = json_object_iter(schemas); at; at = json_object_iter_next(schemas, at))
+    if (json_same(json_object_iter_value(at), schema)) {
+      record_put_ref(d, MEMBER_SCHEMA, json_object_iter_key(at));
+      return;
+    }
+  record_put_tree(d, MEMBER_SCHEMA, json_incref((json_t *)schema));
+}
+
+/* vote, invariant, report: which of a turn's calls it is, each from 1; 0: it is none. */
+static void call_start_record(const struct step *s, struct record_draft *d, const struct turn *turn,
+                              const struct call_request *r, int vote, int invariant, int report) {
+  step_turn_record(s, d, RECORD_CALL_START, turn);
+  record_put_number(d, MEMBER_CALL, r->call);
+  record_put_number(d, MEMBER_ATTEMPT, r->attempt);
+  record_put_word(d, MEMBER_PURPOSE, call_purpose_name(r->purpose));
+  if (r->stage != STAGE_COUNT)
+    record_put_word(d, MEMBER_STAGE, judge_stage_name(r->stage));
+  const struct movement *m = core_movement(s->core, turn);
+  if (vote > 0)
+    record_put_number(d, MEMBER_VOTE, vote);
+  if (invariant > 0)
+    record_put_number(d, MEMBER_INVARIANT, invariant);
+  if (report > 0)
+    record_put_text(d, MEMBER_FILE, m->contracts[report - 1].name);
+  record_put_bytes(d, MEMBER_PROVIDER, r->provider);
+  record_put_bytes(d, MEMBER_MODEL, r->model);
+  record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
+  if (r->schema)
+    calls_put_schema(d, s->core, r->schema);
+  if (r->cwd != NULL)
+    record_put_bytes(d, MEMBER_CWD, str_from(r->cwd));
+  const struct capability *c = capability_find(s->env->providers, r->provider);
+  record_put_tree(d, MEMBER_SANDBOX, sandbox_of_call(s->core->config, m, c, r->argv != NULL));
+  record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
+}
+
+static void drop_step_call(struct step_call *n) {
+  prompt_deinit(&n->prompt);
+  json_decref(n->options);
+  json_decref(n->schema);
+}
+
+static struct call_request first_request(const struct core *core, const struct turn *turn,
+                                         const struct step_call *n) {
+  const struct movement *m = core_movement(core, turn);
+  return (struct call_request){
+      .session = core->session,
+      .turn = turn->id,
+      .call = core->call_count + 1,
+      .attempt = 1,
+      .purpose = n->purpose,
+      .stage = n->stage,
+      .movement = m->name,
+      .provider = n->provider,
+      .model = n->model,
+      .options = n->options,
+      .argv = step_argv(m, n->purpose, n->invariant),
+      .prompt = buf_view(&n->prompt.bytes),
+      .schema = n->schema,
+      .edit = n->purpose == PURPOSE_EXECUTE && m->writes,
+      .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
+      .run = n->purpose == PURPOSE_EXECUTE ? m->run : NULL,
+      .timeout_ms = budget_time_left(core, turn, n->timeout_ms),
+  };
+}
+
+/* Makes the notes on budgets that are due when a call begins. Returns a new list, NULL if there are
+ * none. */
+static json_t *start_notes(const struct step *s, const struct turn *turn, struct str provider) {
+  struct budget_hit hit;
+  json_t *notes = budget_count_notes(s->core, turn->movement, BUDGET_CALLS);
+  if (s->env->day_notes == NULL || !s->env->day_notes(s->env->ctx, provider, &hit))
+    return notes;
+  json_t *day = budget_day_notes(&hit);
+  if (notes != NULL)
+    json_array_extend(day, notes);
+  json_decref(notes);
+  return day;
+}
+
+static json_t *step_without_nulls(json_t *options) {
   json_t *kept = NULL, *value;
   const char *name;
   json_object_foreach(options, name, value) {
@@ -362,4 +668,328 @@ json_t *step_without_nulls(json_t *options) {
   }
   json_decref(options);
   return kept;
+}
+
+void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
+  const struct movement *m = core_movement(s->core, turn);
+  if (step_over_budget(s, turn, NULL, n->provider)) {
+    s->refused = true;
+    drop_step_call(n);
+    return;
+  }
+  n->options = step_without_nulls(n->options);
+  if (s->core->behind != NULL)
+    pass_over(s, turn, n);
+  struct call_request request = first_request(s->core, turn, n);
+  struct buf cwd = {0};
+  limits_cwd(s->core->workflow, m, s->core->structured, &cwd);
+  request.cwd = cwd.n > 0 ? buf_c(&cwd) : NULL;
+  const char *why_not = NULL;
+  choose_session(s, turn, n, &request, &why_not);
+  struct record_draft d;
+  struct prompt_log log;
+  call_start_record(s, &d, turn, &request, n->vote, n->invariant, n->report);
+  calls_put_session(&d, &request, why_not);
+  json_t *token = prepare_token(s, &request);
+  record_put_tree(&d, MEMBER_TOKEN, token);
+  char sha256[SHA256_HEX];
+  if (n->stage != STAGE_COUNT) {
+    sha256_hex(request.prompt.p, request.prompt.n, NULL, 0, sha256);
+    record_put_text(&d, MEMBER_PROMPT_SHA256, str_from(sha256));
+  }
+  prompt_log_init(&log, &n->prompt, &s->core->texts);
+  record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
+  const struct spend begun = {.begun = 1};
+  if (s->env->day_count != NULL)
+    s->env->day_count(s->env->ctx, request.provider, &begun);
+  record_put_tree(&d, MEMBER_BUDGET, start_notes(s, turn, request.provider));
+  step_emit(s, &d);
+  prompt_log_deinit(&log);
+  struct call *call = turn_call(turn, request.call);
+  assert(call != NULL);
+  buf_deinit(&call->prompt);
+  call->prompt = n->prompt.bytes; /* not state: the effect sends it; recovery reads it back */
+  n->prompt.bytes = (struct buf){0};
+  buf_deinit(&cwd);
+  drop_step_call(n);
+  step_effect(s, EFFECT_START_CALL, call->id, 0);
+}
+
+/* Returns the conversation that the next attempt continues, NULL if it begins a new one. */
+static const char *next_session(const struct step *s, const struct call *call,
+                                const char **reason) {
+  const struct capability *c = capability_find(s->env->providers, str_from(call->provider));
+  bool works = call->purpose == PURPOSE_EXECUTE || call->resumed;
+  bool can = works && c && c->sessions && call->provider_session;
+  if (can && call->session_lost)
+    *reason = "the backend has lost that conversation";
+  else if (can && call->fallback && strcmp(call->fallback, call->provider) != 0)
+    *reason = "it was another provider's";
+  else if (can && call->forks && !c->forks)
+    *reason = "the backend cannot fork it";
+  else if (can) /* so that finished work is not done again */
+    return call->provider_session;
+  return NULL;
+}
+
+void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
+  struct call_request request;
+  struct str first, model;
+  const char *reason = NULL, *id = next_session(s, call, &reason);
+  json_t *options = NULL;
+  core_request(s->core, turn, call, &request);
+  request.attempt = call->attempt + 1;
+  request.provider_session = id ? str_from(id) : STR("");
+  request.forks = call->forks;
+  if (call_is_own(call) && call->purpose != PURPOSE_REPORT)
+    request.timeout_ms = (uint64_t)step_time_left(s, turn, (int64_t)call->timeout_ms);
+  request.timeout_ms = budget_time_left(s->core, turn, request.timeout_ms);
+  if (call->fallback != NULL) {
+    request.provider = str_from(call->fallback);
+    core_first_backend(s->core, turn, call, &first, &model);
+    request.model =
+        str_eq(request.provider, first) ? model : core_model_of(s->core->config, request.provider);
+    request.options = options = taken_options(s, call->wanted, request.provider);
+  }
+  struct record_draft d;
+  call_start_record(s, &d, turn, &request, call->vote, call->invariant, call->report);
+  calls_put_session(&d, &request, reason);
+  json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
+  record_put_tree(&d, MEMBER_TOKEN, token);
+  if (repeats)
+    record_put_number(&d, MEMBER_REPEATS, call->attempt);
+  record_put_number(&d, MEMBER_PROMPT_OF, (int64_t)call->prompt_seq);
+  step_emit(s, &d);
+  json_decref(options);
+  step_effect(s, EFFECT_START_CALL, call->id, 0);
+}
+
+/* --- what a call reports, and its end --- */
+
+/* Goes to the provider that takes over, unless none is wanted. During a drain that is left to the
+ * resume. */
+static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
+  if (!s->env->draining && !group_stops(s->core, turn) &&
+      !step_over_budget(s, turn, call, step_next_place(call)))
+    step_restart_call(s, turn, call, false);
+}
+
+/* Returns the pause before the next attempt: it doubles up to `most`, half fixed, half jitter. */
+static int64_t retry_pause(const struct step *s, int64_t first, int times, int64_t most) {
+  int64_t wait = first << (times < 16 ? times : 16);
+  wait = wait < most ? wait : most;
+  return wait / 2 + (int64_t)s->ev->entropy[15] * (wait / 2) / 255;
+}
+
+/* Returns for how long an outage of the call's provider is waited for; 0: not at all. */
+static int64_t outage_most(const struct step *s, const struct call *call) {
+  const json_t *said = json_at(s->core->config, "wait_for_outage");
+  const json_t *reached = json_object_get(s->core->reached, call->provider);
+  if (json_is_false(said) || json_is_false(reached))
+    return 0;
+  bool known = reached != NULL || (s->env->has_answered != NULL &&
+                                   s->env->has_answered(s->env->ctx, str_from(call->provider)));
+  int64_t most = limits_duration_ms(json_view(said), LIMIT_OUTAGE_WAIT_MS);
+  return known || most < LIMIT_OUTAGE_NEW_WAIT_MS ? most : LIMIT_OUTAGE_NEW_WAIT_MS;
+}
+
+/* Returns the pause before the next attempt while the provider is away, and puts since when it is
+ * and until when it is waited for: the last attempt comes then. -1: that time is over. */
+static int64_t outage_pause(const struct step *s, const struct call *call,
+                            const struct call_result *r, struct record_draft *d) {
+  int64_t now_ms = s->ev->time_ms, since_ms = now_ms;
+  if (call->outage.tries > 0 && call->outage.since_ms < now_ms)
+    since_ms = call->outage.since_ms;
+  int64_t until_ms = since_ms + outage_most(s, call);
+  if (until_ms <= now_ms + LIMIT_BUDGET_SLACK_MS)
+    return -1;
+  int64_t wait = retry_pause(s, LIMIT_OUTAGE_PAUSE_MS, call->outage.tries, LIMIT_OUTAGE_MAX_MS);
+  wait = wait > r->retry_after_ms ? wait : r->retry_after_ms;
+  char since[RECORD_TIME_BYTES], until[RECORD_TIME_BYTES];
+  record_time(since_ms, since);
+  record_time(until_ms, until);
+  record_put_tree(d, MEMBER_OUTAGE,
+                  json_pack("{so ss ss si}", "provider", json_text(str_from(call->provider)),
+                            "since", since, "until", until, "tries", call->outage.tries + 1));
+  return wait < until_ms - now_ms ? wait : until_ms - now_ms;
+}
+
+/* Returns the wait before another attempt at the same provider, -1 if there is to be none. */
+static int64_t retry_delay(const struct step *s, const struct call *call,
+                           const struct call_result *r, bool once_more, bool may_fall_back,
+                           struct record_draft *d) {
+  int attempts = once_more ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
+  if (r->class == CLASS_BUDGET && call->failures + 1 < LIMIT_CALL_ATTEMPT_COUNT)
+    return 0;                                    /* it waits for a person to add to the budget */
+  bool report = call->purpose == PURPOSE_REPORT; /* another call reports everything */
+  if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost && !report)
+    return 0; /* its conversation may be gone: try once more without it */
+  bool passes = error_class_is_transient(r->class), gives_up = call->failures + 1 >= attempts;
+  bool in_time = r->retry_after_ms > 0 && !gives_up; /* the backend named a time: it is kept to */
+  if (passes && !may_fall_back && !in_time && r->retry_after_ms <= LIMIT_RETRY_AFTER_MS &&
+      (call->outage.tries > 0 || outage_most(s, call) > 0))
+    return outage_pause(s, call, r, d);
+  if ((!once_more && !passes) || gives_up)
+    return -1;
+  if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS &&
+      json_is_false(json_at(s->core->config, "wait_for_reset")))
+    return -1;
+  if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS)
+    return may_fall_back || r->retry_after_ms > LIMIT_RESET_WAIT_MS ? -1 : r->retry_after_ms;
+  if (r->retry_after_ms > 0)
+    return r->retry_after_ms;
+  return retry_pause(s, LIMIT_RETRY_BASE_MS, call->failures, LIMIT_RETRY_MAX_MS);
+}
+
+static void put_error(struct record_draft *d, const struct call_result *r) {
+  struct str message = str_from(r->message);
+  json_t *error = json_pack("{ss}", "class", error_class_name(r->class));
+  if (utf8_valid(message.p, message.n))
+    json_put(error, "message", json_stringn_nocheck(message.p, message.n));
+  else
+    json_put(error, "message", text_render(message));
+  if (r->retry_after_ms > 0)
+    json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
+  record_put_tree(d, MEMBER_ERROR, error);
+}
+
+/* Puts what a result holds besides its text, and counts it in the day. */
+static void put_result_members(const struct step *s, const struct turn *turn,
+                               const struct call *call, struct record_draft *d,
+                               const struct call_result *r) {
+  const struct core *core = s->core;
+  json_t *usage = step_call_usage(core, call, r);
+  record_put_tree(d, MEMBER_STRUCTURED, json_incref(r->structured));
+  if (r->enforced)
+    record_put_text(d, MEMBER_ENFORCED, str_from(r->enforced));
+  if (r->has_exit)
+    record_put_number(d, MEMBER_EXIT, r->exit);
+  record_put_tree(d, MEMBER_TESTS, json_incref(r->tests));
+  if (r->signal > 0)
+    record_put_number(d, MEMBER_SIGNAL, r->signal);
+  if (r->error_text.bytes.n > 0)
+    step_put_text(d, MEMBER_STDERR, &r->error_text);
+  if (r->dropped_bytes > 0)
+    record_put_number(d, MEMBER_DROPPED_BYTES, (int64_t)r->dropped_bytes);
+  if (r->error_dropped_bytes > 0)
+    record_put_number(d, MEMBER_STDERR_DROPPED_BYTES, (int64_t)r->error_dropped_bytes);
+  record_put_tree(d, MEMBER_FILES, json_incref(r->files));
+  if (r->files_more > 0)
+    record_put_number(d, MEMBER_FILES_MORE, (int64_t)r->files_more);
+  if (r->files_shared)
+    record_put_bool(d, MEMBER_FILES_SHARED, true);
+  record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
+  record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
+  record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
+  record_put_tree(d, MEMBER_USAGE, usage);
+  record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
+  record_put_bytes(d, MEMBER_NOTE, str_from(r->note));
+  record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
+  struct spend used = spend_of(usage, r->duration_ms);
+  if (s->env->day_count != NULL)
+    s->env->day_count(s->env->ctx, str_from(call->provider), &used);
+  record_put_tree(d, MEMBER_BUDGET,
+                  budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
+}
+
+void step_call_end(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  if (call == NULL || call->state != CALL_RUNNING)
+    return; /* cancelled, or of an earlier attempt */
+  assert(s->ev->result != NULL);
+  struct call_result r = *s->ev->result; /* borrowed: only its class and message may change */
+  int64_t wait = -1;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_CALL_END, turn);
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  /* A backend that answered without saying anything gave no answer. A command may be silent: its
+   * exit status speaks. */
+  bool silent = r.class == CLASS_NONE && r.structured == NULL &&
+                !step_is_command(s->core, turn, call) &&
+                extract_says_nothing(buf_view(&r.text.bytes));
+  if (r.class == CLASS_BUDGET || r.class == CLASS_LOOPING)
+    step_explain_end(s->core, turn, call, &r);
+  if (silent)
+    call_result_fail(&r, CLASS_PROTOCOL, "the answer is empty%s",
+                     str_trim(buf_view(&r.text.bytes)).n > 0 ? ": it holds reasoning alone" : "");
+  if (r.class != CLASS_NONE) {
+    put_error(&d, &r);
+    struct str next = core_next_backend(s->core, turn, call);
+    /* Nobody could read the reply (a proxy's page, say): work that changes nothing may be asked for
+     * again. */
+    bool work = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REASK ||
+                call->purpose == PURPOSE_REPORT;
+    bool once_more = silent || (r.class == CLASS_PROTOCOL && work &&
+                                !s->core->workflow->movements[turn->movement].edit &&
+                                !step_is_command(s->core, turn, call));
+    wait = retry_delay(s, call, &r, once_more, next.n > 0, &d);
+    if (wait >= 0)
+      record_put_number(&d, MEMBER_RETRY_IN_MS, wait);
+    else if (next.n > 0 && (r.elsewhere || error_class_falls_back(r.class)))
+      record_put_bytes(&d, MEMBER_FALLBACK, next);
+    if (r.text.bytes.n > 0)
+      step_put_text(&d, MEMBER_TEXT, &r.text); /* the text that came before it failed */
+  } else {
+    step_put_text(&d, MEMBER_TEXT, &r.text);
+  }
+  put_result_members(s, turn, call, &d, &r);
+  step_emit(s, &d);
+  if (wait >= 0)
+    step_effect(s, EFFECT_TIMER, call->id, wait);
+  else if (call->fallback != NULL)
+    go_elsewhere(s, turn, call);
+}
+
+void step_admission(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  if (call == NULL || call->state != CALL_RUNNING)
+    return;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_ADMISSION, turn);
+  char until[RECORD_TIME_BYTES];
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  record_put_bytes(&d, MEMBER_PROVIDER, str_from(call->provider));
+  record_put_word(&d, MEMBER_ANSWER, admission_name(s->ev->admission));
+  record_put_bytes(&d, MEMBER_REASON, str_from(s->ev->reason));
+  record_put_bytes(&d, MEMBER_MESSAGE, str_from(s->ev->message));
+  if (s->ev->until_ms > 0) {
+    record_time(s->ev->until_ms, until);
+    record_put_text(&d, MEMBER_UNTIL, str_from(until));
+  }
+  if (s->ev->admission == ADMISSION_FALLBACK)
+    record_put_bytes(&d, MEMBER_FALLBACK, core_next_backend(s->core, turn, call));
+  step_emit(s, &d);
+  if (call->fallback != NULL)
+    go_elsewhere(s, turn, call);
+  else if (s->ev->admission == ADMISSION_ADMITTED)
+    step_effect(s, EFFECT_START_CALL, call->id, 0);
+}
+
+void step_call_news(struct step *s) {
+  struct turn *turn = NULL;
+  struct call *call = core_call(s->core, s->ev->call, &turn);
+  const json_t *news = s->ev->news;
+  if (call == NULL || call->state != CALL_RUNNING ||
+      (call->event_count >= LIMIT_CALL_EVENT_COUNT && json_at(news, "tried") == NULL) ||
+      (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
+    return;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_CALL_EVENT, turn);
+  record_put_number(&d, MEMBER_CALL, call->id);
+  record_put_number(&d, MEMBER_ATTEMPT, call->attempt);
+  record_put_word(&d, MEMBER_EVENT, s->ev->news_kind);
+  record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)news));
+  step_emit(s, &d);
+  if (strcmp(s->ev->news_kind, "usage") == 0) {
+    struct budget_hit hit;
+    for (const struct turn *t = s->core->turns; t; t = t->next)
+      for (const struct call *c = t->calls; c; c = c->next)
+        if (c->state == CALL_RUNNING && budget_must_end_call(s->core, t, c, &hit))
+          end_call_as(s, c, CLASS_BUDGET);
+  } else if (strcmp(s->ev->news_kind, "tool") == 0 && json_at(news, "argument") != NULL)
+    step_guard_call(s, turn, call);
 }

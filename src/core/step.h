@@ -1,7 +1,7 @@
 /* step.h - defines one decision in the making, shared by its parts; internal to the core.
  *
- * decide.c dispatches events, work.c makes a movement's value, calls.c makes the records of
- * calls. Every record goes out through step_emit: made, applied, appended, in this order. */
+ * decide.c dispatches events and makes a movement's value. Every record goes out through step_emit:
+ * made, applied, appended, in this order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
@@ -35,8 +35,6 @@ struct step {
   bool asks;    /* a turn waits only for a person */
 };
 
-void step_begin(struct step *s);
-
 /* These begin a record with the event's time; the second also with its turn. */
 void step_record(const struct step *s, struct record_draft *d, enum record_type type);
 void step_turn_record(const struct step *s, struct record_draft *d, enum record_type type,
@@ -57,8 +55,11 @@ void step_fail(struct step *s, const struct turn *turn);
  * question. */
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question);
-void step_stop_halted(struct step *s);
 void step_forget_halt(struct step *s);
+/* Ends a child's turn: with its rule (outcome NULL), or with that outcome and its message. Calls of
+ * siblings that are no longer wanted are cancelled. */
+void step_end_child(struct step *s, struct turn *turn, const char *outcome, struct str message,
+                    enum error_class class);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 
@@ -74,37 +75,6 @@ void step_stop_budget(struct step *s, const struct turn *turn, const struct budg
 /* Gathers what a prompt of this turn can show. nonce: for judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view);
-void step_nonce(const unsigned char entropy[16], char out[17]);
-/* Makes a turn's nonce. It is the same for all judgments of a turn's answer, even after a resume,
- * so that a backend can cache its reading of the report. It is derived from the report itself,
- * because no text can contain its own. */
-void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
-                     char out[17]);
-/* Returns a new object with the members of both, where `top` wins; NULL if both are NULL. */
-json_t *step_merged(const json_t *base, const json_t *top);
-/* Drops options whose value is null. Takes `options`; NULL if none are left. */
-json_t *step_without_nulls(json_t *options);
-
-/* --- a movement's own work: work.c --- */
-
-/* Makes the movement's call. raise: with a higher limit on the length of the answer. */
-void step_execute(struct step *s, struct turn *turn, bool raise);
-/* Advances the making of a value (structured_output) by one record. False: it waits for a call. */
-bool step_shape(struct step *s, struct turn *turn);
-/* Returns how many milliseconds the next call of the movement's work may take: what its time budget
- * leaves, at least 1 and at most `most`. */
-int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
-
-/* Returns the options of the movement's work: the user's, the file's, the flags'. NULL: none;
- * owned. */
-json_t *step_work_options(const struct core *core, const struct movement *m);
-/* --- reports: report_file.c --- */
-
-/* Advances the reports by one record. False: it waits for a call. */
-bool step_report(struct step *s, struct turn *turn);
-
-/* Records what a forked session takes over: fork_state.c. */
-void step_carry(struct step *s, const struct core_parent *parent);
 
 /* --- calls --- */
 
@@ -122,9 +92,9 @@ struct step_call {
   struct prompt prompt; /* taken */
 };
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n);
-/* Starts one of the movement's own calls; consumes `n`. False: its prompt is too long, and the
- * session stopped, or a child's turn ended. */
-bool step_start_work(struct step *s, struct turn *turn, struct step_call *n);
+/* Returns how many milliseconds the next call of the movement's work may take: what its time budget
+ * leaves, at least 1 and at most `most`. */
+int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
 /* Starts the same call again. `repeats`: the last attempt may have been sent (a crash), so it keeps
  * its token; otherwise the wait after a failure is over and the provider prepares again. */
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);

@@ -3,9 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/budget.h"
 #include "core/guard.h"
-#include "core/human.h"
 #include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/sandbox_settings.h"
@@ -14,6 +12,7 @@
 #include "format/json_write.h"
 #include "format/template.h"
 #include "structured/reask.h"
+#include "structured/reply_check.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -66,6 +65,14 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   m->writes = m->edit || (!told && json_at(object, "command") != NULL);
   m->run = json_at(object, "run");
   return m->run == NULL || m->edit || build_fail(b, path, "run", "needs permission: edit");
+}
+
+/* Returns the place of a word in a NULL-ended list, -1 if it is not there. */
+static int word_place(const char *const *words, struct str name) {
+  for (int i = 0; words[i]; i++)
+    if (str_eq_c(name, words[i]))
+      return i;
+  return -1;
 }
 
 static void get_stages(const json_t *list, struct judge_config *out) {
@@ -136,16 +143,6 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
 
 /* --- structured_output --- */
 
-static const char *const on_failures[ON_FAILURE_COUNT] = {"error", "escalate", "sentinel"};
-
-static enum on_failure get_on_failure(const json_t *object) {
-  struct str name = json_view_at(object, "on_failure");
-  for (int i = 0; i < ON_FAILURE_COUNT; i++)
-    if (str_eq_c(name, on_failures[i]))
-      return (enum on_failure)i;
-  BUG("the table of keys has an on_failure that is none");
-}
-
 /* Reports the first error of a schema or of invariants, with its place in them. */
 static bool fail_within(struct build *b, const char *path, const char *key,
                         struct schema_errors *errors) {
@@ -154,24 +151,6 @@ static bool fail_within(struct build *b, const char *path, const char *key,
              errors->count ? errors->items[0].message : "cannot be used");
   schema_errors_deinit(errors);
   return build_fail(b, path, key, what);
-}
-
-static bool compile_schema(struct build *b, const char *path, struct structured_config *out) {
-  struct schema_errors errors = {0};
-  if (!schema_has_known_keyword(out->document))
-    return build_fail(b, path, "schema", "must be a JSON Schema that says something about a value");
-  const struct schema_opts opts = {.assert_formats = out->assert_format};
-  out->schema = schema_compile(out->document, &opts, &errors, NULL);
-  return out->schema != NULL || fail_within(b, path, "schema", &errors);
-}
-
-static bool compile_invariants(struct build *b, const json_t *list, const char *path,
-                               struct structured_config *out) {
-  struct schema_errors errors = {0};
-  if (list == NULL)
-    return true;
-  out->invariants = invariants_compile(list, &errors, NULL);
-  return out->invariants != NULL || fail_within(b, path, "invariants", &errors);
 }
 
 static bool build_structured(struct build *b, const json_t *object, const char *movement_path,
@@ -185,7 +164,9 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
   out->assert_format = build_bool(so, "assert_format", false);
-  out->on_failure = get_on_failure(so);
+  int on_failure = word_place(on_failure_words, json_view_at(so, "on_failure"));
+  assert(on_failure >= 0); /* the table of keys lets nothing else through */
+  out->on_failure = (enum on_failure)on_failure;
   out->provider = json_view_at(reask, "provider");
   out->model = json_view_at(reask, "model");
   out->repair = build_bool(so, "repair", false);
@@ -197,8 +178,17 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   if (!asks && out->max_reasks > 0)
     return build_fail(b, path, "max_reasks",
                       "a command cannot be asked to correct its output: name a reask.provider");
-  return compile_schema(b, path, out) &&
-         compile_invariants(b, json_at(so, "invariants"), path, out);
+  if (!schema_has_known_keyword(out->document))
+    return build_fail(b, path, "schema", "must be a JSON Schema that says something about a value");
+  const struct schema_opts opts = {.assert_formats = out->assert_format};
+  struct schema_errors errors = {0};
+  out->schema = schema_compile(out->document, &opts, &errors, NULL);
+  if (out->schema == NULL)
+    return fail_within(b, path, "schema", &errors);
+  if (json_at(so, "invariants") != NULL)
+    out->invariants = invariants_compile(json_at(so, "invariants"), &errors, NULL);
+  return json_at(so, "invariants") == NULL || out->invariants != NULL ||
+         fail_within(b, path, "invariants", &errors);
 }
 
 /* --- rules --- */
@@ -259,13 +249,6 @@ static bool build_rule_list(struct build *b, const json_t *list, const char *pat
   return true;
 }
 
-static bool has_labels(const struct rule *rules, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (rules[i].kind != RULE_WHEN)
-      return true;
-  return false;
-}
-
 /* Returns true if a rule of the workflow applies to this movement too. It does not if it leads to
  * the movement itself, if it is about children and there are none, or if it has a label and no
  * labels are judged. */
@@ -291,7 +274,9 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
   print_into(rule_path, sizeof rule_path, "%s.rules", path);
   if (!build_rule_list(b, list, rule_path, m, 0))
     return false;
-  bool judged = has_labels(m->rules, n) && m->ask == NULL; /* a person's choice needs no judge */
+  bool judged = false;
+  for (i = 0; i < n && m->ask == NULL; i++) /* a person's choice needs no judge */
+    judged |= m->rules[i].kind != RULE_WHEN;
   json_array_foreach((json_t *)globals, i, v) {
     if (m->group == NO_GROUP && m->monitor == NULL && takes_global(b, m, v, judged))
       json_array_append(taken, (json_t *)v);
@@ -312,16 +297,36 @@ static bool build_rules(struct build *b, const json_t *list, const char *path, s
 
 /* --- reports --- */
 
+/* Reads a movement's reports, in the order in which they are made. */
 static bool build_reports(struct build *b, const json_t *object, const char *path,
                           struct movement *m) {
-  struct err why;
-  if (!contracts_read(&b->wf->arena, object, &m->contracts, &m->contract_count, &why))
-    return build_fail(b, path, "output_contracts", why.text);
-  bool asks = json_at(object, "output_contracts") != NULL;
-  if (asks && m->argv != NULL)
+  const json_t *contracts = json_at(object, "output_contracts"), *item;
+  const json_t *list = json_at(contracts, "report");
+  struct str own = json_view_at(object, "report");
+  size_t n = 0, i;
+  m->contracts = arena_array(&b->wf->arena, json_array_size(list) + 1, sizeof *m->contracts);
+  if (own.n > 0)
+    m->contracts[n++] = (struct contract){.name = own, .is_answer = true};
+  json_array_foreach((json_t *)list, i, item) {
+    m->contracts[n++] = (struct contract){.name = json_view_at(item, "name"),
+                                          .label = json_view_at(item, "label"),
+                                          .format = json_view_at(item, "format"),
+                                          .order = json_view_at(item, "order"),
+                                          .judged = !json_is_false(json_at(item, "use_judge"))};
+  }
+  m->contract_count = n;
+  for (i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (str_eq_fold(m->contracts[i].name, m->contracts[k].name.p)) {
+        char what[LIMIT_NAME_BYTES + 32];
+        print_into(what, sizeof what, "two reports are called " STR_FMT,
+                   STR_ARG(m->contracts[i].name));
+        return build_fail(b, path, "output_contracts", what);
+      }
+  if (contracts != NULL && m->argv != NULL)
     return build_fail(b, path, "output_contracts",
                       "a command writes no reports: report: FILE keeps its output");
-  b->wf->has_reports |= m->contract_count > 0;
+  b->wf->has_reports |= n > 0;
   return true;
 }
 
@@ -372,16 +377,6 @@ static void build_answers(struct workflow *wf) {
 
 /* --- one movement --- */
 
-static void build_argv(struct build *b, const json_t *list, struct movement *m) {
-  const json_t *v;
-  size_t i;
-  const char **argv = arena_array(&b->wf->arena, json_array_size(list) + 1, sizeof *argv);
-  json_array_foreach((json_t *)list, i, v) {
-    argv[i] = json_string_value(v);
-  }
-  m->argv = argv;
-}
-
 static const struct budget *build_budget(struct build *b, const json_t *holder) {
   const json_t *object = json_at(holder, "budget");
   if (object == NULL)
@@ -391,18 +386,130 @@ static const struct budget *build_budget(struct build *b, const json_t *holder) 
   return budget;
 }
 
+/* --- what people are asked --- */
+
+long ask_choice(const json_t *choices, struct str text) {
+  size_t i;
+  const json_t *v;
+  json_array_foreach((json_t *)choices, i, v) {
+    if (str_eq(json_view(v), text))
+      return (long)i + 1;
+  }
+  return 0;
+}
+
+int ask_rule(const struct movement *m, struct str text) {
+  for (size_t i = 0; i < m->rule_count; i++)
+    if (m->rules[i].kind == RULE_LABEL && str_eq(m->rules[i].label, text))
+      return m->rules[i].number;
+  return 0;
+}
+
+bool ask_needs_no_judge(const struct movement *m) {
+  size_t i;
+  const json_t *v;
+  if (m->ask == NULL || m->ask->choices == NULL)
+    return false;
+  json_array_foreach((json_t *)m->ask->choices, i, v) {
+    if (ask_rule(m, json_view(v)) == 0)
+      return false;
+  }
+  return true;
+}
+
+json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
+                 struct err *err) {
+  const struct answer_spec spec = {.schema = schema,
+                                   .document = document,
+                                   .max_bytes = LIMIT_STRUCTURED_BYTES,
+                                   .max_depth = LIMIT_STRUCTURED_DEPTH};
+  struct answer answer;
+  json_t *word = json_text(text), *value = NULL;
+  answer_read(&answer, &spec, NULL, text.p, text.n);
+  bool found = answer.outcome == ANSWER_VALID;
+  if (!found) { /* the schema is for texts: take the words themselves */
+    struct answer plain;
+    answer_read(&plain, &spec, word, "", 0);
+    if (plain.outcome == ANSWER_VALID)
+      value = json_incref(plain.value);
+    answer_deinit(&plain);
+  } else {
+    value = json_incref(answer.value);
+  }
+  const json_t *first = json_array_get(answer.errors, 0);
+  if (value == NULL)
+    err_set(err, ERR_USAGE, "the answer does not fit the schema: %.80s: %.300s",
+            json_string_value(json_at(first, "path")),
+            json_string_value(json_at(first, "message")));
+  answer_deinit(&answer);
+  json_decref(word);
+  return value;
+}
+
+/* Checks the answer that is taken when the deadline passes: it must be a valid one. */
+static bool check_default(const struct ask_config *ask, struct err *why) {
+  if (ask->otherwise.n == 0)
+    return ask->deadline_ms == 0 ||
+           err_set(why, ERR_INVALID, "is missing: it is the answer when the deadline passes");
+  if (ask->deadline_ms == 0)
+    return err_set(why, ERR_INVALID, "needs a deadline, after which it is taken");
+  if (ask->otherwise.n > LIMIT_ANSWER_BYTES)
+    return err_set(why, ERR_INVALID, "is over %u bytes", LIMIT_ANSWER_BYTES);
+  if (ask->choices != NULL && ask_choice(ask->choices, ask->otherwise) == 0)
+    return err_set(why, ERR_INVALID, "is none of the choices");
+  if (ask->schema == NULL)
+    return true;
+  json_t *value = ask_read(ask->schema, ask->document, ask->otherwise, why);
+  json_decref(value);
+  return value != NULL;
+}
+
+static bool build_ask(struct build *b, const json_t *object, const char *movement_path,
+                      struct movement *m) {
+  struct schema_errors errors = {0};
+  struct ask_config *ask = arena_array(&b->wf->arena, 1, sizeof *ask);
+  struct err why;
+  char path[BUILD_PATH_BYTES + 16];
+  print_into(path, sizeof path, "%s.ask", movement_path);
+  m->ask = ask; /* from here on workflow_unref frees what it holds */
+  ask->question = json_view_at(object, "question");
+  ask->choices = json_at(object, "choices");
+  ask->document = json_at(object, "schema");
+  ask->otherwise = json_view_at(object, "default");
+  ask->deadline_ms = limits_deadline_ms(json_view_at(object, "deadline"));
+  if (m->argv != NULL || m->approve != NULL || m->structured != NULL)
+    return build_fail(b, path, "", "a movement with ask does no work of its own");
+  if (str_trim(ask->question).n == 0)
+    return build_fail(b, path, "question", "is empty: write what a person is asked");
+  if (ask->document != NULL && ask->choices != NULL)
+    return build_fail(b, path, "schema", "cannot be combined with choices: keep one of them");
+  if (ask->document != NULL)
+    ask->schema = schema_compile(ask->document, NULL, &errors, NULL);
+  if (ask->document != NULL && ask->schema == NULL)
+    return fail_within(b, path, "schema", &errors);
+  return check_default(ask, &why) || build_fail(b, path, "default", why.text);
+}
+
 /* Builds what a person is asked. */
 static bool build_people(struct build *b, const json_t *object, const char *path,
                          struct movement *m) {
-  const json_t *on_reject = json_at(json_at(object, "approve"), "on_reject");
-  const char *key = "";
-  struct err why = {0};
+  const json_t *asks = json_at(object, "ask"), *approve = json_at(object, "approve");
+  const json_t *on_reject = json_at(approve, "on_reject");
   char place[BUILD_PATH_BYTES + 16];
-  if (!ask_build(&b->wf->arena, object, m, &key, &why))
-    return build_fail(b, path, key, why.text);
+  print_into(place, sizeof place, "%s.approve", path);
+  if (approve != NULL) {
+    m->approve = arena_array(&b->wf->arena, 1, sizeof *m->approve);
+    m->approve->question = json_view_at(approve, "question");
+    m->approve->deadline_ms = limits_deadline_ms(json_view_at(approve, "deadline"));
+    m->approve->approves = str_eq_c(json_view_at(approve, "default"), "approve");
+    m->approve->on_reject = NEXT_ABORT;
+    if (json_at(approve, "default") != NULL && m->approve->deadline_ms == 0)
+      return build_fail(b, place, "default", "needs a deadline, after which it is taken");
+  }
+  if (asks != NULL && !build_ask(b, asks, path, m))
+    return false;
   if (m->child_count > 0 && m->approve != NULL)
     return build_fail(b, path, "approve", "stands at the children, each of which does the work");
-  print_into(place, sizeof place, "%s.approve", path);
   if (on_reject == NULL)
     return true;
   if (m->group != NO_GROUP)
@@ -415,8 +522,13 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
                            const struct judge_config *judge, const char *path, struct movement *m) {
   const json_t *options = json_at(object, "options");
   m->judge = *judge;
-  if (json_at(object, "command") != NULL)
-    build_argv(b, json_at(object, "command"), m);
+  const json_t *command = json_at(object, "command");
+  if (command != NULL) {
+    const char **argv = arena_array(&b->wf->arena, json_array_size(command) + 1, sizeof *argv);
+    for (size_t i = 0; i < json_array_size(command); i++)
+      argv[i] = json_string_value(json_array_get(command, i));
+    m->argv = argv;
+  }
   if (options == NULL && m->argv == NULL)
     options = workflow_options;
   m->options = options;
@@ -467,12 +579,10 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
 static bool name_child(struct build *b, const char *path, size_t group, struct str own,
                        struct movement *m) {
   const struct movement *parent = &b->wf->movements[group];
-  struct buf full = {0};
-  buf_printf(&full, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own));
   m->own_name = own;
-  m->name = arena_str(&b->wf->arena, buf_view(&full));
+  m->name = str_from(
+      arena_printf(&b->wf->arena, STR_FMT "." STR_FMT, STR_ARG(parent->name), STR_ARG(own)));
   m->group = (long)group;
-  buf_deinit(&full);
   if (m->name.n > LIMIT_NAME_BYTES)
     return build_fail(b, path, "name", "is over 128 bytes together with its group's");
   return workflow_find(b->wf, m->name) < 0 ||
@@ -566,25 +676,19 @@ static bool read_names(struct build *b, const json_t *list, const char *path, si
   return true;
 }
 
-static struct str build_name(const struct build *b, size_t movement) {
-  return b->wf->movements[movement].name;
-}
-
 /* Names the judge _loop_judge_FIRST_LAST, with a number if that name is taken. */
 static bool name_judge(struct build *b, const char *path, const struct monitor *m,
                        struct movement *judge) {
-  struct buf name = {0};
-  struct str first = build_name(b, m->cycle[0]), last = build_name(b, m->cycle[m->cycle_count - 1]);
-  buf_printf(&name, "_loop_judge_" STR_FMT "_" STR_FMT, STR_ARG(first), STR_ARG(last));
-  size_t n = name.n;
-  for (int number = 2; workflow_find(b->wf, buf_view(&name)) >= 0; number++) {
-    name.n = n;
-    buf_printf(&name, "_%d", number);
-  }
-  judge->name = judge->own_name = arena_str(&b->wf->arena, buf_view(&name));
+  const struct movement *all = b->wf->movements;
+  struct str first = all[m->cycle[0]].name, last = all[m->cycle[m->cycle_count - 1]].name;
+  const char *name = arena_printf(&b->wf->arena, "_loop_judge_" STR_FMT "_" STR_FMT, STR_ARG(first),
+                                  STR_ARG(last));
+  judge->name = str_from(name);
+  for (int number = 2; workflow_find(b->wf, judge->name) >= 0; number++)
+    judge->name = str_from(arena_printf(&b->wf->arena, "%s_%d", name, number));
+  judge->own_name = judge->name;
   judge->group = NO_GROUP;
   judge->monitor = m;
-  buf_deinit(&name);
   return judge->name.n <= LIMIT_NAME_BYTES ||
          build_fail(b, path, "cycle", "begins and ends with names that are too long together");
 }
@@ -654,15 +758,6 @@ static bool build_names(struct build *b, const json_t *list) {
   return true;
 }
 
-static size_t count_children(const json_t *movements) {
-  size_t n = 0, i;
-  const json_t *v;
-  json_array_foreach((json_t *)movements, i, v) {
-    n += json_array_size(json_at(v, "parallel"));
-  }
-  return n;
-}
-
 static bool build_limits(struct build *b, const json_t *doc) {
   struct workflow *wf = b->wf;
   struct str initial = json_view_at(doc, "initial_movement");
@@ -707,10 +802,11 @@ static bool build_all(struct build *b, const json_t *doc) {
   (void)commit_when_from_name(json_view_at(doc, "commit"), &wf->commit);
   wf->branch = json_view_at(doc, "branch");
   wf->movement_count = wf->top_count = json_array_size(list);
-  wf->movements = arena_array(&wf->arena,
-                              wf->top_count + count_children(list) +
-                                  json_array_size(json_at(doc, "loop_monitors")),
-                              sizeof *wf->movements);
+  size_t most = wf->top_count + json_array_size(json_at(doc, "loop_monitors"));
+  json_array_foreach((json_t *)list, i, v) {
+    most += json_array_size(json_at(v, "parallel"));
+  }
+  wf->movements = arena_array(&wf->arena, most, sizeof *wf->movements);
   if (!apply_judge(b, doc, "", &judge) || !build_names(b, list) || !build_limits(b, doc))
     return false;
   json_array_foreach((json_t *)list, i, v) {
@@ -727,29 +823,18 @@ static bool build_all(struct build *b, const json_t *doc) {
   return true;
 }
 
-static bool word_number(const char *const *words, struct str name, int *out) {
-  for (int i = 0; words[i]; i++)
-    if (str_eq_c(name, words[i])) {
-      *out = i + 1; /* after UNSET */
-      return true;
-    }
-  return false;
-}
-
 bool workspace_mode_from_name(struct str name, enum workspace_mode *out) {
-  int number = 0;
-  bool found = word_number(workspace_words, name, &number);
-  if (found)
-    *out = (enum workspace_mode)number;
-  return found;
+  int place = word_place(workspace_words, name);
+  if (place >= 0)
+    *out = (enum workspace_mode)(place + 1); /* after UNSET */
+  return place >= 0;
 }
 
 bool commit_when_from_name(struct str name, enum commit_when *out) {
-  int number = 0;
-  bool found = word_number(commit_words, name, &number);
-  if (found)
-    *out = (enum commit_when)number;
-  return found;
+  int place = word_place(commit_words, name);
+  if (place >= 0)
+    *out = (enum commit_when)(place + 1); /* after UNSET */
+  return place >= 0;
 }
 
 enum describe_language workflow_language(const struct workflow *wf) {

@@ -34,7 +34,6 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "core/call.h"
-#include "core/contract.h"
 #include "judge/rule.h"
 #include "judge/stage.h"
 #include "schema/schema.h"
@@ -64,6 +63,14 @@ struct judge_config {
   int agree;           /* votes that must agree */
   bool rotates;        /* each vote is asked with the rules in another order */
   bool split_asks;     /* too few agree: a person decides; otherwise the next stage is tried */
+};
+
+struct contract {           /* a movement's report; texts borrowed from its document */
+  struct str name;          /* name of the file */
+  struct str label;         /* its title; or empty */
+  struct str format, order; /* its required form, and instructions for it; or empty */
+  bool is_answer;           /* it holds the movement's answer itself: nothing is asked */
+  bool judged;              /* the judge reads it beside the answer */
 };
 
 enum on_failure {
@@ -216,6 +223,18 @@ extern const char *const workspace_words[], *const commit_words[]; /* NULL-ended
 
 /* `language`, for the renderings. */
 enum describe_language workflow_language(const struct workflow *wf);
+
+/* Returns the number of the choice that a text names, from 1; 0: none. */
+long ask_choice(const json_t *choices, struct str text);
+/* Returns the rule that a choice means: the first whose condition is a label of the same words. 0:
+ * none. */
+int ask_rule(const struct movement *m, struct str text);
+/* Returns true if every possible choice means a rule, so that nothing is left to judge. */
+bool ask_needs_no_judge(const struct movement *m);
+/* Returns the value of an answer that fits the schema: the text as JSON, or else the text itself. A
+ * new reference, or NULL with the first error. */
+json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
+                 struct err *err);
 
 /* Index of a movement by name, -1 when there is none. */
 long workflow_find(const struct workflow *wf, struct str name);

@@ -1,16 +1,13 @@
-/* Decides when a worktree is made and when its work is committed, and folds the results. */
+/* Decides when a worktree is made and when its work is committed. */
 #include "core/worktree.h"
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "core/fold.h"
-#include "core/group.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SUBJECT_BYTES = 72 };
@@ -61,18 +58,6 @@ static void put_plain(struct buf *out, struct str name) {
   }
 }
 
-bool worktree_check_branch(struct str text, struct err *err) {
-  static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
-                                        ":",  "?",  "*",  "[",  "\\", " "};
-  bool ok = text.n > 0 && text.p[0] != '-' && text.p[0] != '/' && text.p[0] != '.' &&
-            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.';
-  for (size_t i = 0; ok && i < ARRAY_LEN(refused); i++)
-    ok = memmem(text.p, text.n, refused[i], strlen(refused[i])) == NULL;
-  return ok || err_set(err, ERR_INVALID,
-                       "must be the name of a branch, in which {id} is the session's and "
-                       "{workflow} its workflow's, such as segue/{id}");
-}
-
 struct template_value {
   const char *name;
   struct str text;
@@ -121,16 +106,6 @@ bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct b
   return true;
 }
 
-static void put_branch(const struct core *core, const struct turn *turn, struct buf *out) {
-  put_branch_of(branch_template(core->workflow, core->config), core->workflow,
-                str_from(core->session), out);
-  if (turn == NULL)
-    return;
-  buf_putc(out, '-');
-  put_plain(out, core->workflow->movements[turn->movement].name);
-  buf_printf(out, "-%ld", turn->id);
-}
-
 static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,
                                struct buf *out) {
   const json_t *set = core_worktree_setting(core->config, "message");
@@ -155,118 +130,6 @@ static void put_commit_message(const struct core *core, size_t movement, bool at
   buf_printf(out, "\n\nSegue-Session: %s\nSegue-Turn: %ld\n", core->session, turn);
 }
 
-/* --- the state --- */
-
-struct worktree *core_worktree(const struct core *core, long turn) {
-  struct worktree *w = core->worktrees;
-  if (turn == 0)
-    return (struct worktree *)&core->worktree;
-  while (w != NULL && w->turn != turn)
-    w = w->next;
-  return w;
-}
-
-const char *core_turn_folder(const struct core *core, const struct turn *turn) {
-  const struct worktree *own = core_worktree(core, turn->id);
-  if (own != NULL && own->made)
-    return own->folder;
-  return core->worktree.made ? core->worktree.folder : NULL;
-}
-
-bool core_worktree_busy(const struct core *core) {
-  bool busy = core->worktree.asked != WORKTREE_IDLE;
-  for (const struct worktree *w = core->worktrees; w && !busy; w = w->next)
-    busy = w->asked != WORKTREE_IDLE;
-  return busy;
-}
-
-static bool is_of_group(const struct worktree *w, const struct workflow *wf, long group) {
-  return w->committed == w->turn && wf->movements[w->movement].group == group;
-}
-
-void worktree_put_branches(const struct worktree *list, const struct workflow *wf, struct str group,
-                           struct buf *out) {
-  long index = workflow_find(wf, group), run = 0;
-  for (const struct worktree *w = list; w; w = w->next)
-    if (is_of_group(w, wf, index) && w->group > run)
-      run = w->group;
-  for (long after = 0;;) { /* the list is not sorted by turn, so each pass finds the next one */
-    const struct worktree *next = NULL;
-    for (const struct worktree *w = list; w; w = w->next)
-      if (is_of_group(w, wf, index) && w->group == run && w->turn > after &&
-          (next == NULL || w->turn < next->turn))
-        next = w;
-    if (next == NULL)
-      return;
-    buf_printf(out, "%s\n", next->branch);
-    after = next->turn;
-  }
-}
-
-json_t *worktrees_carry(const struct core *core) {
-  json_t *branches = NULL;
-  for (const struct worktree *w = core->worktrees; w; w = w->next) {
-    if (w->committed != w->turn)
-      continue;
-    branches = branches ? branches : json_array();
-    json_array_append_new(branches,
-                          json_pack("{sI sI so so}", "turn", (json_int_t)w->turn, "group",
-                                    (json_int_t)w->group, "movement",
-                                    json_text(core->workflow->movements[w->movement].name),
-                                    "branch", json_text(str_from(w->branch))));
-  }
-  return branches;
-}
-
-static bool take_branch_of(struct core *core, const json_t *entry) {
-  long movement = workflow_find(core->workflow, json_view(json_at(entry, "movement")));
-  json_int_t turn = json_integer_value(json_at(entry, "turn"));
-  json_int_t group = json_integer_value(json_at(entry, "group"));
-  const char *branch = json_string_value(json_at(entry, "branch"));
-  if (movement < 0 || turn < 1 || turn > LIMIT_MOVEMENTS || group < 1 || group >= turn ||
-      branch == NULL)
-    return false;
-  struct worktree **end = &core->worktrees, *w = xcalloc(1, sizeof *w);
-  while (*end != NULL)
-    end = &(*end)->next;
-  *w = (struct worktree){.turn = (long)turn,
-                         .group = (long)group,
-                         .movement = (size_t)movement,
-                         .committed = (long)turn,
-                         .branch = xstrdup(branch)};
-  *end = w;
-  return true;
-}
-
-bool worktrees_take(struct core *core, const json_t *branches) {
-  const json_t *entry;
-  size_t i;
-  json_array_foreach((json_t *)branches, i, entry) {
-    if (!take_branch_of(core, entry))
-      return false;
-  }
-  return true;
-}
-
-static void worktree_clear(struct worktree *w) {
-  free(w->branch);
-  free(w->base);
-  free(w->path);
-  free(w->folder);
-  free(w->message);
-}
-
-void worktrees_deinit(struct core *core) {
-  worktree_clear(&core->worktree);
-  core->worktree = (struct worktree){0};
-  for (struct worktree *w = core->worktrees, *next; w; w = next) {
-    next = w->next;
-    worktree_clear(w);
-    free(w);
-  }
-  core->worktrees = NULL;
-}
-
 /* --- the decision --- */
 
 static void worktree_ask(struct step *s, struct record_draft *d, const char *what, json_t *data,
@@ -285,7 +148,13 @@ static void ask_make(struct step *s, const struct turn *turn) {
   struct str from = base ? json_view(base) : STR("HEAD");
   if (turn != NULL && core->worktree.branch != NULL)
     from = str_from(core->worktree.branch);
-  put_branch(core, turn, &branch);
+  put_branch_of(branch_template(core->workflow, core->config), core->workflow,
+                str_from(core->session), &branch);
+  if (turn != NULL) {
+    buf_putc(&branch, '-');
+    put_plain(&branch, core->workflow->movements[turn->movement].name);
+    buf_printf(&branch, "-%ld", turn->id);
+  }
   step_record(s, &d, RECORD_WORKSPACE);
   if (turn != NULL)
     record_put_number(&d, MEMBER_TURN, turn->id);
@@ -358,7 +227,7 @@ void worktree_event(struct step *s) {
   if (w == NULL || w->asked == WORKTREE_IDLE || (turn == NULL && s->ev->call > 0))
     return;
   if (s->ev->message != NULL && turn != NULL) {
-    group_fail_child(s, turn, CLASS_CRASHED, str_from(s->ev->message));
+    step_end_child(s, turn, ALL_ANY_ERROR, str_from(s->ev->message), CLASS_CRASHED);
   } else if (s->ev->message != NULL) {
     step_stop(s, "workspace", NULL, CLASS_NONE, str_from(s->ev->message), NULL);
   } else {
@@ -380,77 +249,4 @@ void worktree_resume(struct step *s) {
   for (const struct worktree *w = s->core->worktrees; w; w = w->next)
     if (w->asked != WORKTREE_IDLE)
       step_effect(s, EFFECT_WORKTREE, w->turn, 0);
-}
-
-/* --- the fold: outside data --- */
-
-static void worktree_keep(char **slot, const json_t *data, const char *name) {
-  const char *text = json_string_value(json_object_get(data, name));
-  free(*slot);
-  *slot = text ? xstrdup(text) : NULL;
-}
-
-static struct worktree *worktree_new(struct core *core, const struct turn *turn) {
-  struct worktree *w = xcalloc(1, sizeof *w);
-  w->turn = turn->id;
-  w->group = turn->group;
-  w->movement = turn->movement;
-  w->next = core->worktrees;
-  core->worktrees = w;
-  return w;
-}
-
-static bool take_make(const struct fold *f, long number) {
-  struct core *core = f->core;
-  const struct turn *turn = number > 0 ? core_turn(core, number) : NULL;
-  struct worktree *w = &core->worktree;
-  if (number > 0 && (turn == NULL || turn->group == 0 || core_worktree(core, number) != NULL))
-    return fold_bad(f, "that turn takes no worktree");
-  if (number == 0 && w->made)
-    return fold_bad(f, "the session has its worktree");
-  if (turn != NULL)
-    w = worktree_new(core, turn);
-  worktree_keep(&w->branch, fold_tree(f, MEMBER_DATA), "branch");
-  worktree_keep(&w->base, fold_tree(f, MEMBER_DATA), "base");
-  w->asked = WORKTREE_MAKING;
-  return w->branch != NULL || fold_bad(f, "it names no branch");
-}
-
-bool apply_workspace(const struct fold *f) {
-  struct str event = fold_text(f, MEMBER_EVENT);
-  long number = (long)fold_number(f, MEMBER_TURN);
-  struct worktree *w = core_worktree(f->core, number);
-  if (str_eq_c(event, "make"))
-    return take_make(f, number);
-  if (w == NULL)
-    w = &f->core->worktree;
-  if (str_eq_c(event, "made")) {
-    const json_t *data = fold_tree(f, MEMBER_DATA);
-    if (w->asked != WORKTREE_MAKING)
-      return fold_bad(f, "nobody asked for it");
-    worktree_keep(&w->branch, data, "branch");
-    worktree_keep(&w->base, data, "base");
-    worktree_keep(&w->path, data, "path");
-    worktree_keep(&w->folder, data, "folder");
-    w->asked = WORKTREE_IDLE;
-    w->made =
-        w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
-    return w->made || fold_bad(f, "it does not say where the worktree is");
-  }
-  if (str_eq_c(event, "committed")) {
-    if (w->asked != WORKTREE_COMMITTING)
-      return fold_bad(f, "nobody asked for it");
-    w->asked = WORKTREE_IDLE;
-    w->committed = w->committing;
-    worktree_keep(&w->message, NULL, "");
-    return true;
-  }
-  if (!str_eq_c(event, "commit"))
-    return fold_bad(f, "its event is unknown");
-  if (w->asked != WORKTREE_IDLE || number <= w->committed)
-    return fold_bad(f, "there is nothing to commit");
-  worktree_keep(&w->message, fold_tree(f, MEMBER_DATA), "message");
-  w->committing = number;
-  w->asked = WORKTREE_COMMITTING;
-  return w->message != NULL || fold_bad(f, "it has no message");
 }

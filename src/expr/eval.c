@@ -10,6 +10,11 @@
 
 /* --- dates and date-times as instants (RFC 3339) --- */
 
+struct instant {
+  int64_t seconds;     /* since 1970-01-01T00:00:00Z */
+  struct str fraction; /* digits after the point, without trailing zeros */
+};
+
 /* Returns the days since 1970-01-01 of a proleptic Gregorian date. */
 static int64_t days_of(int year, int month, int day) {
   int64_t y = month <= 2 ? year - 1 : year;
@@ -1109,29 +1114,3 @@ bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, 
 }
 
 /* --- one evaluation --- */
-
-enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error) {
-  return expr_explain(expr, root, NULL, error);
-}
-
-enum expr_value expr_explain(const struct expr *expr, const json_t *root,
-                             struct expr_finding *finding, struct expr_error *error) {
-  assert(expr != NULL && error != NULL);
-  struct eval x = {.dialect = expr->dialect, .error = error, .work = EXPR_WORK_MAX};
-  bool holds = false;
-  *error = (struct expr_error){.code = EXPR_OK};
-  struct eval_frame whole = {.value = expr_value_of(root), .placed = true};
-  enum expr_value verdict = EXPR_ERROR;
-  if (expr_get_condition(&x, &whole, expr, &holds))
-    verdict = holds ? EXPR_TRUE : EXPR_FALSE;
-  if (finding) {
-    *finding = (struct expr_finding){0};
-    if (verdict != EXPR_TRUE)
-      expr_find(&x, &whole, expr, verdict, finding);
-  }
-  for (struct compiled_pattern *p = x.patterns; p; p = p->next)
-    pattern_free(p->pattern);
-  pattern_scratch_deinit(&x.scratch);
-  arena_deinit(&x.arena);
-  return verdict;
-}

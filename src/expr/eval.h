@@ -74,14 +74,4 @@ struct duplicate {
 bool expr_find_duplicate(struct eval *x, const struct eval_frame *f, const struct expr *e,
                          const struct value *list, struct duplicate *out);
 
-/* Second pass (expr/expr_explain.c): why the verdict was not true, and where. */
-void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr *expr,
-               enum expr_value verdict, struct expr_finding *finding);
-
-/* Reads an RFC 3339 full-date or date-time. */
-struct instant {
-  int64_t seconds;     /* since 1970-01-01T00:00:00Z */
-  struct str fraction; /* digits after the point, without trailing zeros */
-};
-
 #endif

@@ -1,5 +1,5 @@
-/* Explains why an expression is not true: the failing part, the values it found, the place it is
- * about. */
+/* Evaluates an expression and explains why it is not true: the failing part, the values it found,
+ * the place it is about. */
 #include "expr/eval.h"
 
 #include <assert.h>
@@ -445,8 +445,8 @@ static void locate(struct finder *w, const struct eval_frame *f, const struct ex
     (void)place_below(w, f, e);
 }
 
-void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr *expr,
-               enum expr_value verdict, struct expr_finding *finding) {
+static void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr *expr,
+                      enum expr_value verdict, struct expr_finding *finding) {
   struct finder w = {.x = x};
   struct expr_error *error = x->error, second = {0};
   struct buf path = {0}, pointer = {0};
@@ -466,4 +466,32 @@ void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr
   schema_pointer_text(w.placed ? w.place : NULL, &pointer);
   finding->path = buf_take(&path);
   finding->pointer = buf_take(&pointer);
+}
+
+/* --- one evaluation --- */
+
+enum expr_value expr_explain(const struct expr *expr, const json_t *root,
+                             struct expr_finding *finding, struct expr_error *error) {
+  assert(expr != NULL && error != NULL);
+  struct eval x = {.dialect = expr->dialect, .error = error, .work = EXPR_WORK_MAX};
+  bool holds = false;
+  *error = (struct expr_error){.code = EXPR_OK};
+  struct eval_frame whole = {.value = expr_value_of(root), .placed = true};
+  enum expr_value verdict = EXPR_ERROR;
+  if (expr_get_condition(&x, &whole, expr, &holds))
+    verdict = holds ? EXPR_TRUE : EXPR_FALSE;
+  if (finding) {
+    *finding = (struct expr_finding){0};
+    if (verdict != EXPR_TRUE)
+      expr_find(&x, &whole, expr, verdict, finding);
+  }
+  for (struct compiled_pattern *p = x.patterns; p; p = p->next)
+    pattern_free(p->pattern);
+  pattern_scratch_deinit(&x.scratch);
+  arena_deinit(&x.arena);
+  return verdict;
+}
+
+enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error) {
+  return expr_explain(expr, root, NULL, error);
 }

@@ -2,6 +2,7 @@
 #include "host/workspace_set.h"
 
 #include "base/limits.h"
+#include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/workflow.h"
 #include "core/worktree.h"
@@ -23,7 +24,7 @@ static bool fits_commit(const json_t *value, struct err *err) {
 
 static bool fits_branch(const json_t *value, struct err *err) {
   struct str text = json_view(value);
-  return (text.n <= LIMIT_NAME_BYTES && worktree_check_branch(text, err)) ||
+  return (text.n <= LIMIT_NAME_BYTES && key_check_branch(text, err)) ||
          err_set(err, ERR_INVALID, "must be the name of a branch, such as segue/{id}");
 }
 

@@ -185,15 +185,21 @@ static json_t *stage_object_new(enum judge_stage stage, enum stage_outcome outco
   return object;
 }
 
-static void stage_object_error(json_t *object, const char *text, size_t n) {
+static void stage_object_error(json_t *object, struct str text) {
   json_t *errors = json_at(object, "errors");
   if (errors == NULL) {
     errors = json_array();
     json_put(object, "errors", errors);
   }
-  json_array_append_new(
-      errors,
-      json_text((struct str){text, n < LIMIT_ERROR_TEXT_BYTES ? n : LIMIT_ERROR_TEXT_BYTES}));
+  if (text.n > LIMIT_ERROR_TEXT_BYTES)
+    text.n = LIMIT_ERROR_TEXT_BYTES;
+  json_array_append_new(errors, json_text(text));
+}
+
+/* Ends a line that was written for it. */
+static void stage_object_take(json_t *object, struct buf *line) {
+  stage_object_error(object, buf_view(line));
+  buf_deinit(line);
 }
 
 /* --- expressions --- */
@@ -227,19 +233,18 @@ static json_t *chain_when(const struct chain_spec *spec, size_t end) {
       return object;
     case EXPR_FALSE:
       buf_printf(&note, STR_FMT " is false", STR_ARG(rule->when_text));
-      stage_object_error(object, note.p, note.n);
+      stage_object_error(object, buf_view(&note));
       break;
     case EXPR_ERROR:
       if (rule->is_global && err.code != EXPR_UNKNOWN) {
         buf_printf(&note, STR_FMT " cannot be told here: %s", STR_ARG(rule->when_text), err.text);
-        stage_object_error(object, note.p, note.n);
+        stage_object_error(object, buf_view(&note));
         break;
       }
       json_put(object, "outcome", json_string_nocheck(stage_outcome_name(OUTCOME_ERROR)));
       buf_printf(&note, "rule %d, " STR_FMT ": %s", rule->number, STR_ARG(rule->when_text),
                  err.text);
-      stage_object_error(object, note.p, note.n);
-      buf_deinit(&note);
+      stage_object_take(object, &note);
       return object;
     }
     buf_deinit(&note);
@@ -318,8 +323,7 @@ static enum stage_outcome place_number(const struct chain_spec *spec, double num
     outcome =
         number >= 1 && number <= (double)spec->rule_count ? OUTCOME_HIDDEN : OUTCOME_OUT_OF_RANGE;
   }
-  stage_object_error(object, text.p, text.n);
-  buf_deinit(&text);
+  stage_object_take(object, &text);
   return outcome;
 }
 
@@ -367,8 +371,7 @@ static void doubt_tags(json_t *object, struct str text, const struct tag_result 
   buf_puts(&line, " and ");
   tag_words(&line, text, &tag->tag);
   buf_puts(&line, " name different rules");
-  stage_object_error(object, line.p, line.n);
-  buf_deinit(&line);
+  stage_object_take(object, &line);
 }
 
 /* Reports an agent's tag that contradicts a judge who found that no rule holds. */
@@ -380,8 +383,7 @@ static void doubt_agent(json_t *object, struct str text, const struct tag_place 
            json_pack("[{si ss},o]", "rule", 0, "stage", stage, place_object(text, tag)));
   tag_words(&line, text, tag);
   buf_printf(&line, " is no evidence: %s found that no rule holds", stage);
-  stage_object_error(object, line.p, line.n);
-  buf_deinit(&line);
+  stage_object_take(object, &line);
 }
 
 /* Returns the stage in which a judge said that no rule holds, or NULL. */
@@ -415,17 +417,17 @@ static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
   json_t *object = stage_object_new(stage, OUTCOME_NO_MATCH);
   const json_t *none = stage == STAGE_PHASE1_TAG ? none_holds(stages) : NULL;
   if (str_trim(text).n == 0 && stage != STAGE_PHASE1_TAG) {
-    stage_object_error(object, "the reply is empty", 18);
+    stage_object_error(object, STR("the reply is empty"));
     set_outcome(object, OUTCOME_UNREADABLE);
     return object;
   }
   if (!chain_find_tag(spec, text, stage, &tag)) {
-    stage_object_error(object, "no tag", 6);
+    stage_object_error(object, STR("no tag"));
   } else if (tag.ambiguous) {
     doubt_tags(object, text, &tag);
     set_outcome(object, OUTCOME_AMBIGUOUS);
   } else if (tag.tag.number == 0) {
-    stage_object_error(object, "tag 0 names no rule", 19);
+    stage_object_error(object, STR("tag 0 names no rule"));
     json_put(object, "none", json_true());
   } else if (none != NULL) {
     doubt_agent(object, text, &tag.tag, none);
@@ -518,7 +520,7 @@ static void doubt_reading(json_t *object, enum judge_stage stage, struct str tex
     buf_printf(&line, "on line %" JSON_INTEGER_FORMAT, json_int_at(place, "line"));
     json_array_append_new(candidates, place);
   }
-  stage_object_error(object, line.p, line.n);
+  stage_object_error(object, buf_view(&line));
   json_put(object, "candidates", candidates);
   buf_deinit(&line);
 }
@@ -555,12 +557,11 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
     buf_printf(&line, "the value names %.0f and ", number);
     tag_words(&line, text, against);
     buf_puts(&line, " another rule");
-    stage_object_error(object, line.p, line.n);
-    buf_deinit(&line);
+    stage_object_take(object, &line);
     return OUTCOME_AMBIGUOUS;
   }
   if (reading->sole.doubted) {
-    stage_object_error(object, LIT("words behind the value share its line or take it back"));
+    stage_object_error(object, STR("words behind the value share its line or take it back"));
     return OUTCOME_AMBIGUOUS;
   }
   /* Only the start: the whole text stands in the call's answer. */
@@ -570,7 +571,7 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
   if (reason.p != NULL)
     json_put(object, "reason", json_text(reason));
   if (is_contradicted(spec, stage, reading->value, number)) {
-    stage_object_error(object, LIT("the reason names another rule than the value, or none"));
+    stage_object_error(object, STR("the reason names another rule than the value, or none"));
     return OUTCOME_AMBIGUOUS;
   }
   json_put_true(object, "none", number == 0);
@@ -615,14 +616,14 @@ static json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage
     outcome = OUTCOME_AMBIGUOUS;
     doubt_reading(object, stage, reply->text, &reading);
   } else if (reading.value == NULL) {
-    stage_object_error(object, reading.missing, strlen(reading.missing));
+    stage_object_error(object, str_from(reading.missing));
   } else if (!reading.valid) {
     outcome = OUTCOME_INVALID;
     for (size_t i = 0; i < reading.errors.count && i < LIMIT_STAGE_ERROR_COUNT; i++) {
       struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
       buf_printf(&line, "%s: %s", reading.errors.items[i].path, reading.errors.items[i].message);
-      stage_object_error(object, line.p, utf8_floor(line.p, line.n));
-      buf_deinit(&line);
+      line.n = utf8_floor(line.p, line.n);
+      stage_object_take(object, &line);
     }
   } else {
     outcome = judge_value(spec, stage, reply->text, &reading, object);
@@ -688,20 +689,20 @@ static json_t *panel_decide(const struct chain_spec *spec, enum judge_stage stag
   } else if (t->most >= spec->agree) {
     object = stage_object_new(stage, OUTCOME_NO_MATCH);
     buf_puts(&line, " say that no rule holds");
-    stage_object_error(object, line.p, line.n);
+    stage_object_error(object, buf_view(&line));
     json_put(object, "none", json_true());
   } else if (t->most > 0) {
     object = stage_object_new(stage, OUTCOME_AMBIGUOUS);
     buf_printf(&line, " agree at most, %d must", spec->agree);
-    stage_object_error(object, line.p, line.n);
+    stage_object_error(object, buf_view(&line));
     json_put(object, "candidates", json_incref(t->said));
   } else if (t->class != NULL) {
     object = stage_object_new(stage, OUTCOME_ERROR);
     json_put(object, "class", json_string_nocheck(t->class));
-    stage_object_error(object, "no vote could be read", 21);
+    stage_object_error(object, STR("no vote could be read"));
   } else {
     object = stage_object_new(stage, OUTCOME_UNREADABLE);
-    stage_object_error(object, "no vote could be read", 21);
+    stage_object_error(object, STR("no vote could be read"));
   }
   buf_deinit(&line);
   return object;
@@ -954,7 +955,7 @@ static void chain_call_stage(const struct chain_spec *spec, enum judge_stage sta
     add_earlier_errors(spec, stage, replies, answered, object);
   if (reply->error_class != NULL) { /* also of a reask: an answer before it still counts */
     json_put(object, "class", json_string_nocheck(reply->error_class));
-    stage_object_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
+    stage_object_error(object, reply->error_text);
   }
   chain_put_judge(object, answered ? answered : reply);
   add_calls(object, replies, n, stage);

@@ -4,6 +4,8 @@
 #include "base/limits.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -134,10 +136,23 @@ static void all_any_expression(const struct all_any *a, struct buf *out) {
 /* Lists the names that are never a label when a ( follows. */
 static const char *const functions[] = {"when", "all", "any", "ai"};
 
-static bool rule_fail(size_t *error_offset, size_t at) {
-  if (error_offset)
-    *error_offset = at;
-  return false;
+/* Holds where a condition is read from, and where to say what is wrong with it. */
+struct rule_reader {
+  struct arena *arena;
+  size_t *error_offset; /* or NULL */
+  struct err *err;
+};
+
+PRINTF_LIKE(3, 4)
+static bool rule_fail(const struct rule_reader *r, size_t at, const char *fmt, ...) {
+  char text[sizeof r->err->text];
+  va_list args;
+  va_start(args, fmt);
+  (void)vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  if (r->error_offset)
+    *r->error_offset = at;
+  return err_set(r->err, ERR_INVALID, "%s", text);
 }
 
 /* Holds the result of a scan of the condition outside quotes and parentheses. */
@@ -192,124 +207,98 @@ static int function_of(struct str s) {
   return -1;
 }
 
-static bool rule_check_label(struct str label, size_t at, size_t *error_offset, struct err *err) {
-  if (label.n == 0) {
-    err_set(err, ERR_INVALID,
-            "no label stands before &&: write label && when(...), or "
-            "when(...) alone");
-    return rule_fail(error_offset, at);
-  }
-  if (str_has_control(label)) {
-    err_set(err, ERR_INVALID,
-            "a condition's label is one line without control characters: "
-            "shorten it and put the detail into appendix");
-    return rule_fail(error_offset, at);
-  }
+static bool rule_check_label(const struct rule_reader *r, struct str label, size_t at) {
+  if (label.n == 0)
+    return rule_fail(r, at,
+                     "no label stands before &&: write label && when(...), or when(...) alone");
+  if (str_has_control(label))
+    return rule_fail(r, at,
+                     "a condition's label is one line without control characters: shorten it and "
+                     "put the detail into appendix");
   struct str rest = label;
   if (str_starts(rest, "when")) {
     rest = str_trim((struct str){rest.p + 4, rest.n - 4});
-    if (rest.n > 0 && rest.p[0] == '(') {
-      err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
-      return rule_fail(error_offset, at);
-    }
-  } else if (label.n > 4 && strncasecmp(label.p, LIT("when(")) == 0) {
-    err_set(err, ERR_INVALID, "when is written in small letters: write when(...)");
-    return rule_fail(error_offset, at);
-  }
+    if (rest.n > 0 && rest.p[0] == '(')
+      return rule_fail(r, at, "a space stands between when and (: write when(...)");
+  } else if (label.n > 4 && strncasecmp(label.p, LIT("when(")) == 0)
+    return rule_fail(r, at, "when is written in small letters: write when(...)");
   return true;
 }
 
 /* Refuses ai(...), which other dialects know, and says what to write instead. */
-static bool refuse_ai(size_t at, size_t *error_offset, struct err *err) {
-  err_set(err, ERR_INVALID,
-          "ai(...) is no form of a condition: write its text as the condition itself");
-  return rule_fail(error_offset, at);
+static bool refuse_ai(const struct rule_reader *r, size_t at) {
+  return rule_fail(r, at,
+                   "ai(...) is no form of a condition: write its text as the condition itself");
 }
 
 /* Parses `clause`, which is when(EXPR) from its first byte to its last. */
-static bool parse_when(struct arena *arena, struct str clause, size_t at, struct rule *out,
-                       size_t *error_offset, struct err *err) {
+static bool parse_when(const struct rule_reader *r, struct str clause, size_t at,
+                       struct rule *out) {
   struct rule_outline o = scan(clause);
   size_t open = strlen("when(");
-  if (o.end_paren == 0 || o.unbalanced) {
-    err_set(err, ERR_INVALID, "when( has no closing ) or a quote in it stays open: close it");
-    return rule_fail(error_offset, at);
-  }
-  if (o.end_paren + 1 != clause.n) {
-    err_set(err, ERR_INVALID,
-            "text follows when(...): only label && when(...) or when(...) "
-            "alone is a condition");
-    return rule_fail(error_offset, at + o.end_paren + 1);
-  }
+  if (o.end_paren == 0 || o.unbalanced)
+    return rule_fail(r, at, "when( has no closing ) or a quote in it stays open: close it");
+  if (o.end_paren + 1 != clause.n)
+    return rule_fail(
+        r, at + o.end_paren + 1,
+        "text follows when(...): only label && when(...) or when(...) alone is a condition");
   struct expr_error why;
-  out->when_text = arena_str(arena, part(clause, open, o.end_paren));
-  out->when = expr_parse(arena, clause.p + open, o.end_paren - open, EXPR_WHEN, &why);
-  if (out->when != NULL)
-    return true;
-  err_set(err, ERR_INVALID, "%s", why.text);
-  return rule_fail(error_offset, at + open + why.offset);
+  out->when_text = arena_str(r->arena, part(clause, open, o.end_paren));
+  out->when = expr_parse(r->arena, clause.p + open, o.end_paren - open, EXPR_WHEN, &why);
+  return out->when != NULL || rule_fail(r, at + open + why.offset, "%s", why.text);
 }
 
 /* Parses all(...) or any(...), alone or before && when(EXPR), as a when() rule over the
  * children. */
-static bool parse_aggregate(struct arena *arena, const struct rule_outline *o, size_t lead,
-                            struct rule *out, size_t *error_offset, struct err *err) {
+static bool parse_aggregate(const struct rule_reader *r, const struct rule_outline *o, size_t lead,
+                            struct rule *out) {
   struct str text = out->condition, left = part(text, 0, o->ands > 0 ? o->first_and : text.n);
   struct str guard = STR("");
-  struct all_any *aggregate = arena_array(arena, 1, sizeof *aggregate);
+  struct all_any *aggregate = arena_array(r->arena, 1, sizeof *aggregate);
   size_t at = 0;
   struct expr_error why;
   struct buf expression = {0};
-  if (o->unbalanced || o->end_paren + 1 != left.n) {
-    err_set(err, ERR_INVALID,
-            "%.3s( has no closing ), or text follows it: write %.3s(\"X\"), "
-            "or %.3s(\"X\") && when(...)",
-            text.p, text.p, text.p);
-    return rule_fail(error_offset, lead);
-  }
+  if (o->unbalanced || o->end_paren + 1 != left.n)
+    return rule_fail(r, lead,
+                     "%.3s( has no closing ), or text follows it: write %.3s(\"X\"), or "
+                     "%.3s(\"X\") && when(...)",
+                     text.p, text.p, text.p);
   if (o->ands > 0) {
     struct str right = part(text, o->first_and + 2, text.n);
     size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o->first_and + 2);
-    if (o->ands > 1 || function_of(right) != 0) {
-      err_set(err, ERR_INVALID,
-              "after && stands one when(...): write %.3s(...) && "
-              "when(A && B)",
-              text.p);
-      return rule_fail(error_offset, right_at);
-    }
-    if (!parse_when(arena, right, right_at, out, error_offset, err))
+    if (o->ands > 1 || function_of(right) != 0)
+      return rule_fail(r, right_at,
+                       "after && stands one when(...): write %.3s(...) && when(A && B)", text.p);
+    if (!parse_when(r, right, right_at, out))
       return false;
     guard = out->when_text;
   }
-  if (!all_any_parse(arena, left, aggregate, &at, err))
-    return rule_fail(error_offset, lead + at);
+  if (!all_any_parse(r->arena, left, aggregate, &at, r->err)) {
+    if (r->error_offset)
+      *r->error_offset = lead + at;
+    return false;
+  }
   buf_putc(&expression, '(');
   all_any_expression(aggregate, &expression);
   buf_putc(&expression, ')');
   if (guard.n > 0)
     buf_printf(&expression, " && (" STR_FMT ")", STR_ARG(guard));
-  struct str whole = arena_str(arena, buf_view(&expression));
+  struct str whole = arena_str(r->arena, buf_view(&expression));
   buf_deinit(&expression);
   out->kind = RULE_WHEN;
   out->aggregate = aggregate;
   out->when_text = text;
-  out->when = expr_parse(arena, whole.p, whole.n, EXPR_WHEN, &why);
-  if (out->when != NULL)
-    return true;
-  err_set(err, ERR_INVALID, "%s", why.text);
-  return rule_fail(error_offset, lead);
+  out->when = expr_parse(r->arena, whole.p, whole.n, EXPR_WHEN, &why);
+  return out->when != NULL || rule_fail(r, lead, "%s", why.text);
 }
 
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
                 struct err *err) {
+  const struct rule_reader reader = {arena, error_offset, err}, *r = &reader;
   struct str text = str_trim(condition);
   size_t lead = text.n > 0 ? (size_t)(text.p - condition.p) : 0;
-  if (text.n == 0) {
-    err_set(err, ERR_INVALID,
-            "the condition is empty: write a label like approved, or "
-            "when(...)");
-    return rule_fail(error_offset, 0);
-  }
+  if (text.n == 0)
+    return rule_fail(r, 0, "the condition is empty: write a label like approved, or when(...)");
   text = arena_str(arena, text);
   struct rule_outline o = scan(text);
   int function = function_of(text);
@@ -318,43 +307,37 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   out->when = NULL;
   out->aggregate = NULL;
   if (function > 0 && strcmp(functions[function], "ai") != 0)
-    return parse_aggregate(arena, &o, lead, out, error_offset, err);
+    return parse_aggregate(r, &o, lead, out);
   if (o.ands == 0) {
-    if (o.unbalanced && function < 0 && memmem(text.p, text.n, LIT("&&")) != NULL) {
-      err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
-      return rule_fail(error_offset, lead);
-    }
+    if (o.unbalanced && function < 0 && memmem(text.p, text.n, LIT("&&")) != NULL)
+      return rule_fail(r, lead, "a quote or parenthesis stays open before &&: close it");
     if (function > 0)
-      return refuse_ai(lead, error_offset, err);
+      return refuse_ai(r, lead);
     if (function == 0) {
       out->kind = RULE_WHEN;
-      return parse_when(arena, text, lead, out, error_offset, err);
+      return parse_when(r, text, lead, out);
     }
     out->kind = RULE_LABEL;
     out->label = text;
-    return rule_check_label(text, lead, error_offset, err);
+    return rule_check_label(r, text, lead);
   }
   struct str left = part(text, 0, o.first_and), right = part(text, o.first_and + 2, text.n);
   size_t right_at = lead + (right.n > 0 ? (size_t)(right.p - text.p) : o.first_and + 2);
   if (function > 0)
-    return refuse_ai(lead, error_offset, err);
-  if (function == 0) {
-    err_set(err, ERR_INVALID,
-            "the label goes first and && joins it with one when(...): write "
-            "label && when(...), or when(A && B)");
-    return rule_fail(error_offset, lead);
-  }
-  if (!rule_check_label(left, lead, error_offset, err))
+    return refuse_ai(r, lead);
+  if (function == 0)
+    return rule_fail(r, lead,
+                     "the label goes first and && joins it with one when(...): write label && "
+                     "when(...), or when(A && B)");
+  if (!rule_check_label(r, left, lead))
     return false;
-  if (o.ands > 1 || function_of(right) != 0) {
-    err_set(err, ERR_INVALID,
-            "after && stands one when(...): write label && when(A && B), or "
-            "the word \"and\" inside a label");
-    return rule_fail(error_offset, right_at);
-  }
+  if (o.ands > 1 || function_of(right) != 0)
+    return rule_fail(r, right_at,
+                     "after && stands one when(...): write label && when(A && B), or the word "
+                     "\"and\" inside a label");
   out->kind = RULE_LABEL_WHEN;
   out->label = arena_str(arena, left);
-  return parse_when(arena, right, right_at, out, error_offset, err);
+  return parse_when(r, right, right_at, out);
 }
 
 struct str rule_vote(const struct rule *rule) {

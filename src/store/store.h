@@ -181,7 +181,7 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err);
 
 /* Reports are files of a session beside its log, for agents and people. The log holds their bytes:
  * they are written after it, whole or not at all, and not synced. They are removed with the log.
- * file: a name without a folder, as core/contract.h has it. */
+ * file: a name without a folder, as core/report_file.h has it. */
 bool store_report_put(const struct store *store, const char *session, const char *file,
                       struct str bytes, struct err *err) MUST_CHECK;
 /* Hashes the file as it is now; false: it is missing, empty (as a crash may leave it) or

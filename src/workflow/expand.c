@@ -42,7 +42,9 @@ struct expand {
   struct parse *p;
   struct called *files;
   size_t call_count, node_count;
-  bool full; /* a bound was met and reported */
+  bool full;                     /* a bound was met and reported */
+  const struct yaml_node **flat; /* the movements; room for one more than there may be */
+  size_t flat_count;
 };
 
 /* Describes a called file at one place that calls it. */
@@ -98,21 +100,6 @@ static struct yaml_node *copy_shell(struct expand *e, const struct yaml_node *li
   return copy;
 }
 
-/* Copies a node and all below it unchanged, for this origin. */
-static const struct yaml_node *expand_plain(struct expand *e, const struct yaml_origin *origin,
-                                            const struct yaml_node *node) {
-  if (e->full)
-    return expand_node(e, node, origin);
-  struct yaml_node *copy = copy_shell(e, node, origin);
-  for (size_t i = 0; i < node->count && node->kind == YAML_LIST; i++)
-    copy->items[i] = expand_plain(e, origin, node->items[i]);
-  for (size_t i = 0; i < node->count && node->kind == YAML_MAP; i++) {
-    copy->pairs[i].key = expand_node(e, node->pairs[i].key, origin);
-    copy->pairs[i].value = expand_plain(e, origin, node->pairs[i].value);
-  }
-  return copy;
-}
-
 /* Returns the value of a key of a workflow or its alias, NULL if the map has neither. */
 static const struct yaml_node *expand_get(const struct yaml_node *root, const char *key) {
   return parse_member(root, key_find(&workflow_keys, str_from(key)));
@@ -135,6 +122,30 @@ static struct str put_names(struct expand *e, const struct instance *x, enum sco
   return done;
 }
 
+/* Copies a node and all below it for this origin, with the names in its texts replaced as those of
+ * `x`; NULL: unchanged. */
+static const struct yaml_node *copy_tree(struct expand *e, const struct yaml_origin *origin,
+                                         const struct instance *x, enum scope_place place,
+                                         const struct yaml_node *node) {
+  if (e->full)
+    return expand_node(e, node, origin);
+  struct yaml_node *copy = copy_shell(e, node, origin);
+  if (x != NULL && node->kind == YAML_TEXT)
+    expand_set_text(e, copy, put_names(e, x, place, node));
+  for (size_t i = 0; i < node->count && node->kind == YAML_LIST; i++)
+    copy->items[i] = copy_tree(e, origin, x, place, node->items[i]);
+  for (size_t i = 0; i < node->count && node->kind == YAML_MAP; i++) {
+    copy->pairs[i].key = expand_node(e, node->pairs[i].key, origin);
+    copy->pairs[i].value = copy_tree(e, origin, x, place, node->pairs[i].value);
+  }
+  return copy;
+}
+
+static const struct yaml_node *expand_plain(struct expand *e, const struct yaml_origin *origin,
+                                            const struct yaml_node *node) {
+  return copy_tree(e, origin, NULL, SCOPE_TEXT, node);
+}
+
 /* Returns a text of `x` with its names replaced, in the arena; reports errors. */
 static struct str expand_text(struct expand *e, const struct instance *x,
                               const struct yaml_node *node) {
@@ -143,10 +154,8 @@ static struct str expand_text(struct expand *e, const struct instance *x,
 
 /* Returns the name that something of `x` has in the flat workflow. */
 static struct str put_prefix(struct expand *e, const struct instance *x, struct str name) {
-  struct buf full = {0};
-  buf_str(&full, x->origin.scope.prefix);
-  buf_str(&full, name);
-  return str_from(parse_kept(e->p->arena, &full));
+  return str_from(
+      arena_printf(e->p->arena, STR_FMT STR_FMT, STR_ARG(x->origin.scope.prefix), STR_ARG(name)));
 }
 
 /* --- names of movements --- */
@@ -167,15 +176,6 @@ static const struct yaml_node *expand_name(struct expand *e, const struct yaml_n
 }
 
 enum { CALLED_PATH_BYTES = 4096 };
-
-/* --- files that are known --- */
-
-static struct called *called_known(const struct expand *e, const struct stat *st) {
-  struct called *c = e->files;
-  while (c != NULL && (c->device != st->st_dev || c->inode != st->st_ino))
-    c = c->next;
-  return c;
-}
 
 /* --- what a file declares --- */
 
@@ -317,9 +317,10 @@ static bool called_open(struct expand *e, const struct yaml_node *node, const ch
   if (fd < 0 || fstat(fd, &st) != 0) {
     REPORT(e->p, node, "cannot read %s: %s", shown, strerror(number));
   } else {
-    *out = called_known(e, &st);
-    if (*out == NULL)
-      *out = called_read(e, node, fd, shown, &st);
+    struct called *known = e->files;
+    while (known != NULL && (known->device != st.st_dev || known->inode != st.st_ino))
+      known = known->next;
+    *out = known ? known : called_read(e, node, fd, shown, &st);
   }
   if (fd >= 0)
     close(fd);
@@ -416,10 +417,7 @@ static struct values values_new(struct expand *e, const struct called *c,
 
 static void values_put(struct expand *e, struct values *v, struct str name, struct str text,
                        struct str filled) {
-  struct buf b = {0};
-  buf_puts(&b, PROMPT_INPUT);
-  buf_str(&b, name);
-  struct str var = str_from(parse_kept(e->p->arena, &b));
+  struct str var = str_from(arena_printf(e->p->arena, PROMPT_INPUT STR_FMT, STR_ARG(name)));
   v->texts[v->count] = (struct template_var){var, text};
   v->templates[v->count++] = (struct template_var){var, filled};
 }
@@ -483,37 +481,27 @@ static void called_scope(struct expand *e, const struct instance *x, const struc
   }
 }
 
-static bool is_input(const json_t *given) {
-  size_t n = json_string_length(given);
-  return json_is_string(given) && n <= LIMIT_INPUT_BYTES &&
-         memchr(json_string_value(given), '\0', n) == NULL;
-}
-
-static void refuse_unknown_inputs(struct parse *p, const struct called *c,
-                                  const char *const *names) {
-  const struct yaml_node *params = yaml_get(c->root, "params");
-  const char *name;
-  const json_t *given;
-  json_object_foreach((json_t *)p->inputs, name, given) {
-    const char *near = str_nearest(str_from(name), names);
-    if (find_param(c, str_from(name)) == NULL)
-      REPORT(p, params ? params : c->root, "the workflow takes no input %s%s%s%s",
-             parse_shown(p, str_from(name)), near ? ": did you mean " : "", near ? near : "",
-             near ? "?" : "");
-  }
-}
-
 /* Does the same for the session's own file, from outside. A new reference. */
 static json_t *called_inputs(struct expand *e, const struct called *c, struct name_scope *scope) {
   json_t *inputs = c->param_count > 0 ? json_object() : NULL;
   struct values v = values_new(e, c, scope);
   const json_t *given;
-  refuse_unknown_inputs(e->p, c, scope->params);
+  const struct yaml_node *params = yaml_get(c->root, "params");
+  const char *name;
+  json_object_foreach((json_t *)e->p->inputs, name, given) {
+    const char *near = str_nearest(str_from(name), scope->params);
+    if (find_param(c, str_from(name)) == NULL)
+      REPORT(e->p, params ? params : c->root, "the workflow takes no input %s%s%s%s",
+             parse_shown(e->p, str_from(name)), near ? ": did you mean " : "", near ? near : "",
+             near ? "?" : "");
+  }
   for (size_t i = 0; i < c->param_count; i++) {
     const struct param *param = &c->params[i];
     given = json_object_get(e->p->inputs, scope->params[i]);
     struct str text = STR("");
-    if (given != NULL && !is_input(given))
+    if (given != NULL &&
+        (!json_is_string(given) || json_string_length(given) > LIMIT_INPUT_BYTES ||
+         memchr(json_string_value(given), '\0', json_string_length(given)) != NULL))
       REPORT(e->p, param->at, "the input %s must be a text of at most %u bytes without NUL",
              scope->params[i], LIMIT_INPUT_BYTES);
     else if (given != NULL)
@@ -553,15 +541,6 @@ static struct yaml_node *named(struct expand *e, const struct yaml_node *like, c
   return text_node(e, like, like->origin, str_from(word));
 }
 
-/* Returns the name of the movement that a file begins with, NULL if it has none. */
-static const struct yaml_node *first_name(struct expand *e, const struct yaml_node *root) {
-  const struct yaml_node *named = expand_get(root, "initial_movement");
-  const struct yaml_node *list = movements_of(root);
-  if (named != NULL && named->kind == YAML_TEXT)
-    return named;
-  return list != NULL && list->count > 0 ? expand_name(e, list->items[0]) : NULL;
-}
-
 /* Returns false if it is too deep, or a call leads back; reported at `node`. */
 static bool expand_may_enter(struct expand *e, const struct instance *x,
                              const struct yaml_node *node, const struct called *c) {
@@ -598,12 +577,11 @@ static bool expand_enter(struct expand *e, const struct instance *x,
                            .caller = x,
                            .call = movement,
                            .depth = x->depth + 1};
-  struct buf prefix = {0};
-  buf_str(&prefix, x->origin.scope.prefix);
+  struct str own = STR("");
   if (name != NULL && name->kind == YAML_TEXT)
-    buf_str(&prefix, expand_text(e, x, name));
-  buf_putc(&prefix, '/');
-  out->origin.scope.prefix = str_from(parse_kept(e->p->arena, &prefix));
+    own = expand_text(e, x, name);
+  out->origin.scope.prefix = str_from(arena_printf(e->p->arena, STR_FMT STR_FMT "/",
+                                                   STR_ARG(x->origin.scope.prefix), STR_ARG(own)));
   called_scope(e, x, movement, yaml_get(movement, "args"), c, &out->origin.scope);
   return true;
 }
@@ -646,7 +624,11 @@ static struct str expand_entry(struct expand *e, const struct instance *x,
   struct instance inner;
   if (movement != NULL && yaml_get(movement, "call") != NULL &&
       expand_enter(e, x, movement, &inner)) {
-    const struct yaml_node *first = first_name(e, inner.called->root);
+    /* It begins with the movement that it says, else with the first one. */
+    const struct yaml_node *first = expand_get(inner.called->root, "initial_movement");
+    const struct yaml_node *list = movements_of(inner.called->root);
+    if ((first == NULL || first->kind != YAML_TEXT) && list != NULL && list->count > 0)
+      first = expand_name(e, list->items[0]);
     if (first != NULL && first->kind == YAML_TEXT)
       return expand_entry(e, &inner, first);
   }
@@ -684,23 +666,6 @@ static struct str target_of_exit(struct expand *e, const struct instance *x, str
 }
 
 /* --- maps of known keys --- */
-
-/* Copies a value of no particular kind, with the texts in it, lists and maps included. */
-static const struct yaml_node *copy_texts(struct expand *e, const struct instance *x,
-                                          enum scope_place place, const struct yaml_node *node) {
-  if (e->full)
-    return expand_node(e, node, &x->origin.base);
-  struct yaml_node *copy = copy_shell(e, node, &x->origin.base);
-  if (node->kind == YAML_TEXT)
-    expand_set_text(e, copy, put_names(e, x, place, node));
-  for (size_t i = 0; i < node->count && node->kind == YAML_LIST; i++)
-    copy->items[i] = copy_texts(e, x, place, node->items[i]);
-  for (size_t i = 0; i < node->count && node->kind == YAML_MAP; i++) {
-    copy->pairs[i].key = expand_node(e, node->pairs[i].key, &x->origin.base);
-    copy->pairs[i].value = copy_texts(e, x, place, node->pairs[i].value);
-  }
-  return copy;
-}
 
 static const struct yaml_node *copy_map(struct expand *e, const struct instance *x,
                                         const struct key_set *set, const struct yaml_node *map);
@@ -756,7 +721,7 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
     place = SCOPE_INSTRUCTION;
   else if (strcmp(k->name, "cwd") == 0)
     place = SCOPE_PATH;
-  return copy_texts(e, x, place, node);
+  return copy_tree(e, &x->origin.base, x, place, node);
 }
 
 /* Sets `next` of the copied rule, whichever key the file uses for it. */
@@ -953,9 +918,8 @@ static const struct yaml_node *copy_movement(struct expand *e, const struct inst
   return copy;
 }
 
-/* Returns the root of the session's own file, with these movements instead of its own. */
-static const struct yaml_node *expand_root(struct expand *e, const struct instance *x,
-                                           const struct yaml_node **movements, size_t count) {
+/* Returns the root of the session's own file, with the flat movements instead of its own. */
+static const struct yaml_node *expand_root(struct expand *e, const struct instance *x) {
   const struct yaml_node *root = x->called->root;
   struct yaml_node *copy = copy_shell(e, root, &x->origin.base);
   for (size_t i = 0; i < root->count; i++) {
@@ -964,8 +928,8 @@ static const struct yaml_node *expand_root(struct expand *e, const struct instan
     copy->pairs[i].key = expand_node(e, root->pairs[i].key, &x->origin.base);
     if (k != NULL && k->type == KEY_SET_LIST && value->kind == YAML_LIST) {
       struct yaml_node *list = expand_node(e, value, &x->origin.base);
-      list->items = movements;
-      list->count = count;
+      list->items = e->flat;
+      list->count = e->flat_count;
       copy->pairs[i].value = list;
       continue;
     }
@@ -979,11 +943,6 @@ static const struct yaml_node *expand_root(struct expand *e, const struct instan
 }
 
 /* --- movements --- */
-
-struct flat {
-  const struct yaml_node **items; /* room for one more than there may be */
-  size_t count;
-};
 
 /* Checks that a condition of a call's rule is something that the file returns. */
 static void expand_check_label(struct expand *e, const struct yaml_node *node, struct str label,
@@ -1050,26 +1009,26 @@ static void check_calling(struct expand *e, const struct instance *x,
 }
 
 static void flatten_call(struct expand *e, const struct instance *x,
-                         const struct yaml_node *movement, struct flat *flat);
+                         const struct yaml_node *movement);
 
-static void flatten(struct expand *e, const struct instance *x, struct flat *flat) {
+static void flatten(struct expand *e, const struct instance *x) {
   const struct yaml_node *list = movements_of(x->called->root);
   for (size_t i = 0; list != NULL && i < list->count && !e->full; i++) {
     const struct yaml_node *movement = list->items[i];
     if (movement->kind == YAML_MAP && yaml_get(movement, "call") != NULL) {
-      flatten_call(e, x, movement, flat);
+      flatten_call(e, x, movement);
       continue;
     }
-    if (flat->count > LIMIT_MOVEMENT_COUNT) { /* the parser reports it */
+    if (e->flat_count > LIMIT_MOVEMENT_COUNT) { /* the parser reports it */
       e->full = true;
       return;
     }
-    flat->items[flat->count++] = copy_movement(e, x, movement, false);
+    e->flat[e->flat_count++] = copy_movement(e, x, movement, false);
   }
 }
 
 static void flatten_call(struct expand *e, const struct instance *x,
-                         const struct yaml_node *movement, struct flat *flat) {
+                         const struct yaml_node *movement) {
   struct instance *inner = arena_alloc(e->p->arena, sizeof *inner);
   if (++e->call_count > LIMIT_CALL_COUNT) {
     REPORT(e->p, movement,
@@ -1089,7 +1048,7 @@ static void flatten_call(struct expand *e, const struct instance *x,
     parse_sections(e->p, &c->facets, c->root);
   }
   inner->origin.facets = c->facets;
-  flatten(e, inner, flat);
+  flatten(e, inner);
 }
 
 /* --- the file itself --- */
@@ -1112,16 +1071,6 @@ static bool movement_is_made(const struct yaml_node *movement) {
   return false;
 }
 
-static bool is_made(const struct yaml_node *root) {
-  const struct yaml_node *list = movements_of(root);
-  if (names_key(root, "params", "returns"))
-    return true;
-  for (size_t i = 0; list != NULL && i < list->count; i++)
-    if (movement_is_made(list->items[i]))
-      return true;
-  return false;
-}
-
 static void expand_begin(struct expand *e, struct parse *p, const struct yaml_node *root,
                          struct called *own) {
   *e = (struct expand){.p = p};
@@ -1140,7 +1089,13 @@ const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node 
   assert(root != NULL);
   assert(p->arena != NULL);
   *inputs = NULL;
-  if (root->kind != YAML_MAP || (!is_made(root) && json_object_size(p->inputs) == 0))
+  if (root->kind != YAML_MAP)
+    return root;
+  const struct yaml_node *movements = movements_of(root);
+  bool is_made = names_key(root, "params", "returns") || json_object_size(p->inputs) > 0;
+  for (size_t i = 0; movements != NULL && i < movements->count && !is_made; i++)
+    is_made = movement_is_made(movements->items[i]);
+  if (!is_made)
     return root;
   struct called *own = arena_alloc(p->arena, sizeof *own);
   struct instance *x = arena_alloc(p->arena, sizeof *x);
@@ -1151,11 +1106,11 @@ const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node 
   *inputs = called_inputs(&e, own, &x->origin.scope);
   parse_sections(p, &x->origin.facets, root);
   own->facets = x->origin.facets;
-  if (movements_of(root) == NULL)
+  if (movements == NULL)
     return root;
-  struct flat flat = {.items = arena_array(p->arena, LIMIT_MOVEMENT_COUNT + 1, sizeof *flat.items)};
-  flatten(&e, x, &flat);
-  return expand_root(&e, x, flat.items, flat.count);
+  e.flat = arena_array(p->arena, LIMIT_MOVEMENT_COUNT + 1, sizeof *e.flat);
+  flatten(&e, x);
+  return expand_root(&e, x);
 }
 
 json_t *expand_params(struct parse *p, const struct yaml_node *root) {

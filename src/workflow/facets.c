@@ -36,14 +36,6 @@ enum facet_from {
 
 enum { PATH_BYTES = 4096 };
 
-static bool check_text(struct str text, const char *path, struct err *err) {
-  if (memchr(text.p, '\0', text.n) != NULL)
-    return err_set(err, ERR_INVALID, "%s contains a NUL byte: save it as UTF-8 text", path);
-  if (!utf8_valid(text.p, text.n))
-    return err_set(err, ERR_INVALID, "%s is not UTF-8: save it as UTF-8 text", path);
-  return true;
-}
-
 static void append_text(struct buf *out, struct str text) {
   if (str_starts(text, "\xEF\xBB\xBF"))
     text = (struct str){text.p + 3, text.n - 3};
@@ -62,8 +54,11 @@ static bool read_regular(int fd, const char *path, struct buf *out, struct err *
     ok = err_set(err, ERR_INVALID, "%s is %s: a facet is a text file", path,
                  S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
   else
-    ok = file_read_fd(fd, path, LIMIT_FACET_BYTES, &text, err) &&
-         check_text(buf_view(&text), path, err);
+    ok = file_read_fd(fd, path, LIMIT_FACET_BYTES, &text, err);
+  if (ok && memchr(buf_c(&text), '\0', text.n) != NULL)
+    ok = err_set(err, ERR_INVALID, "%s contains a NUL byte: save it as UTF-8 text", path);
+  if (ok && !utf8_valid(buf_c(&text), text.n))
+    ok = err_set(err, ERR_INVALID, "%s is not UTF-8: save it as UTF-8 text", path);
   if (ok)
     append_text(out, buf_view(&text));
   buf_deinit(&text);
@@ -138,16 +133,6 @@ static bool facets_is_path(struct str s) {
   return slash;
 }
 
-static bool looks_like_name(struct str s) {
-  for (size_t i = 0; i < s.n; i++) {
-    char c = s.p[i];
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-          c == '.' || c == '-'))
-      return false;
-  }
-  return s.n > 0;
-}
-
 /* Those that a workflow can name, and what only includes and `uses` name. */
 enum { PARTIAL = FACET_KIND_COUNT, FRAGMENT, LISTED_COUNT };
 
@@ -162,14 +147,6 @@ static const struct {
     [PARTIAL] = {"partial", "partials"},
     [FRAGMENT] = {"fragment", "fragments"},
 };
-
-static bool find_given(const struct facets *f, enum facet_kind kind, struct str name,
-                       struct buf *out) {
-  const json_t *texts = json_object_get(f->given, facet_folder(kind));
-  const json_t *text = json_object_getn(texts, name.p, name.n);
-  append_text(out, json_view(text));
-  return json_is_string(text);
-}
 
 /* A name may be written without its file's extension. */
 static const char *const name_ends[] = {".md", ".txt", "", NULL};
@@ -224,19 +201,15 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
   return NULL;
 }
 
-static const char *facet_name(enum facet_kind kind) {
-  return facets[kind].name;
-}
-
 static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, json_t *file) {
   size_t i;
   json_t *entry;
   json_array_foreach(files, i, entry) {
     if (json_same(json_object_get(entry, "file"), file) &&
-        strcmp(json_string_value(json_object_get(entry, "kind")), facet_name(kind)) == 0)
+        strcmp(json_string_value(json_object_get(entry, "kind")), facets[kind].name) == 0)
       return entry;
   }
-  entry = json_pack("{ss ss sO s[]}", "kind", facet_name(kind), "from", from, "file", file,
+  entry = json_pack("{ss ss sO s[]}", "kind", facets[kind].name, "from", from, "file", file,
                     "movements");
   if (entry == NULL || json_array_append_new(files, entry) != 0)
     BUG("out of memory");
@@ -327,13 +300,13 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
   const char *near = str_nearest(name, names);
   if (near)
     err_set(err, ERR_NOT_FOUND, "there is no %s named " STR_FMT ": did you mean %s?",
-            facet_name(kind), STR_ARG(name), near);
+            facets[kind].name, STR_ARG(name), near);
   else
     err_set(err, ERR_NOT_FOUND,
             "there is no %s named " STR_FMT
             " in this file, in %s/ beside it, or in the project's and the user's facets: "
             "write its file, a path, or a sentence",
-            facet_name(kind), STR_ARG(name), facet_folder(kind));
+            facets[kind].name, STR_ARG(name), facet_folder(kind));
   arena_deinit(&arena);
   return false;
 }
@@ -380,7 +353,10 @@ static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct st
     without.sections[kind] = NULL;
     return resolve_anew(&without, kind, section->pairs[i].value->text, out, err);
   }
-  if (find_given(f, kind, value, out))
+  const json_t *texts = json_object_get(f->given, facet_folder(kind));
+  const json_t *given = json_object_getn(texts, value.p, value.n);
+  append_text(out, json_view(given));
+  if (json_is_string(given))
     return true;
   if (facets_is_path(value) && f->folder == NULL)
     return err_set(err, ERR_NOT_FOUND,
@@ -402,7 +378,7 @@ static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct st
     found = find_by_path(f, kind, value, true, out, err);
   else
     found = facets_find_in(f, kind, facet_folder(kind), value, out, err);
-  if (found == NOT_FOUND && looks_like_name(value))
+  if (found == NOT_FOUND && value.n > 0 && str_span(value, "_.-") == value.n)
     return facets_not_found(f, kind, value, err);
   if (found == NOT_FOUND)
     append_text(out, value);
@@ -491,13 +467,6 @@ static int by_file_name(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static const json_t *first_of_name(const json_t *list, size_t from, struct str name) {
-  for (size_t i = from; i < json_array_size(list); i++)
-    if (str_eq(json_view(json_object_get(json_array_get(list, i), "name")), name))
-      return json_array_get(list, i);
-  return NULL;
-}
-
 /* Lists the files of one folder in the order they are searched: NAME.md, NAME.txt, NAME. */
 static void facets_list_folder(json_t *list, size_t kind, size_t start, const char *folder,
                                const char *from) {
@@ -518,7 +487,10 @@ static void facets_list_folder(json_t *list, size_t kind, size_t start, const ch
           !name_of_file(entries[i]->d_name, ends, &name, &end) || end != wanted)
         continue;
       print_into(path + length, sizeof path - length, "/%s", entries[i]->d_name);
-      const json_t *first = first_of_name(list, start, name);
+      const json_t *first = NULL;
+      for (size_t k = json_array_size(list); k-- > start;)
+        if (str_eq(json_view_at(json_array_get(list, k), "name"), name))
+          first = json_array_get(list, k);
       json_t *entry = json_pack("{ss so ss so}", "kind", facets[kind].name, "name", json_text(name),
                                 "from", from, "file", json_text(str_from(path)));
       if (first != NULL)

@@ -92,30 +92,36 @@ static void lint_report(struct lint *l, struct err_list *list, const char *path,
   err_list_add(list, &err);
 }
 
-static const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
-                             const char *key) {
+/* Returns the path of a movement's key, "" for the movement itself. It is in the arena, like all
+ * paths here. */
+static const char *lint_path(struct lint *l, size_t movement, const char *key) {
   assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
+  char path[DOC_PATH_BYTES];
   if (movement >= l->first_loop) {
     doc_path_item(path, "loop_monitors", movement - l->first_loop);
     doc_path_member(path, path, "judge");
-    doc_path_member(path, path, key);
-    return path;
-  }
-  doc_path_item(path, "movements", m->group == LINT_NO_GROUP ? movement : m->group);
-  if (m->group != LINT_NO_GROUP) {
-    doc_path_member(path, path, "parallel");
-    doc_path_item(path, path, m->child);
+  } else {
+    doc_path_item(path, "movements", m->group == LINT_NO_GROUP ? movement : m->group);
+    if (m->group != LINT_NO_GROUP) {
+      doc_path_member(path, path, "parallel");
+      doc_path_item(path, path, m->child);
+    }
   }
   doc_path_member(path, path, key);
-  return path;
+  return arena_strdup(&l->arena, path);
 }
 
-static const char *lint_rule_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
-                                  size_t rule, const char *key) {
-  doc_path_item(path, lint_path(l, path, movement, "rules"), rule);
+/* Returns the path of `key` in the index-th item of the list at `list`. */
+static const char *lint_item_path(struct lint *l, const char *list, size_t index, const char *key) {
+  char path[DOC_PATH_BYTES];
+  doc_path_item(path, list, index);
   doc_path_member(path, path, key);
-  return path;
+  return arena_strdup(&l->arena, path);
+}
+
+static const char *lint_condition_path(struct lint *l, size_t movement, size_t rule) {
+  return lint_item_path(l, lint_path(l, movement, "rules"), rule, "condition");
 }
 
 /* Finds a movement by its name among the first `n`; l->count if it is none of them. */
@@ -136,9 +142,7 @@ static const char *lint_suggestion(struct lint *l, const char *word, const char 
     near = str_nearest(str_from(word), names);
   if (near == NULL)
     return otherwise;
-  struct buf b = {0};
-  buf_printf(&b, "did you mean %s?", near);
-  return parse_kept(&l->arena, &b);
+  return arena_printf(&l->arena, "did you mean %s?", near);
 }
 
 /* --- loops: the judge of each is a movement, behind all others --- */
@@ -160,22 +164,19 @@ static void lint_read_loops(struct lint *l) {
     const json_t *cycle = json_object_get(loop, "cycle");
     const char *first = json_string_value(json_array_get(cycle, 0)),
                *last = json_string_value(json_array_get(cycle, json_array_size(cycle) - 1));
-    struct buf name = {0};
-    buf_printf(&name, "_loop_judge_%s_%s", first ? first : "", last ? last : "");
     *m = (struct lint_movement){.object = json_object_get(loop, "judge"), .group = LINT_NO_GROUP};
-    m->name = l->names[l->count++] = parse_kept(&l->arena, &name);
+    m->name = l->names[l->count++] =
+        arena_printf(&l->arena, "_loop_judge_%s_%s", first ? first : "", last ? last : "");
   }
 }
 
 static void check_loop_names(struct lint *l, size_t loop, const char *key) {
   const json_t *list = json_object_get(json_array_get(l->loops, loop), key), *v;
-  char place[DOC_PATH_BYTES];
+  const char *list_path = lint_item_path(l, "loop_monitors", loop, key);
   size_t i;
   json_array_foreach((json_t *)list, i, v) {
     const char *name = json_string_value(v) ? json_string_value(v) : "";
-    doc_path_item(place, "loop_monitors", loop);
-    doc_path_member(place, place, key);
-    doc_path_item(place, place, i);
+    const char *place = lint_item_path(l, list_path, i, "");
     if (lint_find(l, str_from(name), l->top_count) == l->count)
       lint_report(l, l->errors, place, "there is no movement %s: %s", name,
                   lint_suggestion(l, name, l->places, "write the name of a movement"));
@@ -246,12 +247,10 @@ static void read_children(struct lint *l, size_t group) {
   parent->child_count = json_array_size(list);
   json_array_foreach((json_t *)list, i, v) {
     struct lint_movement *m = &l->movements[l->count];
-    struct buf full = {0};
     *m = read_movement(v);
     m->group = group;
     m->child = i;
-    buf_printf(&full, "%s.%s", parent->name, m->name);
-    m->name = l->names[l->count++] = parse_kept(&l->arena, &full);
+    m->name = l->names[l->count++] = arena_printf(&l->arena, "%s.%s", parent->name, m->name);
   }
 }
 
@@ -290,60 +289,35 @@ static void read_movements(struct lint *l) {
 /* --- flow: where rules lead --- */
 
 static void lint_report_next(struct lint *l, const char *path, const char *next) {
-  lint_report(l, l->errors, path, "there is no movement %s: %s", next,
-              lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
+  if (*next != '\0')
+    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
+                lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
 }
 
+/* Checks where rules and rejections lead. A rule without `next` was reported while the file was
+ * read. */
 static void check_next(struct lint *l) {
-  char path[DOC_PATH_BYTES];
-  for (size_t i = 0; i < l->count; i++)
-    for (size_t k = 0; k < l->movements[i].rule_count; k++) {
-      if (l->movements[i].rules[k].next != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
-        continue;
-      const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
-      const char *next = lint_text(rule, "next", "");
-      if (*next != '\0') /* or it was reported while the file was read */
-        lint_report_next(l, lint_rule_path(l, path, i, k, "next"), next);
-    }
-}
-
-static void check_rejects(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < l->count; i++) {
-    if (l->movements[i].reject != TO_NOWHERE || l->movements[i].group != LINT_NO_GROUP)
-      continue;
-    const char *next =
-        lint_text(json_object_get(l->movements[i].object, "approve"), "on_reject", "");
-    (void)lint_path(l, path, i, "approve");
-    doc_path_member(path, path, "on_reject");
-    lint_report_next(l, path, next);
+    const struct lint_movement *m = &l->movements[i];
+    const json_t *rules = json_object_get(m->object, "rules");
+    for (size_t k = 0; k < m->rule_count && m->group == LINT_NO_GROUP; k++)
+      if (m->rules[k].next == TO_NOWHERE)
+        lint_report_next(l, lint_item_path(l, lint_path(l, i, "rules"), k, "next"),
+                         lint_text(json_array_get(rules, k), "next", ""));
+    if (m->reject == TO_NOWHERE && m->group == LINT_NO_GROUP)
+      lint_report_next(l, lint_path(l, i, "approve.on_reject"),
+                       lint_text(json_object_get(m->object, "approve"), "on_reject", ""));
   }
-}
-
-static void check_global_next(struct lint *l) {
-  char path[DOC_PATH_BYTES];
-  for (size_t k = 0; k < l->globals.rule_count; k++) {
-    const json_t *rule = json_array_get(json_object_get(l->doc, "global_rules"), k);
-    const char *next = lint_text(rule, "next", "");
-    if (l->globals.rules[k].next != TO_NOWHERE || *next == '\0')
-      continue;
-    doc_path_item(path, "global_rules", k);
-    doc_path_member(path, path, "next");
-    lint_report_next(l, path, next);
-  }
+  for (size_t k = 0; k < l->globals.rule_count; k++)
+    if (l->globals.rules[k].next == TO_NOWHERE)
+      lint_report_next(
+          l, lint_item_path(l, "global_rules", k, "next"),
+          lint_text(json_array_get(json_object_get(l->doc, "global_rules"), k), "next", ""));
 }
 
 static size_t initial_of(const struct lint *l) {
   size_t found = lint_find(l, str_from(lint_text(l->doc, "initial_movement", "")), l->top_count);
   return found < l->count ? found : 0;
-}
-
-static void check_initial(struct lint *l) {
-  const char *initial = lint_text(l->doc, "initial_movement", NULL);
-  if (initial == NULL || l->count == 0 || strcmp(l->names[initial_of(l)], initial) == 0)
-    return;
-  lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
-              lint_suggestion(l, initial, l->names, "write the name of a movement"));
 }
 
 static void reach_next(struct lint *l, long next, size_t *queue, size_t *tail) {
@@ -392,12 +366,14 @@ static void lint_reach(struct lint *l) {
 }
 
 static void check_reachable(struct lint *l) {
-  char path[DOC_PATH_BYTES];
-  check_initial(l);
+  const char *initial = lint_text(l->doc, "initial_movement", NULL);
+  if (initial != NULL && l->count > 0 && strcmp(l->names[initial_of(l)], initial) != 0)
+    lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
+                lint_suggestion(l, initial, l->names, "write the name of a movement"));
   lint_reach(l);
   for (size_t i = 0; i < l->top_count; i++)
     if (!l->movements[i].reachable)
-      lint_report(l, l->warnings, lint_path(l, path, i, "name"),
+      lint_report(l, l->warnings, lint_path(l, i, "name"),
                   "no rule leads to the movement %s: let a rule's next name it, or remove it",
                   l->names[i]);
 }
@@ -423,7 +399,6 @@ static bool is_let_out(const struct lint *l, size_t movement) {
 }
 
 static void check_ends(struct lint *l) {
-  char path[DOC_PATH_BYTES];
   const char *max = lint_text(l->doc, "max_movements", "");
   bool endless = strcmp(max, "infinite") == 0;
   for (bool changed = true; changed;) {
@@ -436,7 +411,7 @@ static void check_ends(struct lint *l) {
   for (size_t i = 0; i < l->top_count; i++)
     if (l->movements[i].reachable && !l->movements[i].ends)
       lint_report(
-          l, endless ? l->errors : l->warnings, lint_path(l, path, i, "name"),
+          l, endless ? l->errors : l->warnings, lint_path(l, i, "name"),
           "from the movement %s no rules lead to COMPLETE or ABORT, so only %s ends it: add a "
           "rule that leads out",
           l->names[i], endless ? "a person" : "max_movements");
@@ -457,7 +432,8 @@ static const struct capability *lint_provider(struct lint *l, const char *path, 
   struct buf all = {0};
   for (size_t i = 0; i < n; i++)
     buf_printf(&all, "%s%s", i ? ", " : "use one of ", names[i]);
-  const char *list = parse_kept(&l->arena, &all);
+  const char *list = arena_strdup(&l->arena, buf_c(&all));
+  buf_deinit(&all);
   lint_report(l, l->errors, path, "there is no provider %s: %s", name,
               lint_suggestion(l, name, names, list));
   return NULL;
@@ -465,55 +441,46 @@ static const struct capability *lint_provider(struct lint *l, const char *path, 
 
 /* Holds a value that may be inherited: its text, and the path of its key. */
 struct setting {
-  const char *text; /* NULL: nowhere in the file */
-  char path[DOC_PATH_BYTES];
+  const json_t *value; /* NULL: nowhere in the file */
+  const char *text;    /* NULL: the value is no text */
+  const char *path;
 };
 
 static void check_options(struct lint *l, const json_t *options, const char *path,
                           const char *provider) {
   const struct capability *c = capability_find(l->env->providers, str_from(provider));
-  for (size_t i = 0; c && option_names[i]; i++) {
-    char option_path[DOC_PATH_BYTES];
-    if (json_object_get(options, option_names[i]) == NULL || (c->options & (1u << i)) != 0)
-      continue;
-    doc_path_member(option_path, path, option_names[i]);
-    lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
-                option_names[i]);
-  }
+  for (size_t i = 0; c && option_names[i]; i++)
+    if (json_object_get(options, option_names[i]) != NULL && (c->options & (1u << i)) == 0) {
+      char option_path[DOC_PATH_BYTES];
+      doc_path_member(option_path, path, option_names[i]);
+      lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
+                  option_names[i]);
+    }
 }
 
-/* Returns the movement's own `section.key`, else the workflow's, and its path; section may be
- * empty. NULL: neither has it. */
-static const json_t *lint_inherited(struct lint *l, size_t movement, const char *section,
-                                    const char *key, char path[DOC_PATH_BYTES]) {
+/* Returns the movement's own `section.key`, else the workflow's; section may be empty. */
+static struct setting setting_of(struct lint *l, size_t movement, const char *section,
+                                 const char *key) {
   const json_t *holders[] = {l->movements[movement].object, l->doc};
   for (size_t i = 0; i < 2; i++) {
     const json_t *holder = *section ? json_object_get(holders[i], section) : holders[i];
     const json_t *value = json_object_get(holder, key);
+    char path[DOC_PATH_BYTES];
     if (value == NULL)
       continue;
-    doc_path_member(path, i == 0 ? lint_path(l, path, movement, "") : "", section);
-    doc_path_member(path, path, key);
-    return value;
+    doc_path_member(path, i == 0 ? lint_path(l, movement, section) : section, key);
+    return (struct setting){value, json_string_value(value), arena_strdup(&l->arena, path)};
   }
-  return NULL;
-}
-
-static struct setting setting_of(struct lint *l, size_t movement, const char *section,
-                                 const char *key) {
-  struct setting s = {0};
-  s.text = json_string_value(lint_inherited(l, movement, section, key, s.path));
-  return s;
+  return (struct setting){0};
 }
 
 /* Checks the agent's side. Returns who works on the movement, "" if the file does not say. */
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
-  const json_t *options = lint_inherited(l, movement, "", "options", path);
+  struct setting options = setting_of(l, movement, "", "options");
   if (m->is_command) { /* the workflow's options are for agents: only its own count */
     if (json_object_get(m->object, "options") != NULL)
-      check_options(l, options, path, "command");
+      check_options(l, options.value, options.path, "command");
     return "command";
   }
   struct setting provider = setting_of(l, movement, "", "provider");
@@ -530,7 +497,7 @@ static const char *check_worker(struct lint *l, size_t movement) {
         l->names[movement]);
   else
     (void)lint_provider(l, provider.path, provider.text);
-  check_options(l, options, path, provider.text);
+  check_options(l, options.value, options.path, provider.text);
   return provider.text;
 }
 
@@ -562,17 +529,9 @@ static void check_panel(struct lint *l, const json_t *judge, const char *path) {
       lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.panel",
                   c->name);
   }
-  if (json_is_array(panel) &&
-      json_integer_value(json_object_get(judge, "agree")) > (json_int_t)json_array_size(panel))
+  if (json_is_array(panel) && json_int_at(judge, "agree") > (json_int_t)json_array_size(panel))
     lint_report(l, l->errors, path, "agree is more than the number of judges on the panel: %zu",
                 json_array_size(panel));
-}
-
-static bool calls_no_model(struct lint *l, size_t movement) {
-  char path[DOC_PATH_BYTES];
-  const json_t *stages = lint_inherited(l, movement, "judge", "stages", path);
-  const char *only = json_string_value(json_array_get(stages, 0));
-  return json_array_size(stages) == 1 && only && strcmp(only, "phase1_tag") == 0;
 }
 
 static size_t visible_labels(const struct lint_movement *m) {
@@ -590,15 +549,17 @@ static size_t visible_labels(const struct lint_movement *m) {
 static void check_judge(struct lint *l, size_t movement, const char *worker) {
   const struct lint_movement *m = &l->movements[movement];
   struct setting judge = setting_of(l, movement, "judge", "provider");
-  bool needed = visible_labels(m) >= 2 && !calls_no_model(l, movement);
+  const json_t *stages = setting_of(l, movement, "judge", "stages").value;
+  bool by_tag = json_array_size(stages) == 1 &&
+                str_eq_c(json_view(json_array_get(stages, 0)), "phase1_tag"); /* calls no model */
+  bool needed = visible_labels(m) >= 2 && !by_tag;
   const char *name = judge.text ? judge.text : worker;
-  char path[DOC_PATH_BYTES];
-  if (judge.text == NULL && json_is_array(lint_inherited(l, movement, "judge", "panel", path)))
+  if (judge.text == NULL && json_is_array(setting_of(l, movement, "judge", "panel").value))
     return; /* checked in its own place */
   if (judge.text == NULL && m->is_command) {
     if (needed)
       lint_report(
-          l, l->errors, lint_path(l, path, movement, "rules"),
+          l, l->errors, lint_path(l, movement, "rules"),
           "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
           "rules, or set judge.provider",
           m->name);
@@ -610,9 +571,10 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   else
     c = capability_find(l->env->providers, str_from(name));
   if (c != NULL && !c->can_judge && (judge.text || needed))
-    lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, path, movement, "rules"),
+    lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, movement, "rules"),
                 "provider %s cannot judge: name another in judge.provider", c->name);
-  check_options(l, lint_inherited(l, movement, "judge", "options", path), path, name);
+  struct setting options = setting_of(l, movement, "judge", "options");
+  check_options(l, options.value, options.path, name);
   struct setting effort = setting_of(l, movement, "judge", "effort");
   c = capability_find(l->env->providers, str_from(name));
   if (effort.text != NULL && c != NULL && (c->options & OPTION_EFFORT) == 0)
@@ -630,12 +592,10 @@ static void lint_backends(struct lint *l) {
 }
 
 static void lint_backends_of(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const json_t *own = l->movements[movement].object, *judge = json_object_get(own, "judge");
-  char path[DOC_PATH_BYTES];
-  check_fallback(l, own, lint_path(l, path, movement, "provider"), false);
-  check_fallback(l, judge, lint_path(l, path, movement, "judge.provider"), true);
-  check_panel(l, judge, lint_path(l, path, movement, "judge.panel"));
+  check_fallback(l, own, lint_path(l, movement, "provider"), false);
+  check_fallback(l, judge, lint_path(l, movement, "judge.provider"), true);
+  check_panel(l, judge, lint_path(l, movement, "judge.panel"));
   check_judge(l, movement, check_worker(l, movement));
 }
 
@@ -671,21 +631,10 @@ static const char **new_files(struct lint *l, size_t first, size_t end) {
   return arena_array(&l->arena, most, sizeof(const char *));
 }
 
-/* Returns all files that movements write, NULL-ended. */
-static const char **files_of(struct lint *l) {
-  const char **files = new_files(l, 0, l->count);
-  size_t n = 0;
-  for (size_t i = 0; i < l->count; i++)
-    n = lint_add_files(l, i, files, n);
-  files[n] = NULL;
-  return files;
-}
-
 /* Checks that a movement writes each file once, and no child another's: children run at once. */
 static void lint_check_files(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   size_t before = 0, n, first = movement;
-  char place[DOC_PATH_BYTES];
   if (m->group != LINT_NO_GROUP) /* its siblings stand in front of it */
     first = l->movements[m->group].first_child;
   const char **files = new_files(l, first, movement + 1);
@@ -694,36 +643,32 @@ static void lint_check_files(struct lint *l, size_t movement) {
   n = lint_add_files(l, movement, files, before);
   if (n > before && m->group != LINT_NO_GROUP &&
       json_object_get(l->movements[m->group].object, "for_each") != NULL)
-    lint_report(
-        l, l->errors,
-        lint_path(l, place, movement, reports_of(m->object) ? "output_contracts" : "report"),
-        "the runs of a for_each would all write %.128s: let a movement after it write one",
-        files[before]);
+    lint_report(l, l->errors,
+                lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
+                "the runs of a for_each would all write %.128s: let a movement after it write one",
+                files[before]);
   for (size_t i = before; i < n; i++)
     for (size_t k = 0; k < i; k++)
       if (strcasecmp(files[i], files[k]) == 0)
-        lint_report(
-            l, l->errors,
-            lint_path(l, place, movement, reports_of(m->object) ? "output_contracts" : "report"),
-            "%s writes %.128s, and so does %s: capitals do not count, so rename one", m->name,
-            files[i], k < before ? "a child beside it" : "another of its reports");
-}
-
-static bool lint_is_listed(const char *const *list, struct str word) {
-  while (*list != NULL && !str_eq_c(word, *list))
-    list++;
-  return *list != NULL;
+        lint_report(l, l->errors,
+                    lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
+                    "%s writes %.128s, and so does %s: capitals do not count, so rename one",
+                    m->name, files[i], k < before ? "a child beside it" : "another of its reports");
 }
 
 static void check_report(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_REPORT);
-  const char **files = files_of(l), *file = arena_strndup(&l->arena, name.p + skip, name.n - skip);
-  char place[DOC_PATH_BYTES];
-  if (lint_is_listed(files, str_from(file)))
+  const char **files = new_files(l, 0, l->count);
+  const char *file = arena_strndup(&l->arena, name.p + skip, name.n - skip);
+  size_t n = 0;
+  for (size_t i = 0; i < l->count; i++)
+    n = lint_add_files(l, i, files, n);
+  files[n] = NULL;
+  if (str_is_one(str_from(file), files))
     return;
-  lint_report(l, l->warnings, lint_path(l, place, names->movement, names->key),
+  lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
               "{report:%.80s}: no movement writes that report: %s", file,
               lint_suggestion(l, file, files, "name a file of output_contracts or report"));
 }
@@ -733,9 +678,8 @@ static void check_response(void *ctx, struct str name) {
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_RESPONSE);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
-  char place[DOC_PATH_BYTES];
   if (lint_find(l, str_from(word), l->count) == l->count)
-    lint_report(l, l->errors, lint_path(l, place, names->movement, names->key),
+    lint_report(l, l->errors, lint_path(l, names->movement, names->key),
                 "{response:%.80s}: there is no such movement: %s", word,
                 lint_suggestion(l, word, l->names, "write {response:MOVEMENT}"));
 }
@@ -753,11 +697,10 @@ static void check_branches(void *ctx, struct str name) {
   struct lint *l = names->l;
   size_t skip = strlen(PROMPT_BRANCHES);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
-  char place[DOC_PATH_BYTES];
   const json_t *argv = json_object_get(l->movements[names->movement].object, "command");
   const char *verb = json_string_value(json_array_get(argv, 1));
   bool made = verb != NULL && strcmp(verb, "integrate") == 0; /* see integrate.h */
-  (void)lint_path(l, place, names->movement, made ? "integrate" : names->key);
+  const char *place = lint_path(l, names->movement, made ? "integrate" : names->key);
   size_t i = lint_find(l, str_from(word), l->count);
   if (i == l->count)
     lint_report(l, l->errors, place, "there is no movement %.80s whose branches these could be: %s",
@@ -776,7 +719,6 @@ static void lint_check_names(struct lint *l, size_t movement, const char *key, c
 }
 
 static void lint_reports(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const json_t *object = l->movements[movement].object, *item;
   size_t i;
   lint_check_names(l, movement, "instruction", lint_text(object, "instruction", ""));
@@ -886,11 +828,9 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
   if (!prompt_ref_split(path, l->names, &ref)) {
     size_t n = strcspn(shown(l, path), ".[");
     const char *word = shown(l, (struct str){path.p, n});
-    struct buf form = {0};
-    buf_printf(&form, "write %sMOVEMENT.FIELD%s", before, after);
+    const char *form = arena_printf(&l->arena, "write %sMOVEMENT.FIELD%s", before, after);
     lint_report(l, l->errors, place, "%s%s%s: there is no movement %s: %s", before, shown(l, path),
-                after, word, lint_suggestion(l, word, l->names, buf_c(&form)));
-    buf_deinit(&form);
+                after, word, lint_suggestion(l, word, l->names, form));
     return;
   }
   size_t target = lint_find(l, ref.movement, l->count);
@@ -913,67 +853,43 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
 
 static void lint_structured_check_name(void *ctx, struct str name) {
   const struct names *names = ctx;
-  char place[DOC_PATH_BYTES];
   const size_t n = strlen(PROMPT_STRUCTURED);
-  lint_path(names->l, place, names->movement, names->key);
-  lint_reference(names->l, place, (struct str){name.p + n, name.n - n}, "{" PROMPT_STRUCTURED, "}");
+  lint_reference(names->l, lint_path(names->l, names->movement, names->key),
+                 (struct str){name.p + n, name.n - n}, "{" PROMPT_STRUCTURED, "}");
 }
 
 /* --- structured_output --- */
-
-static bool asks_a_model(const json_t *invariants) {
-  size_t i;
-  json_t *item;
-  json_array_foreach(invariants, i, item) {
-    if (json_object_get(item, "ai") != NULL)
-      return true;
-  }
-  return false;
-}
 
 static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *reasks = json_object_get(so, "max_reasks");
   const char *provider = lint_text(json_object_get(so, "reask"), "provider", NULL);
-  char path[DOC_PATH_BYTES];
   if (json_integer_value(reasks) > REASK_WARN_COUNT)
-    lint_report(l, l->warnings, lint_path(l, path, movement, "structured_output.max_reasks"),
+    lint_report(l, l->warnings, lint_path(l, movement, "structured_output.max_reasks"),
                 "each correction is another call, and what %d of them did not fix, more of them "
                 "rarely do: improve the prompt or the schema",
                 REASK_WARN_COUNT);
   if (m->is_command && provider == NULL && json_integer_value(reasks) > 0)
-    lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.max_reasks"),
+    lint_report(l, l->errors, lint_path(l, movement, "structured_output.max_reasks"),
                 "movement %s runs a command, which cannot correct its output: set reask.provider, "
                 "or max_reasks: 0",
                 m->name);
   if (provider == NULL)
     return;
-  lint_path(l, path, movement, "structured_output.reask.provider");
+  const char *path = lint_path(l, movement, "structured_output.reask.provider");
   const struct capability *cap = lint_provider(l, path, provider);
   if (cap != NULL && !cap->can_judge)
     lint_report(l, l->errors, path, "provider %s cannot correct an answer: name another", provider);
 }
 
-/* Checks who is asked about invariants: the judge. */
-static void check_questions(struct lint *l, size_t movement, const json_t *so) {
-  const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
-  if (m->is_command && asks_a_model(json_object_get(so, "invariants")) &&
-      lint_inherited(l, movement, "judge", "provider", path) == NULL)
-    lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.invariants"),
-                "movement %s runs a command, which cannot answer a question: set judge.provider",
-                m->name);
-}
-
 static void check_tag_stage(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   const json_t *stages = json_object_get(json_object_get(m->object, "judge"), "stages"), *stage;
-  char path[DOC_PATH_BYTES];
   size_t i;
   json_array_foreach(stages, i, stage) {
     const char *name = json_string_value(stage);
     if (name != NULL && strcmp(name, "phase1_tag") == 0)
-      lint_report(l, l->warnings, lint_path(l, path, movement, "judge.stages"),
+      lint_report(l, l->warnings, lint_path(l, movement, "judge.stages"),
                   "phase1_tag looks for a tag in the agent's answer, which is JSON alone here: use "
                   "when(structured.%s...) rules, or another stage",
                   m->name);
@@ -985,20 +901,14 @@ static bool is_of_item(struct str name) {
          str_starts(name, "item[");
 }
 
-static bool runs_for_items(const struct lint *l, size_t movement) {
-  size_t group = l->movements[movement].group;
-  return group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
-}
-
 /* Reports {input:NAME} of a workflow that declares no such param. */
 static void check_input(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
-  char place[DOC_PATH_BYTES];
   struct str own = {name.p + strlen(PROMPT_INPUT), name.n - strlen(PROMPT_INPUT)};
   if (scope_is_param(own) &&
       json_object_getn(json_object_get(l->doc, "inputs"), own.p, own.n) == NULL)
-    lint_report(l, l->warnings, lint_path(l, place, names->movement, names->key),
+    lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
                 "{%s} names no param and stays as it is: declare it below params:", shown(l, name));
 }
 
@@ -1006,16 +916,18 @@ static void check_input(void *ctx, struct str name) {
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
   struct lint *l = names->l;
-  char place[DOC_PATH_BYTES];
   const char *foreign = foreign_keys_variable(name);
-  (void)lint_path(l, place, names->movement, names->key);
-  if (is_of_item(name) && !runs_for_items(l, names->movement))
+  const char *place = lint_path(l, names->movement, names->key);
+  size_t group = l->movements[names->movement].group;
+  bool has_items =
+      group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
+  if (is_of_item(name) && !has_items)
     lint_report(l, l->warnings, place,
                 "{%s} stays as it is: only the child of a for_each has items", shown(l, name));
   if (foreign != NULL)
     lint_report(l, l->warnings, place, "{%s} is not filled in and stays as it is: %s",
                 shown(l, name), foreign);
-  if (is_of_item(name) || lint_is_listed(prompt_variable_names, name))
+  if (is_of_item(name) || str_is_one(name, prompt_variable_names))
     return;
   const char *near = str_nearest(name, prompt_variable_names);
   if (near != NULL)
@@ -1024,7 +936,6 @@ static void check_variable(void *ctx, struct str name) {
 }
 
 static void lint_structured(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
   const json_t *so = structured_of(l, movement);
   const char *instruction = lint_text(m->object, "instruction", "");
@@ -1037,14 +948,21 @@ static void lint_structured(struct lint *l, size_t movement) {
     return;
   /* A schema that is sound but asks for trouble when a model has to fill it is a warning. */
   struct schema_errors found = {0};
-  char path[DOC_PATH_BYTES];
-  lint_path(l, path, movement, "structured_output.schema");
+  const char *path = lint_path(l, movement, "structured_output.schema");
   schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
   for (size_t i = 0; i < found.count; i++)
     lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
   schema_errors_deinit(&found);
   check_reask(l, movement, so);
-  check_questions(l, movement, so);
+  /* The judge is asked about invariants. */
+  const json_t *invariants = json_object_get(so, "invariants");
+  bool asks = false;
+  for (size_t i = 0; i < json_array_size(invariants); i++)
+    asks |= json_object_get(json_array_get(invariants, i), "ai") != NULL;
+  if (m->is_command && asks && setting_of(l, movement, "judge", "provider").value == NULL)
+    lint_report(l, l->errors, lint_path(l, movement, "structured_output.invariants"),
+                "movement %s runs a command, which cannot answer a question: set judge.provider",
+                m->name);
   check_tag_stage(l, movement);
 }
 
@@ -1073,7 +991,7 @@ static const char **labels_of(struct lint *l, const struct lint_movement *group)
 static void check_label(struct lint *l, const char *place, const struct lint_movement *group,
                         struct str label) {
   const char **labels = labels_of(l, group), *name = arena_strndup(&l->arena, label.p, label.n);
-  if (lint_is_listed(labels, label))
+  if (str_is_one(label, labels))
     return;
   lint_report(l, l->errors, place, "no child of %s has a rule \"%.80s\": %s", group->name, name,
               lint_suggestion(l, name, labels, "write a label of the children's rules"));
@@ -1096,10 +1014,9 @@ static void check_aggregates(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement];
   for (size_t i = 0; i < group->rule_count; i++) {
     const struct all_any *aggregate = group->rules[i].rule.aggregate;
-    char place[DOC_PATH_BYTES];
     if (!group->rules[i].parsed || aggregate == NULL)
       continue;
-    (void)lint_rule_path(l, place, movement, i, "condition");
+    const char *place = lint_condition_path(l, movement, i);
     if (group->child_count == 0) {
       lint_report(l, l->errors, place,
                   "all(...) and any(...) are about the children of a movement, and this one has "
@@ -1118,17 +1035,6 @@ static void check_aggregates(struct lint *l, size_t movement) {
   }
 }
 
-static void check_reserved(struct lint *l, size_t movement) {
-  const struct lint_movement *m = &l->movements[movement];
-  for (size_t i = 0; i < m->rule_count; i++) {
-    char place[DOC_PATH_BYTES];
-    struct str label = m->rules[i].parsed ? m->rules[i].rule.label : STR("");
-    if (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE))
-      lint_report(l, l->errors, lint_rule_path(l, place, movement, i, "condition"),
-                  "error and none stand for children without a verdict: write another label");
-  }
-}
-
 /* Returns the key that lets a movement change files in its siblings' tree, NULL if it cannot. */
 static const char *editing_key(const json_t *object) {
   static const char *const keys[] = {"permission", "required_permission_mode"};
@@ -1142,17 +1048,6 @@ static const char *editing_key(const json_t *object) {
   return NULL;
 }
 
-static void check_item_editor(struct lint *l, size_t movement) {
-  const size_t child = l->movements[movement].first_child;
-  const char *key = editing_key(l->movements[child].object);
-  char place[DOC_PATH_BYTES];
-  if (key != NULL)
-    lint_report(l, l->errors, lint_path(l, place, child, key),
-                "%s may change the same files for several items at once: write workspace: "
-                "worktree into it, or concurrency: 1",
-                l->movements[child].name);
-}
-
 /* Checks that no two children edit one tree at once: they would overwrite each other's work. */
 static void check_editors(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement], *first = NULL;
@@ -1160,17 +1055,22 @@ static void check_editors(struct lint *l, size_t movement) {
   if (json_integer_value(concurrency) == 1)
     return;
   if (json_object_get(group->object, "for_each") != NULL && group->child_count == 1) {
-    check_item_editor(l, movement);
+    const struct lint_movement *child = &l->movements[group->first_child];
+    const char *key = editing_key(child->object);
+    if (key != NULL)
+      lint_report(l, l->errors, lint_path(l, group->first_child, key),
+                  "%s may change the same files for several items at once: write workspace: "
+                  "worktree into it, or concurrency: 1",
+                  child->name);
     return;
   }
   for (size_t i = 0; i < group->child_count; i++) {
     const struct lint_movement *m = &l->movements[group->first_child + i];
-    char place[DOC_PATH_BYTES];
     const char *key = editing_key(m->object);
     if (key == NULL)
       continue;
     if (first != NULL) {
-      lint_report(l, l->errors, lint_path(l, place, group->first_child + i, key),
+      lint_report(l, l->errors, lint_path(l, group->first_child + i, key),
                   "%s and %s may change the same files at once: let one of them edit, give them "
                   "workspace: worktree, or write concurrency: 1",
                   first->name, m->name);
@@ -1178,24 +1078,6 @@ static void check_editors(struct lint *l, size_t movement) {
     }
     first = m;
   }
-}
-
-static void check_for_each(struct lint *l, size_t movement) {
-  const struct lint_movement *group = &l->movements[movement];
-  const json_t *items = json_object_get(group->object, "for_each");
-  char place[DOC_PATH_BYTES];
-  if (json_is_string(items))
-    lint_reference(l, lint_path(l, place, movement, "for_each"), json_view(items),
-                   "for_each: ", "");
-}
-
-static void lint_group(struct lint *l, size_t movement) {
-  assert(movement < l->count);
-  check_for_each(l, movement);
-  check_aggregates(l, movement);
-  check_editors(l, movement);
-  if (l->movements[movement].group != LINT_NO_GROUP)
-    check_reserved(l, movement);
 }
 
 /* --- rules of one movement --- */
@@ -1289,25 +1171,12 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
   buf_deinit(&name);
 }
 
-static void lint_global_conditions(struct lint *l) {
-  char place[DOC_PATH_BYTES];
-  for (size_t k = 0; k < l->globals.rule_count; k++) {
-    const struct rule *rule = &l->globals.rules[k].rule;
-    struct refs refs = {l, 0, rule, place};
-    doc_path_item(place, "global_rules", k);
-    doc_path_member(place, place, "condition");
-    if (l->globals.rules[k].parsed && rule->when != NULL)
-      expr_each_condition(rule->when, check_condition, &refs);
-  }
-}
-
 static void check_shadowed(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
   for (size_t i = 0; i < m->rule_count; i++) {
     size_t behind = m->rules[i].behind;
     if (behind > 0)
-      lint_report(l, l->warnings, lint_rule_path(l, path, movement, i, "condition"),
+      lint_report(l, l->warnings, lint_condition_path(l, movement, i),
                   "rule %zu can never win: rule %zu always holds and comes before it; put that one "
                   "last or remove one",
                   i + 1, behind);
@@ -1317,7 +1186,7 @@ static void check_shadowed(struct lint *l, size_t movement) {
           !str_eq(first->label, second->label) ||
           (first->interactive_only && !second->interactive_only))
         continue;
-      lint_report(l, l->warnings, lint_rule_path(l, path, movement, i, "condition"),
+      lint_report(l, l->warnings, lint_condition_path(l, movement, i),
                   "rule %zu can never win: rule %zu takes the same label without a when(); put the "
                   "guarded rule first or remove one",
                   i + 1, k + 1);
@@ -1331,37 +1200,42 @@ static void check_shadowed(struct lint *l, size_t movement) {
 static void check_bare_comparison(struct lint *l, size_t movement, size_t rule) {
   struct str text = l->movements[movement].rules[rule].rule.label;
   struct expr_error why;
-  char path[DOC_PATH_BYTES];
   bool compares = false;
   if (str_starts(text, "when "))
     text = str_trim((struct str){text.p + 5, text.n - 5});
   for (size_t i = 0; i < text.n && !compares; i++)
     compares = text.p[i] == '=' || text.p[i] == '<' || text.p[i] == '>';
   if (compares && expr_parse(&l->arena, text.p, text.n, EXPR_WHEN, &why) != NULL)
-    lint_report(l, l->errors, lint_rule_path(l, path, movement, rule, "condition"),
+    lint_report(l, l->errors, lint_condition_path(l, movement, rule),
                 "without when(...) this is a label, for a model to judge: write when(" STR_FMT ")",
                 STR_ARG(text));
 }
 
 static void lint_rules(struct lint *l, size_t movement) {
-  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
-  char path[DOC_PATH_BYTES];
   size_t selectable = 0;
   for (size_t k = 0; k < m->rule_count; k++) {
-    struct refs refs = {l, movement, &m->rules[k].rule, path};
-    lint_rule_path(l, path, movement, k, "condition");
+    struct refs refs = {l, movement, &m->rules[k].rule, lint_condition_path(l, movement, k)};
     selectable += !m->rules[k].rule.interactive_only;
     if (m->rules[k].parsed && m->rules[k].rule.label.n > 0)
       check_bare_comparison(l, movement, k);
+    struct str label = m->rules[k].parsed ? m->rules[k].rule.label : STR("");
+    if (m->group != LINT_NO_GROUP &&
+        (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE)))
+      lint_report(l, l->errors, refs.place,
+                  "error and none stand for children without a verdict: write another label");
     if (m->rules[k].parsed && m->rules[k].rule.when) {
       expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
       expr_each_condition(m->rules[k].rule.when, check_condition, &refs);
     }
   }
-  lint_group(l, movement);
+  const json_t *items = json_object_get(m->object, "for_each");
+  if (json_is_string(items))
+    lint_reference(l, lint_path(l, movement, "for_each"), json_view(items), "for_each: ", "");
+  check_aggregates(l, movement);
+  check_editors(l, movement);
   if (selectable == 0 && m->rule_count > 0)
-    lint_report(l, l->errors, lint_path(l, path, movement, "rules"),
+    lint_report(l, l->errors, lint_path(l, movement, "rules"),
                 "every rule is interactive_only, so none can be selected: add a rule without it");
   check_shadowed(l, movement);
 }
@@ -1385,15 +1259,14 @@ static void check_permission(struct lint *l, size_t movement) {
   const char *said = lint_text(own, "permission", NULL);
   const char *floor = lint_text(own, "required_permission_mode", NULL);
   const json_t *edit = json_object_get(own, "edit");
-  char path[DOC_PATH_BYTES];
   bool reads = said != NULL ? strcmp(said, "readonly") == 0 : !json_is_true(edit);
   if (said != NULL && edit != NULL && json_is_true(edit) == reads)
-    lint_report(l, l->errors, lint_path(l, path, movement, "edit"),
+    lint_report(l, l->errors, lint_path(l, movement, "edit"),
                 "edit: %s contradicts permission: %s: remove it",
                 json_is_true(edit) ? "true" : "false", said);
   reads = reads && (floor == NULL || strcmp(floor, "readonly") == 0);
   if (json_object_get(own, "run") != NULL && reads)
-    lint_report(l, l->errors, lint_path(l, path, movement, "run"),
+    lint_report(l, l->errors, lint_path(l, movement, "run"),
                 "readonly runs nothing that may write: write permission: edit, or remove run");
 }
 
@@ -1402,8 +1275,6 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
   struct lint l = {.doc = doc, .marks = marks, .env = env, .errors = errors, .warnings = warnings};
   read_movements(&l);
   check_next(&l);
-  check_rejects(&l);
-  check_global_next(&l);
   for (size_t i = 0; i < json_array_size(l.loops); i++) {
     check_loop_names(&l, i, "cycle");
     check_loop_names(&l, i, "ignore");
@@ -1417,7 +1288,12 @@ void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
     lint_backends_of(&l, i);
     lint_structured(&l, i);
   }
-  lint_global_conditions(&l);
+  for (size_t k = 0; k < l.globals.rule_count; k++) {
+    const struct rule *rule = &l.globals.rules[k].rule;
+    struct refs refs = {&l, 0, rule, lint_item_path(&l, "global_rules", k, "condition")};
+    if (l.globals.rules[k].parsed && rule->when != NULL)
+      expr_each_condition(rule->when, check_condition, &refs);
+  }
   for (size_t i = 0; marks != NULL && i < marks->notes.count; i++)
     err_list_add(warnings, &marks->notes.items[i]);
   sort_by_place(errors);

@@ -30,8 +30,7 @@ static json_t *gate_rule(const char *condition, struct str next) {
 static void gate_name(struct str movement, const json_t *gate, size_t number, struct str target,
                       bool first_target, struct buf *out) {
   struct str own = json_view_at(gate, "name");
-  buf_clear(out);
-  buf_str(out, movement);
+  buf_set(out, movement);
   if (own.n > 0)
     buf_printf(out, "." STR_FMT, STR_ARG(own));
   else
@@ -79,11 +78,9 @@ static void put_chain(json_t *made, const json_t *movement, const json_t *gates,
     gate_name(own, json_array_get(gates, i), i, target, first_target, &name);
     json_array_append_new(
         made, gate_as_movement(json_array_get(gates, i), &name, buf_view(&next), own, runs));
-    buf_clear(&next);
-    buf_str(&next, buf_view(&name));
+    buf_set(&next, buf_view(&name));
   }
-  buf_clear(first);
-  buf_str(first, buf_view(&next));
+  buf_set(first, buf_view(&next));
   buf_deinit(&name);
   buf_deinit(&next);
 }
@@ -177,12 +174,6 @@ void sort_by_place(struct err_list *list) {
   list->count = kept;
 }
 
-static struct workflow_marks *marks_new(const char *file) {
-  struct workflow_marks *marks = xcalloc(1, sizeof *marks);
-  marks->file = xstrdup(file);
-  return marks;
-}
-
 void workflow_marks_free(struct workflow_marks *marks) {
   if (marks == NULL)
     return;
@@ -244,7 +235,8 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
   struct err err;
   size_t before = errors->count + errors->dropped;
   json_t *doc = NULL;
-  *marks = marks_new(source->path);
+  *marks = xcalloc(1, sizeof **marks);
+  (*marks)->file = xstrdup(source->path);
   if (source->text != NULL)
     doc = load_text(source, (struct str){source->text, source->n}, errors, *marks);
   else if (file_read(source->path, LIMIT_WORKFLOW_BYTES, &file, &err))

@@ -58,7 +58,8 @@ static void parse_note_once(struct parse *p, const struct key *k, const struct y
   va_end(ap);
 }
 
-const char *parse_kept(struct arena *arena, struct buf *text) {
+/* Puts a text into the arena, as it is; empties the buffer. */
+static const char *parse_kept(struct arena *arena, struct buf *text) {
   const char *copy = arena_strndup(arena, buf_c(text), text->n);
   buf_deinit(text);
   return copy;
@@ -105,18 +106,12 @@ static bool parse_want_text(struct parse *p, const char *what, const struct yaml
   return false;
 }
 
-/* Returns true for a bare value that would be wrong in quotes too, such as `timeout: 90`: then
- * advice to quote it would not help. */
-static bool is_wrong_either_way(const struct key *k, const struct yaml_node *node,
-                                struct err *why) {
-  bool bare = node->kind == YAML_INTEGER || node->kind == YAML_REAL || node->kind == YAML_BOOL;
-  return bare && k->check != NULL && !k->check(node->text, why);
-}
-
 /* These do the same for keys of one type. */
 static json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
   struct err why;
-  if (is_wrong_either_way(k, node, &why))
+  /* Advice to quote a bare value such as `timeout: 90` would not help: it is wrong either way. */
+  bool bare = node->kind == YAML_INTEGER || node->kind == YAML_REAL || node->kind == YAML_BOOL;
+  if (bare && k->check != NULL && !k->check(node->text, &why))
     return REPORT(p, node, "%s %s", k->name, why.text);
   if (!parse_want_text(p, k->name, node))
     return NULL;
@@ -136,10 +131,7 @@ static json_t *parse_text(struct parse *p, const struct key *k, const struct yam
 }
 
 static bool is_key_word(const struct key *k, const struct yaml_node *node) {
-  for (size_t i = 0; k->words && k->words[i]; i++)
-    if (node->kind == YAML_TEXT && str_eq_c(node->text, k->words[i]))
-      return true;
-  return false;
+  return k->words && node->kind == YAML_TEXT && str_is_one(node->text, k->words);
 }
 
 static json_t *parse_number(struct parse *p, const struct key *k, const struct yaml_node *node) {
@@ -189,17 +181,6 @@ static struct facets parse_facets_of(const struct parse *p, const struct yaml_no
   return facets;
 }
 
-/* Returns true if the name is of the facet's own section, which was read before and whose errors
- * were reported there. */
-static bool is_in_section(const struct parse *p, const struct key *k,
-                          const struct yaml_node *node) {
-  const struct yaml_node *section = parse_facets_of(p, node).sections[k->facet];
-  for (size_t i = 0; section && i < section->count; i++)
-    if (str_eq(section->pairs[i].key->text, node->text))
-      return true;
-  return false;
-}
-
 static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_node *node,
                         struct buf *out) {
   struct err err;
@@ -213,7 +194,12 @@ static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_
   const struct facets facets = parse_facets_of(p, node);
   const struct origin *origin = origin_of(node);
   if (!scope_facet(origin ? &origin->scope : NULL, &facets, k->facet, node->text, out, &err)) {
-    if (!is_in_section(p, k, node))
+    /* A name of the facet's own section was read before, and its errors were reported there. */
+    const struct yaml_node *section = facets.sections[k->facet];
+    bool is_named = false;
+    for (size_t i = 0; section && i < section->count; i++)
+      is_named |= str_eq(section->pairs[i].key->text, node->text);
+    if (!is_named)
       REPORT(p, node, "%s", err.text);
     return false;
   }
@@ -356,6 +342,15 @@ static json_t *parse_each_item(struct parse *p, const struct key *k, const struc
   return list;
 }
 
+/* Does the same for a list of `least` to `most` items; what: what they are, and what to write. */
+static json_t *parse_bounded_list(struct parse *p, const struct key *k,
+                                  const struct yaml_node *node, size_t least, size_t most,
+                                  const char *what, item_reader *read) {
+  if (node->kind != YAML_LIST || node->count < least || node->count > most)
+    return REPORT(p, node, "%s must be a list of %zu to %zu %s", k->name, least, most, what);
+  return parse_each_item(p, k, node, read);
+}
+
 static json_t *parse_any_text(struct parse *p, const struct key *k, const struct yaml_node *item) {
   return parse_want_text(p, k->name, item) ? parse_text_json(item->text) : NULL;
 }
@@ -364,12 +359,11 @@ static json_t *parse_argv(struct parse *p, const struct key *k, const struct yam
   if (!p->named_by_user)
     REPORT(p, node,
            "command runs a program, which only a file that you name may do: give this file's path");
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_ARGV_COUNT)
-    return REPORT(p, node, "%s must be a list of 1 to %u texts: write [program, argument, ...]",
-                  k->name, LIMIT_ARGV_COUNT);
-  if (node->items[0]->kind == YAML_TEXT && node->items[0]->text.n == 0)
+  if (node->kind == YAML_LIST && node->count > 0 && node->items[0]->kind == YAML_TEXT &&
+      node->items[0]->text.n == 0)
     REPORT(p, node->items[0], "%s begins with an empty text: write the program", k->name);
-  return parse_each_item(p, k, node, parse_any_text);
+  return parse_bounded_list(p, k, node, 1, LIMIT_ARGV_COUNT,
+                            "texts: write [program, argument, ...]", parse_any_text);
 }
 
 static json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node) {
@@ -394,41 +388,10 @@ static json_t *parse_choices(struct parse *p, const struct key *k, const struct 
   return list;
 }
 
-static json_t *parse_texts(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || (double)node->count > k->max)
-    return REPORT(p, node, "%s must be a list of 1 to %.0f texts", k->name, k->max);
-  return parse_each_item(p, k, node, parse_any_text);
-}
-
 static json_t *parse_variable(struct parse *p, const struct key *k, const struct yaml_node *item) {
   if (item->kind == YAML_TEXT && !str_is_variable(item->text))
     REPORT(p, item, "%s takes names only: the value comes from the environment", k->name);
   return parse_any_text(p, k, item);
-}
-
-static json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > LIMIT_SECRET_COUNT)
-    return REPORT(p, node,
-                  "%s must be a list of 1 to %u names of variables, such as [DEPLOY_TOKEN]",
-                  k->name, LIMIT_SECRET_COUNT);
-  return parse_each_item(p, k, node, parse_variable);
-}
-
-static json_t *parse_names(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || (double)node->count < k->min || (double)node->count > k->max)
-    return REPORT(p, node, "%s must be a list of %.0f to %.0f movements' names", k->name, k->min,
-                  k->max);
-  return parse_each_item(p, k, node, parse_text);
-}
-
-static json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (is_key_word(k, node))
-    return parse_text_json(node->text);
-  if (node->kind != YAML_LIST || node->count < 2 || node->count > (size_t)k->max)
-    return REPORT(p, node,
-                  "%s must be a list of 2 to %.0f providers, or %s: a panel of one is no panel",
-                  k->name, k->max, k->words[0]);
-  return parse_each_item(p, k, node, parse_text);
 }
 
 static json_t *parse_program(struct parse *p, const struct key *k, const struct yaml_node *item) {
@@ -436,14 +399,6 @@ static json_t *parse_program(struct parse *p, const struct key *k, const struct 
   if (fault != NULL)
     REPORT(p, item, "\"%.100s\" of %s %s", item->text.p, k->name, fault);
   return parse_any_text(p, k, item);
-}
-
-static json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  assert(k->max > 0);
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max)
-    return REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
-                  (int)k->max);
-  return parse_each_item(p, k, node, parse_program);
 }
 
 static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
@@ -707,18 +662,10 @@ static void parse_check_next(struct parse *p, const struct yaml_node *rules) {
   }
 }
 
-static bool have_appendix(const struct yaml_node *rules) {
-  bool found = false;
-  for (size_t i = 0; i < rules->count; i++)
-    found = found || yaml_get(rules->items[i], "appendix") != NULL;
-  return found;
-}
-
 /* Checks appendices: two rules that one tag or number of a judge cannot tell apart must have the
  * same. */
 static void check_appendices(struct parse *p, const struct yaml_node *rules) {
-  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT ||
-      !have_appendix(rules))
+  if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT)
     return;
   struct rule *parsed = arena_array(p->arena, rules->count, sizeof *parsed);
   for (size_t i = 0; i < rules->count; i++) {
@@ -832,13 +779,6 @@ static json_t *parse_report_item(struct parse *p, const struct key *k,
   return report;
 }
 
-static json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max)
-    return REPORT(p, node, "%s must be a list of 1 to %.0f reports: write - name: plan.md below it",
-                  k->name, k->max);
-  return parse_each_item(p, k, node, parse_report_item);
-}
-
 /* --- any value --- */
 
 /* Returns the value of a key as a new reference; NULL if it is wrong, which was reported. */
@@ -868,14 +808,12 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
     return parse_facet(p, k, node);
   case KEY_PROVIDERS:
     return parse_providers(p, k, node);
-  case KEY_NOTED:
-    return NULL; /* see parse_set */
-  case KEY_SECTION:
-    return NULL; /* read before the rest, see parse_workflow */
-  case KEY_PARAMS:
+  case KEY_NOTED:   /* see parse_set */
+  case KEY_SECTION: /* read before the rest, see parse_workflow */
+  case KEY_PARAMS:  /* these three too, see expand.h */
   case KEY_ARGS:
   case KEY_LABELS:
-    return NULL; /* read before the rest, see expand.h */
+    return NULL;
   case KEY_OUTPUTS:
     return parse_outputs(p, k, node);
   case KEY_ARGV:
@@ -883,15 +821,21 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_CHOICES:
     return parse_choices(p, k, node);
   case KEY_NAMES:
-    return parse_names(p, k, node);
+    return parse_bounded_list(p, k, node, (size_t)k->min, (size_t)k->max, "movements' names",
+                              parse_text);
   case KEY_TEXTS:
-    return parse_texts(p, k, node);
+    return parse_bounded_list(p, k, node, 1, (size_t)k->max, "texts", parse_any_text);
   case KEY_VARIABLES:
-    return parse_variables(p, k, node);
+    return parse_bounded_list(p, k, node, 1, LIMIT_SECRET_COUNT,
+                              "names of variables, such as [DEPLOY_TOKEN]", parse_variable);
   case KEY_PANEL:
-    return parse_panel(p, k, node);
+    if (is_key_word(k, node))
+      return parse_text_json(node->text);
+    return parse_bounded_list(p, k, node, 2, (size_t)k->max,
+                              "providers, or none: a panel of one is no panel", parse_text);
   case KEY_RUN:
-    return parse_run(p, k, node);
+    return parse_bounded_list(p, k, node, 1, (size_t)k->max, "programs: write [make, npm test]",
+                              parse_program);
   case KEY_STAGES:
     return parse_stages(p, k, node);
   case KEY_SCHEMA:
@@ -901,7 +845,8 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_INVARIANTS:
     return parse_invariants(p, k, node);
   case KEY_REPORTS:
-    return parse_reports(p, k, node);
+    return parse_bounded_list(p, k, node, 1, (size_t)k->max,
+                              "reports: write - name: plan.md below it", parse_report_item);
   case KEY_SET:
     if (k->or_true && node->kind == YAML_BOOL && node->boolean)
       return json_object();
@@ -925,7 +870,7 @@ static void order_editors(struct parse *p, const struct yaml_node *movements, co
       const json_t *workspace = json_object_get(child, "workspace");
       editors += foreign_keys_may_edit(child) && !str_eq_c(json_view(workspace), "worktree");
     }
-    if (editors < 2 || json_integer_value(json_object_get(group, "concurrency")) == 1)
+    if (editors < 2 || json_int_at(group, "concurrency") == 1)
       continue;
     parse_put((json_t *)group, "concurrency", json_integer(1));
     parse_note_once(p, key_find(&movement_keys, STR("concurrency")), movements->items[i],

@@ -43,8 +43,6 @@ void *parse_report(struct parse *p, const struct yaml_node *node, const char *fm
 /* Returns the file that a node is in. */
 const char *parse_file_of(const struct parse *p, const struct yaml_node *node);
 
-/* Puts a text into the arena, as it is; empties the buffer. */
-const char *parse_kept(struct arena *arena, struct buf *text);
 /* Returns a piece of the file's text for a message, in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
 

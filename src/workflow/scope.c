@@ -16,26 +16,15 @@ struct names_check {
   bool ok;
 };
 
-static bool scope_is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-';
-}
-
 bool scope_is_param(struct str s) {
-  for (size_t i = 0; i < s.n; i++)
-    if (!scope_is_word(s.p[i]))
-      return false;
-  return s.n > 0 && s.n <= 64;
+  return s.n > 0 && s.n <= 64 && str_span(s, "_-") == s.n;
 }
 
 static void check_param(void *ctx, struct str name) {
   struct names_check *check = ctx;
   struct str own = {name.p + strlen(PROMPT_INPUT), name.n - strlen(PROMPT_INPUT)};
-  if (!check->ok || !scope_is_param(own))
+  if (!check->ok || !scope_is_param(own) || str_is_one(own, check->scope->params))
     return;
-  for (const char *const *p = check->scope->params; *p; p++)
-    if (str_eq_c(own, *p))
-      return;
   const char *near = str_nearest(own, check->scope->params);
   check->ok = err_set(check->err, ERR_INVALID,
                       "{input:" STR_FMT "} names no param of this file: %s%s%s", STR_ARG(own),
@@ -114,7 +103,7 @@ static size_t when_start(struct str s) {
  * none. */
 static size_t root_at(struct str s, size_t i) {
   static const char *const roots[] = {"structured", "checks"};
-  if (i > 0 && (scope_is_word(s.p[i - 1]) || s.p[i - 1] == '.'))
+  if (i > 0 && str_span((struct str){s.p + i - 1, 1}, "_-.") > 0)
     return 0;
   for (size_t k = 0; k < ARRAY_LEN(roots); k++) {
     size_t n = strlen(roots[k]);
@@ -128,16 +117,14 @@ static size_t root_at(struct str s, size_t i) {
 /* Puts a reference's movement with the prefix: .NAME becomes ["PREFIXNAME"]. Returns the bytes
  * read. */
 static size_t scope_put_movement(struct str s, struct str prefix, struct buf *out) {
-  size_t n = 1;
+  size_t n = str_span((struct str){s.p + 1, s.n - 1}, "_-");
   buf_puts(out, "[\"");
   buf_str(out, prefix);
   if (s.p[0] == '[')
     return 2; /* the name follows as it is */
-  while (n < s.n && scope_is_word(s.p[n]))
-    n++;
-  buf_append(out, s.p + 1, n - 1);
+  buf_append(out, s.p + 1, n);
   buf_puts(out, "\"]");
-  return n;
+  return n + 1;
 }
 
 static void put_expression(struct str s, struct str prefix, struct buf *out) {

@@ -1,7 +1,6 @@
 /* Tests how a report may be called, what stands in its file, and which step comes next. */
+#include "core/keys.h"
 #include "core/report_file.h"
-
-#include "core/retained.h"
 
 #include "support/play.h"
 
@@ -14,15 +13,15 @@ static void names_are_files_without_a_folder(void **state) {
   struct err err;
   char longest[200];
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-    if (!contract_check_name(str_from(good[i]), &err))
+    if (!key_check_file(str_from(good[i]), &err))
       fail_msg("refused: %s", good[i]);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    if (contract_check_name(str_from(bad[i]), &err))
+    if (key_check_file(str_from(bad[i]), &err))
       fail_msg("taken: %s", bad[i]);
   memset(longest, 'a', sizeof longest);
-  assert_true(contract_check_name((struct str){longest, 128}, &err));
-  assert_false(contract_check_name((struct str){longest, 129}, &err));
-  assert_false(contract_check_name((struct str){"a\0b", 3}, &err));
+  assert_true(key_check_file((struct str){longest, 128}, &err));
+  assert_false(key_check_file((struct str){longest, 129}, &err));
+  assert_false(key_check_file((struct str){"a\0b", 3}, &err));
 }
 
 static void a_file_is_the_trimmed_answer(void **state) {

@@ -1,4 +1,5 @@
 /* Worktrees: names of branches, messages of commits, when git is asked, and what a log may say. */
+#include "core/keys.h"
 #include "core/worktree.h"
 
 #include "support/play.h"
@@ -22,7 +23,7 @@ static void branches_are_names_that_git_takes(void **state) {
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
-    if (worktree_check_branch(str_from(cases[i].name), &err) != cases[i].ok)
+    if (key_check_branch(str_from(cases[i].name), &err) != cases[i].ok)
       fail_msg("%s", cases[i].name);
     assert_true(cases[i].ok || strstr(err.text, "must be the name of a branch"));
   }

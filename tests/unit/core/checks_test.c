@@ -1,6 +1,5 @@
 /* Patterns of protected paths. */
 #include "core/checks.h"
-#include "core/protect.h"
 
 #include "support/data.h"
 
