@@ -148,17 +148,17 @@ const char *cli_store(const struct cli_args *args) {
   return store && store[0] ? store : NULL;
 }
 
-bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
-               struct cli_args *out, int *status) {
+static bool parse(const struct cli_command *command, int argc, char **argv, struct cli_args *out,
+                  int *status) {
   assert(argc > 0);
-  assert(min <= max);
+  assert(command->words.least <= command->words.most);
   struct parsing p = {command, argc, 1, argv, out, status};
   bool only_words = false;
   *out = (struct cli_args){.command = command, .words = argv};
   for (; p.at < argc; p.at++) {
     char *arg = argv[p.at];
     if (only_words || arg[0] != '-' || arg[1] == '\0') {
-      if (out->word_count == max)
+      if (out->word_count == command->words.most)
         return usage(command, status, "too many arguments: \"%.100s\"%s", arg,
                      find_long(command, STR("task")) ? ": write the task after --task" : "");
       out->words[out->word_count++] = arg;
@@ -168,7 +168,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
       return false;
     }
   }
-  if (out->word_count < min)
+  if (out->word_count < command->words.least)
     return usage(command, status, "missing argument: segue %s %s", command->name,
                  command->arguments);
   const char *store = cli_store(out);
@@ -176,6 +176,14 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
     return usage(command, status,
                  "\"%.80s\" is not a store's address: write postgres://HOST/DATABASE", store);
   return true;
+}
+
+int cli_run(const struct cli_command *command, int argc, char **argv) {
+  struct cli_args args;
+  int status;
+  if (parse(command, argc, argv, &args, &status))
+    return command->run(&args);
+  return status == STATUS_USAGE && command->misused != NULL ? command->misused(argc, argv) : status;
 }
 
 bool cli_flag(const struct cli_args *args, const char *name) {

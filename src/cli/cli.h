@@ -33,12 +33,21 @@ struct cli_option {
   bool repeats; /* may be given more than once */
 };
 
+struct cli_args;
+
+enum { CLI_WORDS = INT_MAX }; /* any number of words */
+
 struct cli_command {
-  const char *name, *arguments, *summary;
+  const char *name, *arguments;
+  struct {
+    size_t least, most;
+  } words; /* how many it takes */
+  const char *summary;
   const char *help; /* after the usage line, see cli_wrap_help; may be NULL */
   const struct cli_option *options;
-  int (*run)(int argc, char **argv); /* argv[0] is the command's name */
-  void (*print_more)(void);          /* at the end of the help; may be NULL */
+  int (*run)(const struct cli_args *args);
+  int (*misused)(int argc, char **argv); /* the status of bad usage; NULL: STATUS_USAGE */
+  void (*print_more)(void);              /* at the end of the help; may be NULL */
   bool hidden;
 };
 
@@ -54,15 +63,13 @@ struct cli_args {
     const char *value; /* NULL for a flag */
   } given[128];
   size_t given_count;
-  char **words; /* the rest, in order; cli_parse moves them to the front of argv */
+  char **words; /* the rest, in order; cli_run moves them to the front of argv */
   size_t word_count;
 };
 
-/* Reads argv against the command's table. On bad usage, or after --help, prints and returns false:
- * *status is what main must return. min/max: number of words allowed; CLI_WORDS: any. */
-enum { CLI_WORDS = INT_MAX };
-bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
-               struct cli_args *out, int *status);
+/* Reads argv against the command's table and runs it; argv[0] is the command's name. On bad usage,
+ * or after --help, it prints instead. Returns what main must return. */
+int cli_run(const struct cli_command *command, int argc, char **argv);
 bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
 /* Returns --store, or SEGUE_STORE, or the configuration's `store` (after SEGUE_LOGS), if the

@@ -180,7 +180,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* beyond a limit on file sizes the write fails and we go on */
   if (argc < 2)
-    return cli_end("help", cmd_help.run(1, argv));
+    return cli_end("help", cli_run(&cmd_help, 1, argv));
   const char *word = argv[1];
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
     word = "version";
@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
   const struct cli_command *command = cli_find(word);
   if (command == NULL)
     return report_unknown_command(word);
-  int status = command->run(argc - 1, argv + 1);
+  int status = cli_run(command, argc - 1, argv + 1);
   worker_leave_all();
   tmpdir_leave();
   return cli_end(command->name, status);

@@ -124,7 +124,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
     word = strcmp(action, "approve") == 0 ? done[1] : done[2];
   if (cli_flag(args, "resume") && there == NULL) {
     char *words[] = {(char *)"resume", (char *)ref->name, (char *)"--json", NULL};
-    status = cmd_resume.run(cli_flag(args, "json") ? 3 : 2, words);
+    status = cli_run(&cmd_resume, cli_flag(args, "json") ? 3 : 2, words);
   } else if (cli_flag(args, "json")) {
     json_t *session = json_incref((json_t *)there);
     if (there == NULL)
@@ -234,25 +234,18 @@ static bool answer_body(const struct cli_args *args, json_t *body, struct err *e
   return true;
 }
 
-static int said_run(const struct cli_command *command, int argc, char **argv) {
-  struct cli_args args;
+/* Runs answer, approve and reject. */
+static int said_run(const struct cli_args *args) {
   struct err err = {0};
-  bool answers = command == &cmd_answer;
-  int status;
-  if (!cli_parse(command, argc, argv, 1, answers ? 3 : 2, &args, &status))
-    return status;
-  json_t *body = json_object();
-  const char *movement = args.word_count > 1 ? args.words[1] : NULL;
-  bool ok = answers && answer_body(&args, body, &err);
-  if (!answers)
-    ok = answer_common(&args, movement, body, &err) && body_text(&args, body, "reason", &err);
-  status = ok ? replying_run(&args, command->name, body) : cli_fail(command->name, &err);
-  json_decref(body);
-  return status;
-}
-
-static int answer_run(int argc, char **argv) {
-  return said_run(&cmd_answer, argc, argv);
+  const char *command = args->command->name;
+  const char *movement = args->word_count > 1 ? args->words[1] : NULL;
+  json_auto_t *body = json_object();
+  bool ok;
+  if (args->command == &cmd_answer)
+    ok = answer_body(args, body, &err);
+  else
+    ok = answer_common(args, movement, body, &err) && body_text(args, body, "reason", &err);
+  return ok ? replying_run(args, command, body) : cli_fail(command, &err);
 }
 
 /* Returns true if the session stopped because a movement changed a protected file. That is not a
@@ -270,37 +263,30 @@ static bool stopped_protected(const struct cli_args *args, struct store_ref *ref
   return is;
 }
 
-static int approve_run(int argc, char **argv) {
-  struct cli_args args;
+static int approve_run(const struct cli_args *args) {
   struct store_ref ref;
   bool submitted;
-  int status;
-  if (!cli_parse(&cmd_approve, argc, argv, 1, 2, &args, &status))
-    return status;
-  if (args.word_count == 1 && stopped_protected(&args, &ref, &submitted)) {
-    const char *socket = cli_value(&args, "socket");
+  if (args->word_count == 1 && stopped_protected(args, &ref, &submitted)) {
+    const char *socket = cli_value(args, "socket");
     char *words[8] = {(char *)"resume", ref.name};
     int n = 2;
-    if (submitted && !cli_flag(&args, "resume"))
+    if (submitted && !cli_flag(args, "resume"))
       words[n++] = (char *)"--daemon";
-    if (submitted && !cli_flag(&args, "resume") && socket != NULL) {
+    if (submitted && !cli_flag(args, "resume") && socket != NULL) {
       words[n++] = (char *)"--socket";
       words[n++] = (char *)socket;
     }
-    if (cli_flag(&args, "json"))
+    if (cli_flag(args, "json"))
       words[n++] = (char *)"--json";
-    return cmd_resume.run(n, words);
+    return cli_run(&cmd_resume, n, words);
   }
-  return said_run(&cmd_approve, argc, argv);
-}
-
-static int reject_run(int argc, char **argv) {
-  return said_run(&cmd_reject, argc, argv);
+  return said_run(args);
 }
 
 const struct cli_command cmd_answer = {
     .name = "answer",
     .arguments = "ID [MOVEMENT] TEXT|--choice N|--file FILE",
+    .words = {1, 3},
     .summary = "answer a session's question",
     .help = "ID is an id, a unique prefix of one, or last; MOVEMENT says which question you "
             "answer where several are open. segue inbox lists them. The answer, with who gave it "
@@ -311,12 +297,13 @@ const struct cli_command cmd_answer = {
             "Exit: 0 answered, 1 already answered, or nothing is asked or can be answered, 2 the "
             "answer does not fit the question, or there is no such session.",
     .options = answer_options,
-    .run = answer_run,
+    .run = said_run,
 };
 
 const struct cli_command cmd_approve = {
     .name = "approve",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
+    .words = {1, 2},
     .summary = "let a session run what is waiting for approval",
     .help = "Works like segue answer, for a movement with approve; segue inbox shows what would "
             "run. It also resumes a session that stopped because a movement changed protected "
@@ -328,9 +315,10 @@ const struct cli_command cmd_approve = {
 const struct cli_command cmd_reject = {
     .name = "reject",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
+    .words = {1, 2},
     .summary = "refuse what is waiting for approval",
     .help = "Works like segue approve, but the movement does not run: the session continues where "
             "its on_reject leads, by default to ABORT.",
     .options = verdict_options,
-    .run = reject_run,
+    .run = said_run,
 };

@@ -111,17 +111,14 @@ static int cancel(const struct cli_args *args, const char *word) {
   return status;
 }
 
-static int cancel_run(int argc, char **argv) {
-  struct cli_args args;
+static int cancel_run(const struct cli_args *args) {
   int status, worst = STATUS_COMPLETE;
-  if (!cli_parse(&cmd_cancel, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  for (size_t i = 0; i < args.word_count; i++) {
-    if (cli_store(&args) != NULL && cli_value(&args, "socket") == NULL)
-      status = cancel_in_store(&args, args.words[i]);
+  cli_errors_as_json(cli_flag(args, "json"));
+  for (size_t i = 0; i < args->word_count; i++) {
+    if (cli_store(args) != NULL && cli_value(args, "socket") == NULL)
+      status = cancel_in_store(args, args->words[i]);
     else
-      status = cancel(&args, args.words[i]);
+      status = cancel(args, args->words[i]);
     worst = status != STATUS_COMPLETE ? status : worst;
   }
   return worst;
@@ -130,6 +127,7 @@ static int cancel_run(int argc, char **argv) {
 const struct cli_command cmd_cancel = {
     .name = "cancel",
     .arguments = "ID...",
+    .words = {1, CLI_WORDS},
     .summary = "end sessions for good",
     .help = "ID is an id, a unique prefix of one, or last. Everything that the session started is "
             "ended too. Cancel a session of `segue run` in its own terminal, with Ctrl-\\. With "

@@ -306,20 +306,16 @@ static const char fish_script[] =
     "end\n"
     "complete -c segue -f -a '(__segue_complete)'\n";
 
-static int completion_run(int argc, char **argv) {
+static int completion_run(const struct cli_args *args) {
   static const struct {
     const char *shell, *script;
   } scripts[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_completion, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  if (cli_flag(&args, "for")) {
-    complete_words(args.words, args.word_count, stdout);
+  if (cli_flag(args, "for")) {
+    complete_words(args->words, args->word_count, stdout);
     return STATUS_COMPLETE;
   }
-  for (size_t i = 0; args.word_count == 1 && i < ARRAY_LEN(scripts); i++)
-    if (strcmp(args.words[0], scripts[i].shell) == 0) {
+  for (size_t i = 0; args->word_count == 1 && i < ARRAY_LEN(scripts); i++)
+    if (strcmp(args->words[0], scripts[i].shell) == 0) {
       fputs(scripts[i].script, stdout);
       return STATUS_COMPLETE;
     }
@@ -330,6 +326,7 @@ static int completion_run(int argc, char **argv) {
 const struct cli_command cmd_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
+    .words = {0, CLI_WORDS},
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
     .help = "Completes the sessions, workflows, movements and providers that exist at that "
             "moment.\n"

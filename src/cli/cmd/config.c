@@ -91,15 +91,11 @@ static void put_places(json_t *list) {
   put_config_row(list, &s);
 }
 
-static int config_run(int argc, char **argv) {
-  struct cli_args args;
+static int config_run(const struct cli_args *args) {
   struct config config;
   struct err err = {0};
   char path[CONFIG_PATH_BYTES];
-  int status;
-  if (!cli_parse(&cmd_config, argc, argv, 0, 1, &args, &status))
-    return status;
-  if (args.word_count == 1 && strcmp(args.words[0], "show") != 0) {
+  if (args->word_count == 1 && strcmp(args->words[0], "show") != 0) {
     fprintf(stderr, "segue config: there is only segue config show\n");
     return STATUS_USAGE;
   }
@@ -115,7 +111,7 @@ static int config_run(int argc, char **argv) {
   put_places(list);
   size_t i;
   const json_t *s;
-  if (cli_flag(&args, "json")) {
+  if (cli_flag(args, "json")) {
     json_io_put(json_pack("{ss*sO}", "file", path[0] ? path : NULL, "settings", list));
   } else {
     json_array_foreach(list, i, s) {
@@ -140,6 +136,7 @@ static int config_run(int argc, char **argv) {
 const struct cli_command cmd_config = {
     .name = "config",
     .arguments = "[show] [--json]",
+    .words = {0, 1},
     .summary = "print every setting with its value and origin",
     .help = "Flags take precedence over the workflow, and the workflow over config.yaml. Values "
             "of headers and queries are hidden. For what each key means, see the manual, "

@@ -409,16 +409,12 @@ static void look_at_linger(struct doctor_report *r) {
                 "loginctl enable-linger");
 }
 
-static int doctor_run(int argc, char **argv) {
-  struct cli_args args;
+static int doctor_run(const struct cli_args *args) {
   struct config user = {0};
   struct err err = {0};
-  int status;
   bool known = true;
-  if (!cli_parse(&cmd_doctor, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
   struct doctor_report r = {
-      .findings = json_array(), .json = cli_flag(&args, "json"), .colours = cli_colours(1)};
+      .findings = json_array(), .json = cli_flag(args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);
   /* Every agent runs under the shim, which is looked for where the process table looks. */
   char path[PATHS_BYTES];
@@ -438,14 +434,14 @@ static int doctor_run(int argc, char **argv) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {
     look_at_configuration(&r);
-    look_at_sandbox(&r, &user, cli_flag(&args, "quick"));
+    look_at_sandbox(&r, &user, cli_flag(args, "quick"));
     struct provider_registry *registry = backends_new(&user, &err);
     if (registry == NULL)
       file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");
     if (registry != NULL)
       look_at_day(&r, registry);
     if (registry != NULL)
-      known = doctor_providers(&r, registry, &user, &args);
+      known = doctor_providers(&r, registry, &user, args);
     registry_free(registry);
     config_deinit(&user);
   }
@@ -463,6 +459,7 @@ static int doctor_run(int argc, char **argv) {
 const struct cli_command cmd_doctor = {
     .name = "doctor",
     .arguments = "[PROVIDER...] [--all] [--json]",
+    .words = {0, CLI_WORDS},
     .summary = "check what is missing here to run workflows, and how to fix it",
     .help = "Checks the log folder, the configuration, the profiles and every backend: whether "
             "its program is installed and new enough, and whether there is a key or a login. A "

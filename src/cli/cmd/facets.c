@@ -52,17 +52,13 @@ static void print_facets(const json_t *list) {
   }
 }
 
-static int facets_run(int argc, char **argv) {
-  struct cli_args args;
+static int facets_run(const struct cli_args *args) {
   struct err err = {0};
   struct arena arena = {0};
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES], config[PATHS_BYTES],
       user[PATHS_BYTES + 16] = "";
-  int status;
-  if (!cli_parse(&cmd_facets, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *cwd = cli_value(&args, "cwd") ? cli_value(&args, "cwd") : ".";
-  cli_errors_as_json(cli_flag(&args, "json"));
+  const char *cwd = cli_value(args, "cwd") ? cli_value(args, "cwd") : ".";
+  cli_errors_as_json(cli_flag(args, "json"));
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
   if (paths_config(config, &err))
@@ -70,16 +66,16 @@ static int facets_run(int argc, char **argv) {
   struct facets facets = {.project = project[0] ? project : NULL,
                           .home = home[0] ? home : NULL,
                           .user = user[0] ? user : NULL};
-  if (args.word_count > 0 && !beside_workflow(&facets, &arena, args.words[0], cwd, &err)) {
+  if (args->word_count > 0 && !beside_workflow(&facets, &arena, args->words[0], cwd, &err)) {
     arena_deinit(&arena);
     return cli_fail("facets", &err);
   }
   json_t *list = facets_list(&facets);
-  if (cli_flag(&args, "json"))
+  if (cli_flag(args, "json"))
     json_io_print(list, JSON_IO_COMPACT);
   else
     print_facets(list);
-  if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
+  if (json_array_size(list) == 0 && !cli_flag(args, "json"))
     fprintf(stderr, "segue facets: none; segue init writes some, segue facets WORKFLOW lists those "
                     "beside a workflow\n");
   if (foreign[0])
@@ -94,6 +90,7 @@ static int facets_run(int argc, char **argv) {
 const struct cli_command cmd_facets = {
     .name = "facets",
     .arguments = "[WORKFLOW]",
+    .words = {0, 1},
     .summary = "list personas, policies and instructions: where they are, and which hide others",
     .help = "In the order in which names are looked up: beside WORKFLOW, in .segue/facets of the "
             "project, in ~/.segue/facets, and in facets/ beside your config.yaml. Fragments "

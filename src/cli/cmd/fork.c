@@ -129,25 +129,22 @@ static int fork_here(const struct cli_args *args, json_t *body) {
   return status;
 }
 
-static int fork_run(int argc, char **argv) {
-  struct cli_args args;
+static int fork_run(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_fork, argc, argv, 0, 1, &args, &status))
-    return status;
-  bool there = cli_flag(&args, "daemon"), pr = cli_value(&args, "pr") != NULL;
+  bool there = cli_flag(args, "daemon"), pr = cli_value(args, "pr") != NULL;
   if (pr && there)
     err_set(&err, ERR_USAGE, "--pr only works for a fork in this terminal: leave out --daemon");
-  else if (!pr && args.word_count == 0)
+  else if (!pr && args->word_count == 0)
     err_set(&err, ERR_USAGE, "name the session, or give --pr N");
   if (err.code != ERR_NONE)
     return cli_fail("fork", &err);
-  if (!there && cli_value(&args, "socket"))
+  if (!there && cli_value(args, "socket"))
     return cli_refuse("fork", "--socket needs --daemon");
-  json_t *body = fork_body(&args, &err);
+  json_t *body = fork_body(args, &err);
   if (body == NULL)
     return cli_fail("fork", &err);
-  status = there ? session_post_told(&args, "fork", body) : fork_here(&args, body);
+  status = there ? session_post_told(args, "fork", body) : fork_here(args, body);
   json_decref(body);
   return status;
 }
@@ -155,6 +152,7 @@ static int fork_run(int argc, char **argv) {
 const struct cli_command cmd_fork = {
     .name = "fork",
     .arguments = "ID|last|FILE|--pr N --from MOVEMENT[#N] [options]",
+    .words = {0, 1},
     .summary = "start a new session from a point in another one",
     .help = "Starts a new session at that movement, in the state in which the old session entered "
             "it: its values, the last answer, how often each movement was entered, and the "

@@ -14,15 +14,11 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static int heads_run(int argc, char **argv) {
-  struct cli_args args;
+static int heads_run(const struct cli_args *args) {
   struct store store;
   struct heads heads;
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_heads, argc, argv, 0, 0, &args, &status))
-    return status;
-  if (!resolve_id_store(cli_value(&args, "logs"), &store, &err) ||
+  if (!resolve_id_store(cli_value(args, "logs"), &store, &err) ||
       !heads_load(&heads, &store, NULL, &err))
     return cli_fail("heads", &err);
   if (heads.end.damaged) {

@@ -152,29 +152,21 @@ static int say_key(const char *name) {
   return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 
-static int help_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (argc <= 1) {
+static int help_run(const struct cli_args *args) {
+  if (args->word_count == 2 && strcmp(args->words[0], "key") == 0)
+    return say_key(args->words[1]);
+  if (args->word_count == 0) {
     first_page();
     return STATUS_COMPLETE;
   }
-  if (!cli_parse(&cmd_help, argc, argv, 0, 2, &args, &status))
-    return status;
-  if (args.word_count == 2 && strcmp(args.words[0], "key") == 0)
-    return say_key(args.words[1]);
-  if (args.word_count == 0) {
-    first_page();
-    return STATUS_COMPLETE;
-  }
-  const char *topic = help_topic(args.words[0]);
+  const char *topic = help_topic(args->words[0]);
   if (topic != NULL) {
     fputs(topic, stdout);
     return STATUS_COMPLETE;
   }
-  const struct cli_command *command = cli_find(args.words[0]);
+  const struct cli_command *command = cli_find(args->words[0]);
   if (command == NULL)
-    return say_key(args.words[0]);
+    return say_key(args->words[0]);
   cli_print_help(command);
   struct buf ignored = {0};
   if (help_key(&ignored, command->name, NULL)) {
@@ -189,6 +181,7 @@ static int help_run(int argc, char **argv) {
 const struct cli_command cmd_help = {
     .name = "help",
     .arguments = "[COMMAND|[key] KEY|exit|expressions]",
+    .words = {0, 2},
     .summary = "explain a command, a key of a workflow, the exit statuses, or expressions",
     .run = help_run,
 };

@@ -560,25 +560,22 @@ static int hook_install(const struct cli_args *args) {
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
-/* Maps the status of bad usage. For Claude Code, status 2 of a hook forbids stopping and its errors
- * are the reason: with a misspelt option the agent would never end. Status 1 is shown to the
- * person. */
-static int status_of_hook(int argc, char **argv, int status) {
-  bool is_hook = false;
+/* For Claude Code, status 2 of a hook forbids stopping and its errors are the reason: with a misspelt
+ * option the agent would never end. Status 1 is shown to the person. */
+static int hook_misused(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
-    is_hook = is_hook || strcmp(argv[i], "claude-stop") == 0;
-  return is_hook && status == STATUS_USAGE ? STATUS_FAILED : status;
+    if (strcmp(argv[i], "claude-stop") == 0)
+      return STATUS_FAILED;
+  return STATUS_USAGE;
 }
 
-static int hook_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_hook, argc, argv, 1, 1, &args, &status))
-    return status_of_hook(argc, argv, status);
-  if (strcmp(args.words[0], "claude-stop") == 0)
-    return status_of_hook(argc, argv, claude_stop(&args));
-  if (strcmp(args.words[0], "install") == 0)
-    return hook_install(&args);
+static int hook_run(const struct cli_args *args) {
+  if (strcmp(args->words[0], "claude-stop") == 0) {
+    int status = claude_stop(args);
+    return status == STATUS_USAGE ? STATUS_FAILED : status;
+  }
+  if (strcmp(args->words[0], "install") == 0)
+    return hook_install(args);
   fprintf(stderr, "segue hook: write claude-stop or install\n");
   return STATUS_USAGE;
 }
@@ -586,6 +583,7 @@ static int hook_run(int argc, char **argv) {
 const struct cli_command cmd_hook = {
     .name = "hook",
     .arguments = "claude-stop|install --rule COND --rule COND ... [options]",
+    .words = {1, 1},
     .summary = "let an agent stop only when a gate and a judge agree that it is done",
     .help = "claude-stop is a Stop hook for Claude Code: it reads the hook's JSON from standard "
             "input, runs the gate, judges the agent's last answer, and if the agent must go on, "
@@ -600,4 +598,5 @@ const struct cli_command cmd_hook = {
             "from stopping); 2 bad usage or file.",
     .options = options,
     .run = hook_run,
+    .misused = hook_misused,
 };

@@ -167,27 +167,23 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   return resolve_id_store(logs, &store, err) ? inbox_list(&store, NULL, NULL, err) : NULL;
 }
 
-static int inbox_run(int argc, char **argv) {
-  struct cli_args args;
+static int inbox_run(const struct cli_args *args) {
   struct err err = {0};
-  int status;
   size_t i;
   json_t *item;
-  if (!cli_parse(&cmd_inbox, argc, argv, 0, 0, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  json_t *list = inbox_items(&args, &err);
+  cli_errors_as_json(cli_flag(args, "json"));
+  json_t *list = inbox_items(args, &err);
   if (list == NULL)
     return cli_fail("inbox", &err);
   json_array_foreach(list, i, item) {
-    if (cli_flag(&args, "diff"))
-      inbox_add_diff(&args, item);
-    if (cli_flag(&args, "json"))
+    if (cli_flag(args, "diff"))
+      inbox_add_diff(args, item);
+    if (cli_flag(args, "json"))
       json_io_print(item, JSON_IO_COMPACT);
     else
       inbox_put_item(item);
   }
-  if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
+  if (json_array_size(list) == 0 && !cli_flag(args, "json"))
     fprintf(stderr, "nothing is waiting for you\n");
   json_decref(list);
   return STATUS_COMPLETE;

@@ -126,16 +126,12 @@ static bool init_write(struct init *init, const char *cwd, struct err *err) {
   return ok;
 }
 
-static int init_run(int argc, char **argv) {
-  struct cli_args args;
+static int init_run(const struct cli_args *args) {
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_init, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *cwd = cli_value(&args, "cwd");
-  bool json = cli_flag(&args, "json");
+  const char *cwd = cli_value(args, "cwd");
+  bool json = cli_flag(args, "json");
   cli_errors_as_json(json);
-  struct init init = {.name = args.word_count > 0 ? args.words[0] : "work",
+  struct init init = {.name = args->word_count > 0 ? args->words[0] : "work",
                       .written = json_array(),
                       .kept = json_array()};
   bool ok = (scope_is_param(str_from(init.name)) && init.name[0] != '-') ||
@@ -168,6 +164,7 @@ static int init_run(int argc, char **argv) {
 const struct cli_command cmd_init = {
     .name = "init",
     .arguments = "[NAME]",
+    .words = {0, 1},
     .summary = "write a starter workflow with its facets into .segue/",
     .help = "The workflow NAME (default: work) works on a task, runs a check and has the change "
             "reviewed. Its personas, policies and instructions are files beside it, for you to "

@@ -211,23 +211,20 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
   return status;
 }
 
-static int judge_run(int argc, char **argv) {
-  struct cli_args args;
+static int judge_run(const struct cli_args *args) {
   struct setup setup;
   struct buf text = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_judge, argc, argv, 0, 0, &args, &status))
-    return status;
-  if (!setup_flags(&setup, &args, &status)) {
+  if (!setup_flags(&setup, args, &status)) {
     setup_deinit(&setup);
     return status;
   }
-  if (!build_workflow(&setup, &args, &err) || !setup_preflight(&setup, &err) ||
+  if (!build_workflow(&setup, args, &err) || !setup_preflight(&setup, &err) ||
       !file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &text, &err))
     status = cli_fail("judge", &err);
   else
-    status = judge_text(&setup, &args, buf_view(&text), &err);
+    status = judge_text(&setup, args, buf_view(&text), &err);
   buf_deinit(&text);
   setup_deinit(&setup);
   return status;

@@ -168,24 +168,21 @@ static enum lint_format format_of(const struct cli_args *args) {
   return format;
 }
 
-static int lint_run(int argc, char **argv) {
-  struct cli_args args;
+static int lint_run(const struct cli_args *args) {
   struct setup setup;
   int status;
-  if (!cli_parse(&cmd_lint, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  enum lint_format format = format_of(&args);
-  if (format == LINT_UNKNOWN || (format != LINT_JSON && cli_flag(&args, "json"))) {
+  enum lint_format format = format_of(args);
+  if (format == LINT_UNKNOWN || (format != LINT_JSON && cli_flag(args, "json"))) {
     fprintf(stderr, "segue lint: --format is one of text, json, github and sarif; --json is json\n"
                     "try: segue help lint\n");
     return STATUS_USAGE;
   }
   cli_errors_as_json(format == LINT_JSON);
-  if (setup_flags(&setup, &args, &status)) {
+  if (setup_flags(&setup, args, &status)) {
     if (format == LINT_TEXT)
-      status = lint_for_people(&setup, &args);
+      status = lint_for_people(&setup, args);
     else
-      status = lint_for_programs(&setup, &args, format);
+      status = lint_for_programs(&setup, args, format);
   }
   setup_deinit(&setup);
   return status;
@@ -194,6 +191,7 @@ static int lint_run(int argc, char **argv) {
 const struct cli_command cmd_lint = {
     .name = "lint",
     .arguments = "WORKFLOW...",
+    .words = {1, CLI_WORDS},
     .summary = "check workflow files and show every error with its place",
     .help = "Reports what the format forbids, and mistakes in a well-formed file: an unknown "
             "next, unreachable movements, movements that cannot end, missing facets, a judge that "

@@ -379,24 +379,21 @@ static bool read_filter(struct filter *wanted, const struct cli_args *args, stru
   return filter_check(wanted, &why) || err_set(err, why.code, "--%s", why.text);
 }
 
-static int ls_run(int argc, char **argv) {
-  struct cli_args args;
+static int ls_run(const struct cli_args *args) {
   struct err err = {0};
   int status;
   long rows = ROWS_DEFAULT;
-  if (!cli_parse(&cmd_ls, argc, argv, 0, 0, &args, &status))
-    return status;
-  const char *logs = cli_value(&args, "logs"), *number = cli_value(&args, "number");
-  const char *socket = cli_value(&args, "socket");
+  const char *logs = cli_value(args, "logs"), *number = cli_value(args, "number");
+  const char *socket = cli_value(args, "socket");
   if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1))
     return cli_refuse("ls", "-n must be a number above 0");
-  struct ls ls = {.json = cli_flag(&args, "json"),
+  struct ls ls = {.json = cli_flag(args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
                   .rows_left = (size_t)rows,
                   .proof_left = LIMIT_LS_PROOF_BYTES,
                   .now_ms = clock_real_ms()};
-  if (!read_filter(&ls.wanted, &args, &err))
+  if (!read_filter(&ls.wanted, args, &err))
     return cli_fail("ls", &err);
   if (ls.wanted.statuses != NULL && summary_wanted(ls.wanted.statuses, "bad")) {
     ls.proven = ls.wanted.statuses; /* neither list nor index knows of a change in a log's middle */
@@ -405,7 +402,7 @@ static int ls_run(int argc, char **argv) {
   }
   status = -1;
   if (logs == NULL)
-    status = list_daemon(&ls, socket, cli_value(&args, "since"), &err);
+    status = list_daemon(&ls, socket, cli_value(args, "since"), &err);
   if (status < 0 && logs == NULL && (socket != NULL || err.code != ERR_NOT_FOUND))
     return cli_fail("ls", &err);
   if (status < 0) /* no daemon is running: the logs say the same */

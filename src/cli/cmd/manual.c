@@ -344,17 +344,13 @@ static int print_page(const char *word) {
   return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 
-static int manual_run(int argc, char **argv) {
-  struct cli_args args;
+static int manual_run(const struct cli_args *args) {
   struct err err;
-  int status;
-  if (!cli_parse(&cmd_manual, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *folder = cli_value(&args, "all"), *name;
+  const char *folder = cli_value(args, "all"), *name;
   if (folder != NULL)
     return manual_write_all(folder, &err) ? STATUS_COMPLETE : cli_fail("manual", &err);
-  if (!cli_flag(&args, "list"))
-    return print_page(args.word_count > 0 ? args.words[0] : "segue");
+  if (!cli_flag(args, "list"))
+    return print_page(args->word_count > 0 ? args->words[0] : "segue");
   for (size_t i = 0; (name = manual_name(i)) != NULL; i++)
     puts(name);
   return STATUS_COMPLETE;
@@ -363,6 +359,7 @@ static int manual_run(int argc, char **argv) {
 const struct cli_command cmd_manual = {
     .name = "manual",
     .arguments = "[PAGE] [--all DIR]",
+    .words = {0, 1},
     .summary = "print a manual page (man -l - shows it), or write them all",
     .options = options,
     .run = manual_run,

@@ -646,14 +646,11 @@ static void mcp_take_line(const char *line, size_t n) {
   json_decref(message);
 }
 
-static int mcp_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
+static int mcp_run(const struct cli_args *args) {
+  (void)args;
   char *line = NULL;
   size_t room = 0;
   ssize_t n;
-  if (!cli_parse(&cmd_mcp, argc, argv, 0, 0, &args, &status))
-    return status;
   while ((n = getline(&line, &room, stdin)) >= 0) {
     if (n > MCP_LINE_BYTES)
       send_unreadable("this line is longer than 16 MiB");

@@ -380,28 +380,25 @@ static void plan_print(const json_t *plan) {
   plan_print_history(&page, json_is_object(history) ? history : NULL);
 }
 
-static int plan_run(int argc, char **argv) {
-  struct cli_args args;
+static int plan_run(const struct cli_args *args) {
   struct setup setup;
   struct store store;
   struct buf task = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_plan, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!setup_flags(&setup, &args, &status))
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!setup_flags(&setup, args, &status))
     goto out;
   status = STATUS_COMPLETE;
-  (void)setup_start(&setup, &args, args.words[0], &task, &status);
+  (void)setup_start(&setup, args, args->words[0], &task, &status);
   if (setup.workflow == NULL)
     goto out;
-  bool has_logs = resolve_id_store(cli_value(&args, "logs"), &store, &err);
+  bool has_logs = resolve_id_store(cli_value(args, "logs"), &store, &err);
   const struct preflight p = setup_preflight_of(&setup);
   json_t *plan = plan_json(&p, has_logs ? &store : NULL);
-  plan_ask(plan, setup.registry, !cli_flag(&args, "quick"));
+  plan_ask(plan, setup.registry, !cli_flag(args, "quick"));
   (void)json_object_set(plan, "facets", setup.facets);
-  if (cli_flag(&args, "json"))
+  if (cli_flag(args, "json"))
     json_io_print(plan, JSON_IO_TERMINAL);
   else
     plan_print(plan);
@@ -415,6 +412,7 @@ out:
 const struct cli_command cmd_plan = {
     .name = "plan",
     .arguments = "WORKFLOW [--task TEXT] [options]",
+    .words = {1, 1},
     .summary = "show what would run: by whom, how often at most, and what earlier runs used",
     .help = "For each movement: its program or provider (and the fallbacks), permission and "
             "judge, and where its rules lead. Then the limits, the largest possible number of "

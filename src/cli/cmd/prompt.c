@@ -221,32 +221,29 @@ static json_t *facets_of(const struct setup *setup, const char *movement) {
   return list;
 }
 
-static int prompt_run(int argc, char **argv) {
-  struct cli_args args;
+static int prompt_run(const struct cli_args *args) {
   struct setup setup;
   struct prompt prompt = {0};
   json_t *votes = NULL; /* those of a panel */
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_prompt, argc, argv, 2, 2, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!setup_flags(&setup, &args, &status) ||
-      !setup_workflow(&setup, &args, args.words[0], false, &status)) {
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!setup_flags(&setup, args, &status) ||
+      !setup_workflow(&setup, args, args->words[0], false, &status)) {
     setup_deinit(&setup);
     return status;
   }
-  if (!render(&args, &setup, &prompt, &votes, &err)) {
+  if (!render(args, &setup, &prompt, &votes, &err)) {
     status = cli_fail("prompt", &err);
-  } else if (cli_flag(&args, "json")) {
-    const char *stage = cli_value(&args, "stage");
-    json_io_put(json_pack("{so ss? so so so*}", "movement", json_io_string(args.words[1]), "stage",
+  } else if (cli_flag(args, "json")) {
+    const char *stage = cli_value(args, "stage");
+    json_io_put(json_pack("{so ss? so so so*}", "movement", json_io_string(args->words[1]), "stage",
                           stage, "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
-                          facets_of(&setup, args.words[1]), "votes", json_incref(votes)));
+                          facets_of(&setup, args->words[1]), "votes", json_incref(votes)));
     status = STATUS_COMPLETE;
   } else {
     struct buf safe = {0};
-    setup_print_facets(&setup, args.words[1], stderr);
+    setup_print_facets(&setup, args->words[1], stderr);
     struct str bytes = buf_view(&prompt.bytes);
     if (isatty(STDOUT_FILENO)) { /* exact bytes to a pipe, nothing that controls a terminal */
       buf_safe(&safe, bytes, true);
@@ -267,6 +264,7 @@ static int prompt_run(int argc, char **argv) {
 const struct cli_command cmd_prompt = {
     .name = "prompt",
     .arguments = "WORKFLOW MOVEMENT [--stage S]",
+    .words = {2, 2},
     .summary = "show exactly what would be sent",
     .help = "In a session the fence around a report is random; here it consists of zeros.",
     .options = options,

@@ -178,26 +178,23 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   return ok ? STATUS_COMPLETE : cli_fail("providers", &err);
 }
 
-static int providers_run(int argc, char **argv) {
-  struct cli_args args;
+static int providers_run(const struct cli_args *args) {
   struct config user;
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_providers, argc, argv, 0, 2, &args, &status))
-    return status;
   struct provider_registry *registry = NULL;
   if (!config_load(&user, &err))
     return providers_fail(&err);
   registry = backends_new(&user, &err);
-  const char *verb = args.word_count > 0 ? args.words[0] : "list";
+  const char *verb = args->word_count > 0 ? args->words[0] : "list";
   if (registry == NULL) {
     status = providers_fail(&err);
-  } else if (strcmp(verb, "list") == 0 && args.word_count < 2) {
-    status = cli_flag(&args, "names") ? list_names(registry) : providers_list(&args, registry);
+  } else if (strcmp(verb, "list") == 0 && args->word_count < 2) {
+    status = cli_flag(args, "names") ? list_names(registry) : providers_list(args, registry);
   } else if (strcmp(verb, "show") == 0) {
-    status = providers_show(&args, registry);
+    status = providers_show(args, registry);
   } else if (strcmp(verb, "test") == 0) {
-    status = test(&args, registry);
+    status = test(args, registry);
   } else {
     status = cli_refuse("providers", "providers takes list, show NAME or test NAME, not \"%.60s\"",
                         verb);
@@ -210,6 +207,7 @@ static int providers_run(int argc, char **argv) {
 const struct cli_command cmd_providers = {
     .name = "providers",
     .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
+    .words = {0, 2},
     .summary = "list the backends, show a profile, or replay a recorded run",
     .help = "list (the default) shows for each backend whether its program is installed and in "
             "which version, whether there is a key or a login (which is not read), how it "

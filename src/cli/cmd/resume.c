@@ -518,21 +518,18 @@ static int resume_release(const struct cli_args *args) {
   return folder_release(id, &err) ? STATUS_COMPLETE : cli_fail("resume", &err);
 }
 
-static int resume_resume(int argc, char **argv) {
-  struct cli_args args;
+static int resume_resume(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
-    return status;
-  json_t *body = resume_body(&args, &err);
-  bool release = cli_flag(&args, "release");
-  bool says = release || cli_flag(&args, "cut") || json_object_size(body) > 0;
-  if (body == NULL || (says && !resume_options_by_person("resume", args.words[0], &err)))
+  json_t *body = resume_body(args, &err);
+  bool release = cli_flag(args, "release");
+  bool says = release || cli_flag(args, "cut") || json_object_size(body) > 0;
+  if (body == NULL || (says && !resume_options_by_person("resume", args->words[0], &err)))
     status = cli_fail("resume", &err);
   else if (release)
-    status = resume_release(&args);
+    status = resume_release(args);
   else
-    status = cli_flag(&args, "daemon") ? resume_there(&args, body) : resume_local(&args, body);
+    status = cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
   json_decref(body);
   return status;
 }
@@ -540,6 +537,7 @@ static int resume_resume(int argc, char **argv) {
 const struct cli_command cmd_resume = {
     .name = "resume",
     .arguments = "ID|last|FILE [options]",
+    .words = {1, 1},
     .summary = "continue a session that stopped or crashed",
     .help = "A call that was in flight is repeated as its next attempt; what has been judged is "
             "not judged again. For a finished session its end is printed again (with --json its "

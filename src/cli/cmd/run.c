@@ -26,34 +26,31 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static int run_run(int argc, char **argv) {
-  struct cli_args args;
+static int run_run(const struct cli_args *args) {
   struct setup setup;
   struct ui ui;
   struct buf task = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_run, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  enum ui_mode mode = ui_mode_of(&args);
-  if (!setup_flags(&setup, &args, &status))
+  cli_errors_as_json(cli_flag(args, "json"));
+  enum ui_mode mode = ui_mode_of(args);
+  if (!setup_flags(&setup, args, &status))
     goto out;
   sandbox_make_ready(setup.config); /* before the checks, which ask what enforces limits */
-  if (!setup_start(&setup, &args, args.words[0], &task, &status))
+  if (!setup_start(&setup, args, args->words[0], &task, &status))
     goto out;
-  if (!setup_on_here(&setup, &args, &err)) {
+  if (!setup_on_here(&setup, args, &err)) {
     status = cli_fail("run", &err);
     goto out;
   }
-  if (cli_flag(&args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
+  if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
-  if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), setup.registry, &err)) {
+  if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err)) {
     (void)cli_fail("run", &err);
     status = STATUS_FAILED;
     goto out;
   }
-  ui_verbose(&ui, &args);
+  ui_verbose(&ui, args);
   ui_notify(&ui, setup.user.notify, NULL);
   const struct session_params params = {
       .setup = {.cwd = setup.cwd,
@@ -83,6 +80,7 @@ out:
 const struct cli_command cmd_run = {
     .name = "run",
     .arguments = "WORKFLOW [--task TEXT] [options]",
+    .words = {1, 1},
     .summary = "run a workflow to its end, one line a turn",
     .help = "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
             "workflows/ beside your config.yaml, or among those that come with segue. A file "

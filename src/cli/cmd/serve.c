@@ -71,32 +71,27 @@ static bool read_lease(const struct cli_args *args, uint64_t *ms, struct err *er
   return err_set(err, ERR_USAGE, "--lease must be a time such as 30s");
 }
 
-static int serve_run(int argc, char **argv) {
-  struct cli_args args;
+static int serve_run(const struct cli_args *args) {
   struct err err = {0};
   long max_sessions = LIMIT_SESSIONS_DEFAULT, drain_s = LIMIT_DRAIN_MS / 1000;
-  int status;
-  if (!cli_parse(&cmd_serve, argc, argv, 0, 0, &args, &status))
-    return status;
-  if (!cli_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
-      !cli_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(&args, &err))
+  if (!cli_number(args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
+      !cli_number(args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(args, &err))
     return cli_fail("serve", &err);
   static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
   uint64_t lease_ms;
   for (size_t i = 0; i <= LIMIT_STORE_LABEL_COUNT; i++)
-    labels[i] = cli_values(&args, "label", i);
-  if (!read_lease(&args, &lease_ms, &err))
+    labels[i] = cli_values(args, "label", i);
+  if (!read_lease(args, &lease_ms, &err))
     return cli_fail("serve", &err);
-  const struct serve_options serve_options = {.logs = cli_values(&args, "logs", 0),
-                                              .store = cli_store(&args),
+  const struct serve_options serve_options = {.logs = cli_values(args, "logs", 0),
+                                              .store = cli_store(args),
                                               .lease_ms = lease_ms,
                                               .labels = labels,
-                                              .socket = cli_value(&args, "socket"),
+                                              .socket = cli_value(args, "socket"),
                                               .max_sessions = (size_t)max_sessions,
-                                              .http = cli_value(&args, "http"),
-                                              .http_origin = cli_value(&args, "http-origin"),
-                                              .http_any_peer =
-                                                  cli_value(&args, "http-peer") != NULL,
+                                              .http = cli_value(args, "http"),
+                                              .http_origin = cli_value(args, "http-origin"),
+                                              .http_any_peer = cli_value(args, "http-peer") != NULL,
                                               .drain_ms = (uint64_t)drain_s * 1000,
                                               .ready = on_ready};
   return serve(&serve_options, &err) ? STATUS_COMPLETE : cli_fail("serve", &err);

@@ -609,33 +609,30 @@ static int show_view(const struct cli_args *args) {
   return status;
 }
 
-static int show_show(int argc, char **argv) {
-  struct cli_args args;
+static int show_show(const struct cli_args *args) {
   struct err err = {0};
   struct store_ref ref;
   int status;
-  if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
-    return status;
-  if (cli_value(&args, "as") != NULL)
-    return show_view(&args);
-  struct show s = {.movement = args.word_count > 1 ? args.words[1] : NULL,
-                   .socket = cli_value(&args, "socket"),
-                   .follow = cli_flag(&args, "follow"),
-                   .full = cli_flag(&args, "full"),
-                   .json = cli_flag(&args, "json"),
-                   .quiet = cli_flag(&args, "quiet") && cli_flag(&args, "follow"),
+  if (cli_value(args, "as") != NULL)
+    return show_view(args);
+  struct show s = {.movement = args->word_count > 1 ? args->words[1] : NULL,
+                   .socket = cli_value(args, "socket"),
+                   .follow = cli_flag(args, "follow"),
+                   .full = cli_flag(args, "full"),
+                   .json = cli_flag(args, "json"),
+                   .quiet = cli_flag(args, "quiet") && cli_flag(args, "follow"),
                    .colours = cli_colours(STDOUT_FILENO),
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),
                    .look = turns_look_of(STDOUT_FILENO),
                    .out = stdout};
-  live_init(&s.live, &s.look, cli_flag(&args, "verbose"));
+  live_init(&s.live, &s.look, cli_flag(args, "verbose"));
   if (!s.follow || s.json || s.quiet || s.movement != NULL)
     s.live.on = false;
-  s.hears = s.live.on && cli_flag(&args, "verbose");
+  s.hears = s.live.on && cli_flag(args, "verbose");
   s.words = (struct spoken){.summary = &s.summary, .live = &s.live};
   live_output_init(&s.words.from, s.socket, s.summary.session, words_on_piece, &s.words);
-  if (!resolve_id_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), &ref,
                           &err))
     return cli_fail("show", &err);
   if (!verified_open(&s.book, &ref, true, &err)) {
@@ -671,6 +668,7 @@ static int show_show(int argc, char **argv) {
 const struct cli_command cmd_show = {
     .name = "show",
     .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
+    .words = {1, 2},
     .summary = "read a session: turn by turn, or one judgment in full",
     .help = "Without MOVEMENT: one line a turn, and how often each method decided. With MOVEMENT, "
             "named as there ('parts.it 2': an item): how its last run (or its N-th) was judged: "

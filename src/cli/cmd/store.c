@@ -342,29 +342,26 @@ static const struct {
              {"limit", store_limit, true},  {"export", store_export, true},
              {"import", store_import, true}};
 
-static int store_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_store, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  const char *url = cli_store(&args);
+static int store_run(const struct cli_args *args) {
+  cli_errors_as_json(cli_flag(args, "json"));
+  const char *url = cli_store(args);
   if (url == NULL)
     return cli_refuse("store", "name the store: --store postgres://HOST/DATABASE");
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-    if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
-      return verbs[i].run(&args, url);
+    if (strcmp(args->words[0], verbs[i].name) == 0 && (verbs[i].words || args->word_count == 1))
+      return verbs[i].run(args, url);
   return cli_refuse(
       "store",
       "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
       "limit, export, import",
-      args.words[0]);
+      args->words[0]);
 }
 
 const struct cli_command cmd_store = {
     .name = "store",
     .arguments = "init|status|check|prune|limit PROVIDER N|export [ID...] DIR|import DIR|FILE... "
                  "[options]",
+    .words = {1, CLI_WORDS},
     .summary = "manage a store that several machines share",
     .help = "init creates the tables in a PostgreSQL database (14 or newer), or upgrades them. "
             "status shows the version, workers, sessions and sizes. check compares each session's "

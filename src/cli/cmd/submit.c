@@ -255,7 +255,7 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
     argv[argc++] = asked;
   }
   if (argv[2] != NULL)
-    status = cmd_show.run(argc, argv);
+    status = cli_run(&cmd_show, argc, argv);
   free(argv[2]);
   free(asked);
   return status;
@@ -276,29 +276,26 @@ static int submit_shared(const struct cli_args *args, const json_t *body, json_t
   return status;
 }
 
-static int submit_run(int argc, char **argv) {
-  struct cli_args args;
+static int submit_run(const struct cli_args *args) {
   struct client_reply reply = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_submit, argc, argv, 1, 1, &args, &status))
-    return status;
   json_t *body = json_object();
-  bool late = false, made = make_body(&args, body, &late, &err);
-  bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
-  if (made && shared && cli_value(&args, "unique") != NULL)
+  bool late = false, made = make_body(args, body, &late, &err);
+  bool shared = cli_store(args) != NULL && cli_value(args, "socket") == NULL;
+  if (made && shared && cli_value(args, "unique") != NULL)
     made = err_set(&err, ERR_USAGE, "--unique needs a daemon: give its --socket");
   if (made && late) {
     fprintf(stderr, "segue submit: it is past %s: nothing was submitted\n",
-            cli_value(&args, "not-after"));
+            cli_value(args, "not-after"));
     status = STATUS_COMPLETE;
     goto out;
   }
   if (made && shared) {
-    if ((status = submit_shared(&args, body, &reply.value)) >= 0)
+    if ((status = submit_shared(args, body, &reply.value)) >= 0)
       goto out;
   } else if (!made ||
-             !client_ask(cli_value(&args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
+             !client_ask(cli_value(args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
     status = cli_fail("submit", &err);
     goto out;
   }
@@ -310,16 +307,16 @@ static int submit_run(int argc, char **argv) {
   status = STATUS_COMPLETE;
   if (reply.status == 200)
     fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
-            cli_value(&args, "unique"));
+            cli_value(args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
     paths_note_last(json_string_value(json_object_get(reply.value, "log")));
-  if (cli_flag(&args, "json"))
+  if (cli_flag(args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
-  else if (!cli_flag(&args, "follow"))
+  else if (!cli_flag(args, "follow"))
     cli_put_line(stdout, "", json_string_value(json_object_get(reply.value, "id")));
   fflush(stdout);
-  if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
-    status = submit_follow(&args, reply.value);
+  if (cli_flag(args, "follow") || cli_flag(args, "wait"))
+    status = submit_follow(args, reply.value);
 out:
   client_reply_deinit(&reply);
   json_decref(body);
@@ -329,6 +326,7 @@ out:
 const struct cli_command cmd_submit = {
     .name = "submit",
     .arguments = "WORKFLOW [--task TEXT] [options]",
+    .words = {1, 1},
     .summary = "hand a workflow to the daemon; prints the session's id at once",
     .help = "It runs when its turn comes, even if this terminal is closed. Follow it with segue "
             "ls and segue show ID --follow, and end it with segue cancel ID. Ctrl-C ends --follow "

@@ -486,22 +486,18 @@ static bool load_kept(struct verifying *v, const struct cli_args *args, struct e
   return ok;
 }
 
-static int verify(int argc, char **argv) {
-  struct cli_args args;
+static int verify(const struct cli_args *args) {
   struct verifying v = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_verify, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  v.json = cli_flag(&args, "json");
+  v.json = cli_flag(args, "json");
   v.coloured = cli_colours(STDOUT_FILENO);
-  if (!load_kept(&v, &args, &err) || (v.verifier = verifier_new(&err)) == NULL)
+  if (!load_kept(&v, args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return cli_fail("verify", &err);
-  for (size_t i = 0; i < args.word_count; i++) {
+  for (size_t i = 0; i < args->word_count; i++) {
     struct store_ref ref;
-    if (resolve_id_is_store(args.words[i])) {
-      verify_store(&v, args.words[i]);
-    } else if (resolve_id_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
+    if (resolve_id_is_store(args->words[i])) {
+      verify_store(&v, args->words[i]);
+    } else if (resolve_id_session(args->words[i], cli_value(args, "logs"), NULL, &ref, &err)) {
       struct verified log = {.ref = ref};
       struct store store;
       store_of(&ref, &store);
@@ -527,6 +523,7 @@ static int verify(int argc, char **argv) {
 const struct cli_command cmd_verify = {
     .name = "verify",
     .arguments = "ID|last|FILE|FOLDER|STORE... [options]",
+    .words = {1, CLI_WORDS},
     .summary = "check that session logs are what was written",
     .help = "Checks the hash chain, the sequence, each record against schemas/session-log.json, "
             "the hash of the workflow, the blobs that records refer to, and whether records agree "

@@ -269,23 +269,20 @@ static int web_alone(const struct cli_args *args, struct err *err) {
   return ok ? STATUS_COMPLETE : cli_fail("web", err);
 }
 
-static int web_run(int argc, char **argv) {
-  struct cli_args args;
+static int web_run(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_web, argc, argv, 0, 0, &args, &status))
-    return status;
-  bool alone = cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL;
-  if (alone && cli_flag(&args, "revoke"))
+  bool alone = cli_value(args, "logs") != NULL || cli_value(args, "http") != NULL;
+  if (alone && cli_flag(args, "revoke"))
     return cli_refuse("web", "--revoke is for a daemon: leave out --logs and --http");
   if (alone)
-    return web_alone(&args, &err);
-  status = web_daemon(&args, &err);
+    return web_alone(args, &err);
+  status = web_daemon(args, &err);
   if (status >= 0)
     return status;
-  if (err.code != ERR_NOT_FOUND || cli_value(&args, "socket") != NULL || cli_flag(&args, "revoke"))
+  if (err.code != ERR_NOT_FOUND || cli_value(args, "socket") != NULL || cli_flag(args, "revoke"))
     return cli_fail("web", &err);
-  return web_alone(&args, &err);
+  return web_alone(args, &err);
 }
 
 const struct cli_command cmd_web = {

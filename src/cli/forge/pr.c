@@ -178,25 +178,21 @@ static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) 
   return true;
 }
 
-static int pr_run(int argc, char **argv) {
-  struct cli_args args;
+static int pr_run(const struct cli_args *args) {
   struct store_ref ref;
   struct pr p = {0};
   struct err err = {0};
   bool made = false;
-  int status;
-  if (!cli_parse(&cmd_pr, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  bool ok = resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+  cli_errors_as_json(cli_flag(args, "json"));
+  bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
             pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
-            pr_take_body(&p, &ref, cli_value(&args, "body"), &err) &&
-            forge_find(&p.forge, p.trees.cwd, cli_value(&args, "remote"), &err);
+            pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
+            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
   if (ok)
-    pr_take_title(&p, cli_value(&args, "title"));
-  ok = ok && pr_send(&p, &args, &made, &err);
+    pr_take_title(&p, cli_value(args, "title"));
+  ok = ok && pr_send(&p, args, &made, &err);
   if (ok)
-    pr_tell(&p, made, cli_flag(&args, "json"));
+    pr_tell(&p, made, cli_flag(args, "json"));
   trees_deinit(&p.trees);
   forge_deinit(&p.forge);
   json_decref(p.outputs);
@@ -209,6 +205,7 @@ static int pr_run(int argc, char **argv) {
 const struct cli_command cmd_pr = {
     .name = "pr",
     .arguments = "ID|last [--draft] [options]",
+    .words = {1, 1},
     .summary = "push a session's branch and open a pull request for it",
     .help = "Uses gh or glab with its own login; neither segue nor the agents see a token. Only "
             "the session's own branch is pushed, if it has all commits of its worktree, never by "

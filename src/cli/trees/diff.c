@@ -238,37 +238,33 @@ static bool print_items(const struct trees *t, const char *movement, const char 
   return ok;
 }
 
-static int diff_run(int argc, char **argv) {
-  struct cli_args args;
+static int diff_run(const struct cli_args *args) {
   struct store_ref ref;
   struct trees t = {0};
   struct diff_range r = {0};
   struct err err = {0};
   long item = 0;
-  int status;
-  if (!cli_parse(&cmd_diff, argc, argv, 1, 2, &args, &status))
-    return status;
-  bool json = cli_flag(&args, "json");
-  const char *form = cli_flag(&args, "stat") ? "--stat" : "--patch";
+  bool json = cli_flag(args, "json");
+  const char *form = cli_flag(args, "stat") ? "--stat" : "--patch";
   cli_errors_as_json(json);
-  const char *number = cli_value(&args, "item");
-  bool ok =
-      number == NULL || (args.word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
+  const char *number = cli_value(args, "item");
+  bool ok = number == NULL ||
+            (args->word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
   if (!ok)
     err_set(&err, ERR_USAGE, "--item must be the number of an item, after its MOVEMENT");
-  ok = ok && resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+  ok = ok && resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
        trees_read(&t, &ref, &err);
-  const struct tree_item *own = ok && args.word_count == 1 ? trees_own(&t, &err) : NULL;
-  bool all = ok && args.word_count == 2 && item == 0 && last_item(&t, args.words[1]) > 0;
+  const struct tree_item *own = ok && args->word_count == 1 ? trees_own(&t, &err) : NULL;
+  bool all = ok && args->word_count == 2 && item == 0 && last_item(&t, args->words[1]) > 0;
   if (own != NULL)
     use_item(&t, own, &r);
-  else if (ok && args.word_count == 2 && !all)
-    ok = use_movement(&t, args.words[1], item, &r, &err);
+  else if (ok && args->word_count == 2 && !all)
+    ok = use_movement(&t, args->words[1], item, &r, &err);
   else if (ok && !all)
     ok = use_commits(&t, &r, &err);
   json_t *value = NULL;
   if (ok && all)
-    ok = print_items(&t, args.words[1], form, json, &err);
+    ok = print_items(&t, args->words[1], form, json, &err);
   else if (ok && json)
     ok = (value = diff_json(&t, &r, &err)) != NULL;
   else if (ok)
@@ -282,6 +278,7 @@ static int diff_run(int argc, char **argv) {
 const struct cli_command cmd_diff = {
     .name = "diff",
     .arguments = "ID|last [MOVEMENT] [options]",
+    .words = {1, 2},
     .summary = "show what a session changed in its worktree, or a movement in its commit",
     .help = "Without MOVEMENT: all changes since its branch began, including uncommitted ones. "
             "For a session that worked directly in its folder: its commits, or else the files "

@@ -274,14 +274,11 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
   return status;
 }
 
-static int integrate_run(int argc, char **argv) {
-  struct cli_args args;
+static int integrate_run(const struct cli_args *args) {
   struct integration in = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_integrate, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  const char *cwd = cli_value(&args, "cwd");
+  const char *cwd = cli_value(args, "cwd");
   bool found = realpath(cwd ? cwd : ".", in.folder) != NULL ||
                err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
   char *top = found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
@@ -291,7 +288,7 @@ static int integrate_run(int argc, char **argv) {
   if (status == STATUS_COMPLETE && !trees_is_clean(in.folder, &err))
     status = STATUS_USAGE;
   if (status == STATUS_COMPLETE)
-    status = merge_all(&in, &args, &err);
+    status = merge_all(&in, args, &err);
   free(top);
   git_answer_deinit(&in.files);
   struct underway *u = &in.underway;
@@ -309,6 +306,7 @@ static int integrate_run(int argc, char **argv) {
 const struct cli_command cmd_integrate = {
     .name = "integrate",
     .arguments = "[BRANCH...]",
+    .words = {0, CLI_WORDS},
     .summary = "merge branches one after the other into what is checked out here",
     .help =
         "Without BRANCH it reads one branch a line from standard input. Movements with "

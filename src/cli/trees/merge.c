@@ -228,19 +228,16 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   return ok ? status : cli_fail("merge", err);
 }
 
-static int merge_run(int argc, char **argv) {
-  struct cli_args args;
+static int merge_run(const struct cli_args *args) {
   struct store_ref ref;
   struct trees t = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_merge, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) ||
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err))
     return cli_fail("merge", &err);
-  status = merge_session(&args, &t, &ref, &err);
+  status = merge_session(args, &t, &ref, &err);
   trees_deinit(&t);
   return status;
 }
@@ -248,6 +245,7 @@ static int merge_run(int argc, char **argv) {
 const struct cli_command cmd_merge = {
     .name = "merge",
     .arguments = "ID|last [--squash] [--into BRANCH]",
+    .words = {1, 1},
     .summary = "merge a session's branch into another one",
     .help =
         "The merge is worked out outside of any working tree first. In a conflict nothing is "

@@ -89,16 +89,12 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   trees_deinit(&t);
 }
 
-static int worktrees_run(int argc, char **argv) {
-  struct cli_args args;
+static int worktrees_run(const struct cli_args *args) {
   struct config user;
   struct err err = {0};
   struct dirent **names = NULL;
   char folder[PATHS_BYTES], id[STORE_ID_BYTES];
-  int status;
   bool any = false;
-  if (!cli_parse(&cmd_worktrees, argc, argv, 0, 0, &args, &status))
-    return status;
   if (!config_load(&user, &err))
     return cli_fail("worktrees", &err);
   const char *set = json_string_value(json_object_get(user.workspace, "folder"));
@@ -113,15 +109,15 @@ static int worktrees_run(int argc, char **argv) {
     char path[PATHS_BYTES + 256];
     print_into(path, sizeof path, "%s/%.255s", folder, names[i]->d_name);
     if (names_worktree(names[i]->d_name, id)) {
-      if (!any && !cli_flag(&args, "json"))
+      if (!any && !cli_flag(args, "json"))
         printf("%-36s  %-13s  %6s  %4s  %-13s  PATH\n", "SESSION", "STATUS", "SIZE", "AGE", "");
       any = true;
-      print_tree(path, id, cli_value(&args, "logs"), cli_flag(&args, "json"));
+      print_tree(path, id, cli_value(args, "logs"), cli_flag(args, "json"));
     }
     free(names[i]);
   }
   free(names);
-  if (!any && !cli_flag(&args, "json"))
+  if (!any && !cli_flag(args, "json"))
     fprintf(stderr, "no worktrees in %s\n", resolve_id_shown(folder));
   return STATUS_COMPLETE;
 }

@@ -131,25 +131,22 @@ static bool agree_raters(struct agree *a, const char *list, struct err *err) {
   return true;
 }
 
-static int agree_run(int argc, char **argv) {
-  struct cli_args args;
+static int agree_run(const struct cli_args *args) {
   struct agreeing a = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_agree, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
   struct aggregate *c = aggregate_new();
-  a.json = cli_flag(&args, "json");
+  a.json = cli_flag(args, "json");
   cli_errors_as_json(a.json);
   a.agree = agree_new(c);
-  if (cli_flag(&args, "list")) {
+  if (cli_flag(args, "list")) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;
   }
   const struct resolve_id_each each = {agree_store, agree_log, a.agree};
-  bool ok = agree_raters(a.agree, cli_value(&args, "rater"), &err) &&
-            audit_filters(c, &args, false, &err) &&
-            resolve_id_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
+  bool ok =
+      agree_raters(a.agree, cli_value(args, "rater"), &err) &&
+      audit_filters(c, args, false, &err) &&
+      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
   if (ok)
     agree_print(&a);
   agree_free(a.agree);
@@ -160,6 +157,7 @@ static int agree_run(int argc, char **argv) {
 const struct cli_command cmd_agree = {
     .name = "agree",
     .arguments = "[FOLDER|ID|FILE...] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "how often raters agree: verdicts, stages, votes of a panel, people's labels",
     .help = "For each movement and pair of raters: how many turns, how often they agree, with a "
             "95 % interval (Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, "

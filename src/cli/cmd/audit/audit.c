@@ -566,48 +566,45 @@ static bool kept_can(const struct cli_args *args) {
   return why == NULL;
 }
 
-static int audit(int argc, char **argv) {
-  struct cli_args args;
+static int audit(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_audit, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  const char *logs = cli_value(&args, "logs");
-  cli_errors_as_json(cli_flag(&args, "json"));
+  const char *logs = cli_value(args, "logs");
+  cli_errors_as_json(cli_flag(args, "json"));
   struct aggregate *c = aggregate_new();
   const struct resolve_id_each each = {census_take_store, census_take_log, c};
   status = STATUS_COMPLETE;
-  bool errors = cli_flag(&args, "errors");
-  const char *by = cli_value(&args, "by");
-  if (cli_flag(&args, "json") && cli_flag(&args, "csv"))
+  bool errors = cli_flag(args, "errors");
+  const char *by = cli_value(args, "by");
+  if (cli_flag(args, "json") && cli_flag(args, "csv"))
     err_set(&err, ERR_USAGE, "--json and --csv cannot be combined");
-  if (errors && (cli_flag(&args, "csv") || by != NULL))
+  if (errors && (cli_flag(args, "csv") || by != NULL))
     err_set(&err, ERR_USAGE, "--errors cannot be combined with --by or --csv");
-  if (!errors && cli_value(&args, "export") != NULL)
+  if (!errors && cli_value(args, "export") != NULL)
     err_set(&err, ERR_USAGE, "--export needs --errors");
-  c->only_by = by != NULL && !cli_flag(&args, "json");
-  bool kept = err.code == ERR_NONE && cli_flag(&args, "kept") && kept_can(&args);
-  if (err.code != ERR_NONE || !audit_filters(c, &args, false, &err) ||
-      (by != NULL && !aggregate_by(c, by, &err)) || (kept && !audit_kept(c, &args, &err)) ||
-      (args.word_count == 0 && !errors && !kept &&
+  c->only_by = by != NULL && !cli_flag(args, "json");
+  bool kept = err.code == ERR_NONE && cli_flag(args, "kept") && kept_can(args);
+  if (err.code != ERR_NONE || !audit_filters(c, args, false, &err) ||
+      (by != NULL && !aggregate_by(c, by, &err)) || (kept && !audit_kept(c, args, &err)) ||
+      (args->word_count == 0 && !errors && !kept &&
        !resolve_id_take_all(NULL, 0, logs, &each, &err))) {
     status = cli_fail("audit", &err);
     aggregate_free(c);
     return status;
   }
   if (errors) {
-    status = audit_errors(c, &args, logs);
+    status = audit_errors(c, args, logs);
     aggregate_free(c);
     return status;
   }
-  bool counted = args.word_count == 0 || kept;
-  for (size_t i = 0; !kept && i < args.word_count; i++)
-    if (resolve_id_take(args.words[i], logs, &each, &err))
+  bool counted = args->word_count == 0 || kept;
+  for (size_t i = 0; !kept && i < args->word_count; i++)
+    if (resolve_id_take(args->words[i], logs, &each, &err))
       counted = true;
     else
       status = cli_fail("audit", &err);
   if (counted)
-    audit_print(c, &args);
+    audit_print(c, args);
   aggregate_free(c);
   return status;
 }
@@ -615,6 +612,7 @@ static int audit(int argc, char **argv) {
 const struct cli_command cmd_audit = {
     .name = "audit",
     .arguments = "[FOLDER|ID|FILE...] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "count judgments: what decided them, what did not and why, what they cost",
     .help =
         "Reads logs (by default all of the log folder) and counts their judgments. Every line "

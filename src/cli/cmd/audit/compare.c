@@ -138,21 +138,17 @@ static bool compare_open(struct compare_side *side, const char *word, const char
          compare_sound(side, err);
 }
 
-static int compare_run(int argc, char **argv) {
-  struct cli_args args;
+static int compare_run(const struct cli_args *args) {
   struct compare_side a = {0}, b = {0};
   struct err err = {0};
   size_t count;
-  int status;
-  if (!cli_parse(&cmd_compare, argc, argv, 2, 2, &args, &status))
-    return status;
-  const char *logs = cli_value(&args, "logs");
-  cli_errors_as_json(cli_flag(&args, "json"));
+  const char *logs = cli_value(args, "logs");
+  cli_errors_as_json(cli_flag(args, "json"));
   bool ok =
-      compare_open(&a, args.words[0], logs, &err) && compare_open(&b, args.words[1], logs, &err);
+      compare_open(&a, args->words[0], logs, &err) && compare_open(&b, args->words[1], logs, &err);
   if (ok) {
     struct compare_row *rows = compare_align(&a, &b, &count);
-    if (cli_flag(&args, "json"))
+    if (cli_flag(args, "json"))
       json_io_put(compare_json(&a, &b, rows, count));
     else
       compare_show(&a, &b, rows, count);
@@ -166,6 +162,7 @@ static int compare_run(int argc, char **argv) {
 const struct cli_command cmd_compare = {
     .name = "compare",
     .arguments = "A B [options]",
+    .words = {2, 2},
     .summary = "show two sessions side by side, and the turn where they diverge",
     .help = "A and B are ids, last, or files; for example a fork and its parent. Turns are "
             "aligned by movement. A star marks a different verdict, or a turn that only one of "

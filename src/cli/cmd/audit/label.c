@@ -451,20 +451,16 @@ static bool label_usage(const struct cli_args *args, struct err *err) {
          err_set(err, ERR_USAGE, "write a session, a movement and a rule's number, or --sample N");
 }
 
-static int label_run(int argc, char **argv) {
-  struct cli_args args;
+static int label_run(const struct cli_args *args) {
   struct labelling l = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_label, argc, argv, 0, 3, &args, &status))
-    return status;
   bool ok;
-  if (!resume_options_by_person("label", args.word_count > 0 ? args.words[0] : "--sample", &err))
+  if (!resume_options_by_person("label", args->word_count > 0 ? args->words[0] : "--sample", &err))
     ok = false;
-  else if (cli_value(&args, "sample") != NULL)
-    ok = label_sample(&args, &err);
+  else if (cli_value(args, "sample") != NULL)
+    ok = label_sample(args, &err);
   else
-    ok = label_usage(&args, &err) && label_one(&args, &l, &err);
+    ok = label_usage(args, &err) && label_one(args, &l, &err);
   dictionary_deinit(&l.names);
   return ok ? STATUS_COMPLETE : cli_fail("label", &err);
 }
@@ -472,6 +468,7 @@ static int label_run(int argc, char **argv) {
 const struct cli_command cmd_label = {
     .name = "label",
     .arguments = "ID|last|FILE MOVEMENT[#N] RULE | [FOLDER] --sample N [options]",
+    .words = {0, 3},
     .summary = "record which rule should have been chosen, for segue agree",
     .help = "RULE is a number, or 0 if no rule holds. MOVEMENT is named as in segue show: a child "
             "as review.sec, item 2 of a for_each as 'part.it 2', the Nth run as MOVEMENT#N. "

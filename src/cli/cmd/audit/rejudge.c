@@ -1019,23 +1019,20 @@ static int again_run(struct again *a, const struct cli_args *args, struct err *e
   return again_tell(a);
 }
 
-static int rejudge_run(int argc, char **argv) {
-  struct cli_args args;
+static int rejudge_run(const struct cli_args *args) {
   struct again a = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_rejudge, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  a.json = cli_flag(&args, "json");
+  a.json = cli_flag(args, "json");
   cli_errors_as_json(a.json);
-  if (!setup_flags(&a.setup, &args, &status)) {
+  if (!setup_flags(&a.setup, args, &status)) {
     setup_deinit(&a.setup);
     return status;
   }
   a.of.aggregate = a.aggregate = aggregate_new();
-  bool ok = audit_filters(a.aggregate, &args, true, &err) && again_bounds(&a, &args, &err) &&
-            again_judge(&a, &args, &err) && again_name(&a, cli_value(&args, "as"), &err) &&
-            rejudge_choose(&a.of, &args, &err);
+  bool ok = audit_filters(a.aggregate, args, true, &err) && again_bounds(&a, args, &err) &&
+            again_judge(&a, args, &err) && again_name(&a, cli_value(args, "as"), &err) &&
+            rejudge_choose(&a.of, args, &err);
   size_t room = a.of.count * (size_t)(a.repeat > 0 ? a.repeat : 1);
   if (ok) {
     a.verdicts = xmalloc((room + 1) * sizeof *a.verdicts);
@@ -1043,7 +1040,7 @@ static int rejudge_run(int argc, char **argv) {
       a.verdicts[i] = REJUDGE_OPEN;
     ok = again_resume(&a, &err);
   }
-  status = ok ? again_run(&a, &args, &err) : cli_fail("rejudge", &err);
+  status = ok ? again_run(&a, args, &err) : cli_fail("rejudge", &err);
   rows_deinit(&a.of.rows);
   free(a.of.list);
   aggregate_free(a.aggregate);
@@ -1058,6 +1055,7 @@ static int rejudge_run(int argc, char **argv) {
 const struct cli_command cmd_rejudge = {
     .name = "rejudge",
     .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "judge recorded turns again: by another judge, panel or prompt, or repeatedly",
     .help =
         "Judges each turn that needed a judge once more, from the text, exit status, tests, "

@@ -121,22 +121,18 @@ static void replay_sum(const struct replaying *r) {
          (unsigned long long)n[REPLAY_HUMAN]);
 }
 
-static int replay_run(int argc, char **argv) {
-  struct cli_args args;
+static int replay_run(const struct cli_args *args) {
   struct replaying r = {0};
   struct err err = {0};
   bool missing = false, read = false;
-  int status;
-  if (!cli_parse(&cmd_replay, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
   const struct resolve_id_each each = {replay_take_store, replay_take_log, &r};
-  r.json = cli_flag(&args, "json");
+  r.json = cli_flag(args, "json");
   cli_errors_as_json(r.json);
   r.replay = replay_new(&err);
   if (r.replay == NULL)
     return cli_fail("replay", &err);
-  for (size_t i = 0; i < args.word_count; i++)
-    if (resolve_id_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
+  for (size_t i = 0; i < args->word_count; i++)
+    if (resolve_id_take(args->words[i], cli_value(args, "logs"), &each, &err)) {
       read = true;
     } else {
       (void)cli_fail("replay", &err);
@@ -148,12 +144,13 @@ static int replay_run(int argc, char **argv) {
   replay_free(r.replay);
   if (missing)
     return STATUS_USAGE;
-  return r.unsound > 0 || (differs && cli_flag(&args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
+  return r.unsound > 0 || (differs && cli_flag(args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_replay = {
     .name = "replay",
     .arguments = "ID|last|FILE|FOLDER... [options]",
+    .words = {1, CLI_WORDS},
     .summary = "judge recorded turns again from the recorded replies, and compare",
     .help = "Runs the recorded replies of judges, and the agents' texts, through the current "
             "stages, without asking any model, and lists each judgment that would come out "

@@ -177,27 +177,23 @@ static bool report_words(struct reporting *r, const struct cli_args *args, struc
   return args->word_count > 0 || (paths_logs(r->logs, where, err) && report_store(r, where, err));
 }
 
-static int report_run(int argc, char **argv) {
-  struct cli_args args;
+static int report_run(const struct cli_args *args) {
   struct err err = {0};
   struct buf title = {0};
-  int status;
-  if (!cli_parse(&cmd_report, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
   struct reporting r = {.report = {.now_ms = clock_real_ms()}};
-  const char *path = cli_value(&args, "output");
+  const char *path = cli_value(args, "output");
   if (path != NULL && strcmp(path, "-") == 0) /* as other programs understand it */
     path = NULL;
   r.report.out = &r.out;
-  bool ok = report_options(&r, &args, &err);
+  bool ok = report_options(&r, args, &err);
   if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
     ok = err_set(&err, ERR_USAGE, "give a file with -o FILE: HTML is for a browser");
   ok = ok && (r.verification = verification_new(&err)) != NULL;
-  ok = ok && report_title(&r, &args, &title, &err);
+  ok = ok && report_title(&r, args, &title, &err);
   if (ok) {
-    r.report.session_count = args.word_count;
+    r.report.session_count = args->word_count;
     report_begin(&r.report, buf_view(&title));
-    ok = report_words(&r, &args, &err);
+    ok = report_words(&r, args, &err);
     report_end(&r.report);
   }
   ok = ok && report_write(&r, path, &err);
@@ -217,6 +213,7 @@ static int report_run(int argc, char **argv) {
 const struct cli_command cmd_report = {
     .name = "report",
     .arguments = "[ID|FOLDER|FILE...] -o FILE [options]",
+    .words = {0, CLI_WORDS},
     .summary = "write sessions as one HTML file or as Markdown",
     .help = "For a session: its turns on a time axis, the graph with the edges taken, what it "
             "used, each judgment stage by stage, and whether its log is intact. For a folder (by "

@@ -618,20 +618,17 @@ static bool test_all(struct testing *t, const struct cli_args *args, struct err 
   return false;
 }
 
-static int test_run(int argc, char **argv) {
-  struct cli_args args;
+static int test_run(const struct cli_args *args) {
   struct setup setup;
   struct testing t = {.setup = &setup};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_test, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!setup_flags(&setup, &args, &status)) {
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!setup_flags(&setup, args, &status)) {
     setup_deinit(&setup);
     return status;
   }
-  bool ok = test_options(&t, &args, &err) && test_all(&t, &args, &err);
+  bool ok = test_options(&t, args, &err) && test_all(&t, args, &err);
   status = ok && test_sum(&t) == 0 ? STATUS_COMPLETE : STATUS_FAILED;
   if (!ok)
     status = cli_fail("test", &err);
@@ -651,6 +648,7 @@ static int test_run(int argc, char **argv) {
 const struct cli_command cmd_test = {
     .name = "test",
     .arguments = "CASES [options]",
+    .words = {1, 1},
     .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
     .help = "CASES is NDJSON (- is standard input), one case a line: {\"id\", \"text\" or "
             "\"report\", \"rules\": [\"approved\", ...], \"expected\": 2}. expected is 0 if no "

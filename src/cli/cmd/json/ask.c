@@ -895,21 +895,16 @@ static bool has_provider(const struct setup *setup, struct err *err) {
              "which provider should be asked? Give --provider, or set one in the configuration");
 }
 
-static int ask_run(int argc, char **argv) {
-  struct cli_args args;
+static int ask_run(const struct cli_args *args) {
   struct setup setup;
   struct ask_question q = {.structured = json_object()};
   struct err err = {0};
   json_t *schema = NULL;
   int status;
-  if (!cli_parse(&cmd_ask, argc, argv, 0, 1, &args, &status)) {
-    json_decref(q.structured);
-    return status;
-  }
-  if (!setup_flags(&setup, &args, &status))
+  if (!setup_flags(&setup, args, &status))
     goto out;
-  const char *name = cli_value(&args, "schema");
-  bool ok = check_flags(&args, &err) && read_question(&args, &setup, &q, &err);
+  const char *name = cli_value(args, "schema");
+  bool ok = check_flags(args, &err) && read_question(args, &setup, &q, &err);
   if (ok)
     schema = name ? schema_named(name, &err) : json_pack("{ss}", "type", "object");
   if ((!ok || schema == NULL) && err.code == ERR_IO)
@@ -918,10 +913,10 @@ static int ask_run(int argc, char **argv) {
     setup.workflow = ask_workflow_of(&q, schema, &err);
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))
     status = cli_fail("ask", &err);
-  else if (cli_value(&args, "batch") != NULL)
-    status = ask_batch(&args, &setup, &q, name != NULL);
+  else if (cli_value(args, "batch") != NULL)
+    status = ask_batch(args, &setup, &q, name != NULL);
   else
-    status = single(&args, &setup, schema);
+    status = single(args, &setup, schema);
 out:
   json_decref(schema);
   json_decref(q.structured);
@@ -932,6 +927,7 @@ out:
 const struct cli_command cmd_ask = {
     .name = "ask",
     .arguments = "--schema FILE [PROMPT|-] [options]",
+    .words = {0, 1},
     .summary = "ask a model for a value that fits a schema",
     .help = "  segue ask --schema sentiment 'The cable is short, but I love it.'\n"
             "segue looks for the value in the answer and checks it against the schema and the "

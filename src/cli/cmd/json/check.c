@@ -516,23 +516,20 @@ static bool check_prepare(struct checking *c, const struct cli_args *args, struc
   return true;
 }
 
-static int check_run(int argc, char **argv) {
-  struct cli_args args;
+static int check_run(const struct cli_args *args) {
   struct checking c = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_check, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  bool batch = cli_flag(&args, "batch");
-  if (args.word_count == 0 && !batch)
+  bool batch = cli_flag(args, "batch");
+  if (args->word_count == 0 && !batch)
     err_set(&err, ERR_USAGE, "missing argument: segue check %s", cmd_check.arguments);
   else
-    (void)check_prepare(&c, &args, &err);
+    (void)check_prepare(&c, args, &err);
   if (err.code != ERR_NONE) {
     (void)cli_fail("check", &err);
     status = STATUS_USAGE;
   } else {
-    status = batch ? check_batch(&c, &args) : check_files(&c, &args);
+    status = batch ? check_batch(&c, args) : check_files(&c, args);
   }
   registry_in_deinit(&c.registry);
   invariants_free(c.invariants);
@@ -542,6 +539,7 @@ static int check_run(int argc, char **argv) {
 const struct cli_command cmd_check = {
     .name = "check",
     .arguments = "SCHEMA [INSTANCE...] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "check JSON values against a JSON Schema and show each error with its place",
     .help =
         "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"

@@ -356,21 +356,18 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
   return *schema != NULL;
 }
 
-static int extract_run(int argc, char **argv) {
-  struct cli_args args;
+static int extract_run(const struct cli_args *args) {
   struct extract_batch b = {0};
   struct schema *schema = NULL;
   struct buf text = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_extract, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *want = cli_value(&args, "want"), *path = args.word_count ? args.words[0] : NULL;
-  const char *schema_path = cli_value(&args, "schema");
-  b.how.repair = !cli_flag(&args, "no-repair");
-  b.how.explain = cli_flag(&args, "explain");
-  b.opts.assert_formats = cli_flag(&args, "assert-format");
-  if (cli_flag(&args, "repair") && cli_flag(&args, "no-repair"))
+  const char *want = cli_value(args, "want"), *path = args->word_count ? args->words[0] : NULL;
+  const char *schema_path = cli_value(args, "schema");
+  b.how.repair = !cli_flag(args, "no-repair");
+  b.how.explain = cli_flag(args, "explain");
+  b.opts.assert_formats = cli_flag(args, "assert-format");
+  if (cli_flag(args, "repair") && cli_flag(args, "no-repair"))
     err_set(&err, ERR_USAGE, "--repair and --no-repair cannot be combined");
   else if (want != NULL && !extract_want_parse(want, &b.how.want))
     err_set(&err, ERR_USAGE, "--want must be object, array or any");
@@ -380,7 +377,7 @@ static int extract_run(int argc, char **argv) {
     return cli_fail("extract", &err);
   if (schema_path != NULL && !load_schema(schema_path, &b.opts, &b.given, &schema)) {
     status = STATUS_USAGE;
-  } else if (cli_flag(&args, "batch")) {
+  } else if (cli_flag(args, "batch")) {
     status = extract_batch(&b, path);
   } else if (!cli_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
     (void)cli_fail("extract", &err);
@@ -388,7 +385,7 @@ static int extract_run(int argc, char **argv) {
   } else {
     struct str said = buf_view(&text);
     said.n -= str_ends(said, "\n"); /* it is the file's, and hides where a cut text ends */
-    status = extract_one(&b.how, &b.given, cli_flag(&args, "json"), said);
+    status = extract_one(&b.how, &b.given, cli_flag(args, "json"), said);
   }
   buf_deinit(&text);
   schema_free(schema);
@@ -399,6 +396,7 @@ static int extract_run(int argc, char **argv) {
 const struct cli_command cmd_extract = {
     .name = "extract",
     .arguments = "[FILE] [options]",
+    .words = {0, 1},
     .summary = "find the JSON value in a model's answer",
     .help = "  echo 'Sure! ```json {\"step\": 2,} ``` Anything else?' | segue extract --explain\n"
             "Reads FILE or standard input and prints the value: indented on a terminal, otherwise "

@@ -370,28 +370,25 @@ static bool compile(struct rendering_job *job) {
   return job->schema != NULL;
 }
 
-static int schema_run(int argc, char **argv) {
-  struct cli_args args;
+static int schema_run(const struct cli_args *args) {
   struct rendering_job job = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_schema, argc, argv, 1, 1, &args, &status))
-    return status;
-  const char *as = cli_value(&args, "as");
-  const struct resource *own = schema_in_own(args.words[0]);
-  if (own != NULL && as == NULL && !cli_flag(&args, "report") && !cli_flag(&args, "json")) {
+  const char *as = cli_value(args, "as");
+  const struct resource *own = schema_in_own(args->words[0]);
+  if (own != NULL && as == NULL && !cli_flag(args, "report") && !cli_flag(args, "json")) {
     fwrite(own->p, 1, own->n, stdout);
     return STATUS_COMPLETE;
   }
   const struct rendering *rendering = as != NULL ? rendering_find(as, &err) : NULL;
-  if (err.code != ERR_NONE || !schema_prepare(&job, &args, &err)) {
+  if (err.code != ERR_NONE || !schema_prepare(&job, args, &err)) {
     (void)cli_fail("schema", &err);
     status = STATUS_USAGE;
   } else if (!compile(&job)) {
     status = STATUS_USAGE;
-  } else if (cli_flag(&args, "report")) {
+  } else if (cli_flag(args, "report")) {
     status = cmd_schema_report(&job, rendering);
-  } else if (cli_flag(&args, "json")) {
+  } else if (cli_flag(args, "json")) {
     status = as_object(&job, rendering);
   } else {
     status = rendering != NULL ? show_one(&job, rendering) : overview(&job);
@@ -405,6 +402,7 @@ static int schema_run(int argc, char **argv) {
 const struct cli_command cmd_schema = {
     .name = "schema",
     .arguments = "FILE [--as NAME] [options]",
+    .words = {1, 1},
     .summary = "show what a model is told about a JSON Schema: prompt, types, example",
     .help =
         "  segue schema person.json --as prompt\n"
