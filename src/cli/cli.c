@@ -51,7 +51,7 @@ static bool usage(const struct cli_command *command, int *status, const char *fm
     PRINTF_LIKE(3, 4);
 
 static bool usage(const struct cli_command *command, int *status, const char *fmt, ...) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char raw[512];
   va_list ap;
   va_start(ap, fmt);
@@ -59,7 +59,6 @@ static bool usage(const struct cli_command *command, int *status, const char *fm
   va_end(ap);
   buf_safe(&text, str_from(raw), false);
   fprintf(stderr, "segue %s: %s\ntry: segue help %s\n", command->name, text.p, command->name);
-  buf_deinit(&text);
   *status = STATUS_USAGE;
   return false;
 }
@@ -256,7 +255,7 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
 }
 
 void cli_print_help(const struct cli_command *command) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   size_t columns = cli_help_columns();
   buf_printf(&out, "segue %s%s", command->name, command->arguments[0] != '\0' ? " " : "");
   cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
@@ -282,16 +281,14 @@ void cli_print_help(const struct cli_command *command) {
     buf_putc(&out, '\n');
   }
   fputs(buf_c(&out), stdout);
-  buf_deinit(&out);
   if (command->print_more)
     command->print_more();
 }
 
 void cli_put_safe(FILE *out, const char *text) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_safe(&safe, str_from(text), false);
   fputs(buf_c(&safe), out);
-  buf_deinit(&safe);
 }
 
 void cli_put_line(FILE *out, const char *before, const char *text) {
@@ -363,7 +360,7 @@ void cli_tell_json(const struct err *err) {
 int cli_fail(const char *command, const struct err *err) {
   assert(command != NULL);
   assert(err != NULL);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (err->line > 0) {
     cli_print_file_error(err, "error");
   } else {
@@ -371,7 +368,6 @@ int cli_fail(const char *command, const struct err *err) {
     fprintf(stderr, "segue %s: %s\n", command, buf_c(&text));
     cli_tell_json(err);
   }
-  buf_deinit(&text);
   bool by_user = err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
                  err->code == ERR_LIMIT || err->code == ERR_INVALID;
   return by_user ? STATUS_USAGE : STATUS_FAILED;
@@ -399,7 +395,7 @@ static size_t column_offset(struct str line, int column) {
 }
 
 bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err ignored;
   bool found = false;
   if (file_read(err->file, LIMIT_WORKFLOW_BYTES, &text, &ignored)) {
@@ -413,7 +409,6 @@ bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
       }
     }
   }
-  buf_deinit(&text);
   return found;
 }
 
@@ -421,7 +416,7 @@ bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
 static void print_place(const struct err *err, struct str line, size_t at, bool colours) {
   enum { WIDTH = 120, BEFORE = 80, KEPT = 60 }; /* columns: in all, before the caret */
   static const struct str ellipsis = STR_INIT("\xE2\x80\xA6");
-  struct buf shown = {0}, before = {0};
+  buf_auto_t shown = {0}, before = {0};
   if (line.n > 0 && line.p[line.n - 1] == '\r')
     line.n--;
   int used = cli_fit(&before, (struct str){line.p, at}, INT_MAX);
@@ -437,13 +432,11 @@ static void print_place(const struct err *err, struct str line, size_t at, bool 
   if (used < WIDTH)
     fprintf(stderr, "      | %*s%s^%s\n", used, "", cli_paint(colours, COLOUR_GREEN),
             cli_paint(colours, COLOUR_NONE));
-  buf_deinit(&shown);
-  buf_deinit(&before);
 }
 
 void cli_print_file_error(const struct err *err, const char *severity) {
   bool colours = cli_colours(STDERR_FILENO);
-  struct buf line = {0}, text = {0}, file = {0};
+  buf_auto_t line = {0}, text = {0}, file = {0};
   size_t at = 0;
   buf_safe(&file, str_from(err->file), false);
   buf_safe(&text, str_from(err->text), true);
@@ -457,9 +450,6 @@ void cli_print_file_error(const struct err *err, const char *severity) {
     cli_tell_json(err);
   if (cli_line_of(err, &line, &at))
     print_place(err, buf_view(&line), at, colours);
-  buf_deinit(&line);
-  buf_deinit(&text);
-  buf_deinit(&file);
 }
 
 bool cli_colours(int fd) {
@@ -491,7 +481,7 @@ int cli_columns(int fd) {
 
 int cli_fit(struct buf *out, struct str text, int columns) {
   assert(out != NULL);
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   int used = 0;
   buf_safe(&safe, text, false);
   size_t i = 0, cut = 0;
@@ -520,7 +510,6 @@ int cli_fit(struct buf *out, struct str text, int columns) {
   } else {
     buf_append(out, buf_c(&safe), safe.n);
   }
-  buf_deinit(&safe);
   return used;
 }
 

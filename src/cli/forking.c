@@ -71,14 +71,13 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
   if (w->mode == UI_LINES) {
     const struct core *core = &k->fork.core;
     struct str name = core->workflow->movements[core->next].name;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_safe(&text, name, false);
     fprintf(
         stderr,
         "segue %s: starts with %s, after record %llu of %s; files and agents' conversations are "
         "as they are now, not as they were then\n",
         w->command, buf_c(&text), (unsigned long long)core->seq, core->session);
-    buf_deinit(&text);
   }
   (void)store_ref_named(session_log_name(ui.solo.session), &w->made);
   paths_note_last(session_log_name(ui.solo.session));

@@ -157,11 +157,10 @@ static int report_unknown_command(const char *word) {
     names[n++] = cli_commands[i]->name;
   names[n] = NULL;
   const char *near = str_nearest(str_from(word), names);
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   (void)cli_fit(&safe, str_from(word), 100);
   fprintf(stderr, "segue: there is no command \"%s\"%s%s%s\ntry: segue help\n", buf_c(&safe),
           near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
-  buf_deinit(&safe);
   return STATUS_USAGE;
 }
 

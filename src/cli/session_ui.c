@@ -41,10 +41,9 @@ static bool wants_approval(const struct turn *turn) {
 
 static void ask_put_lines(struct str text) {
   while (text.n > 0) {
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, str_next_line(&text), false);
     printf("  %s\n", buf_c(&safe));
-    buf_deinit(&safe);
   }
 }
 
@@ -200,7 +199,7 @@ enum ui_mode ui_mode_of(const struct cli_args *args) {
 /* Says that a provider is away: when that begins, and where no live line shows it, before each
  * long pause. */
 static void say_outage(struct ui *ui, const struct record *record) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool away = turn_lines_outage(record, &text);
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
   if (away && (!ui->away || (!ui->live.on && ms >= LIMIT_LONG_WAIT_MS))) {
@@ -211,7 +210,6 @@ static void say_outage(struct ui *ui, const struct record *record) {
     fflush(stdout);
   }
   ui->away = away;
-  buf_deinit(&text);
 }
 
 static void session_ui_say_wait(int64_t ms, const char *class) {
@@ -255,11 +253,10 @@ static void say_budget(struct ui *ui, const struct record *record) {
   const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
   size_t i;
   json_array_foreach(notes, i, note) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     budget_note_tell(note, &text);
     live_clear(&ui->live);
     printf("  %s\n", buf_c(&text));
-    buf_deinit(&text);
   }
 }
 
@@ -305,12 +302,11 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     say_budget(ui, record);
   if (ui->mode == UI_LINES && type == RECORD_TURN_START) {
     /* A guard reports work that goes in circles. */
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_safe(&text, record_text(record, MEMBER_NOTE), false);
     live_clear(&ui->live);
     if (text.n > 0)
       printf("  guard: %s\n", buf_c(&text));
-    buf_deinit(&text);
   }
   if (type == RECORD_CALL_END)
     live_text_over(&ui->live);
@@ -341,11 +337,10 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
 
 static void session_ui_on_trouble(void *ctx, const char *message) {
   struct ui *ui = ctx;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   live_clear(&ui->live);
   buf_safe(&text, str_from(message), false);
   fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
-  buf_deinit(&text);
 }
 
 void ui_close(struct ui *ui) {
@@ -454,7 +449,7 @@ static int finish(struct ui *ui, int signals) {
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->lines, resolve_id_shown(path), &ui->look);
-    struct buf flags = {0};
+    buf_auto_t flags = {0};
     if (lacks_replies(core))
       buf_puts(&flags, " --scenario FILE");
     else
@@ -463,12 +458,10 @@ static int finish(struct ui *ui, int signals) {
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)
       print_resume(stdout, "  continue with", path, buf_c(&flags));
-    buf_deinit(&flags);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_safe(&text, buf_view(&ui->lines.message), false);
     fprintf(stderr, "segue %s: stopped: %s\n", ui->command, buf_c(&text));
-    buf_deinit(&text);
   }
   if (signals > 0 && core->status == SESSION_STOPPED)
     return STATUS_INTERRUPTED;
@@ -489,7 +482,7 @@ void ui_complain(const char *command, const json_t *result) {
   const char *message = json_string_value(json_object_get(result, "message"));
   const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
   const json_t *errors = json_object_get(result, "errors"), *item;
-  struct buf text = {0}, safe = {0};
+  buf_auto_t text = {0}, safe = {0};
   size_t i;
   if (error != NULL)
     buf_printf(&text, "segue %s: %s: %s\n", command,
@@ -511,6 +504,4 @@ void ui_complain(const char *command, const json_t *result) {
   }
   buf_safe(&safe, buf_view(&text), true);
   fputs(buf_c(&safe), stderr);
-  buf_deinit(&text);
-  buf_deinit(&safe);
 }

@@ -30,7 +30,7 @@
 /* --- values for params --- */
 
 static bool put_file(json_t *inputs, struct str name, const char *path, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (!file_read(path, LIMIT_INPUT_BYTES, &text, err)) {
     err->code = ERR_USAGE;
     return err_wrap(err, "--input " STR_FMT, STR_ARG(name));
@@ -38,7 +38,6 @@ static bool put_file(json_t *inputs, struct str name, const char *path, struct e
   while (text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
   json_t *value = json_stringn(text.n ? text.p : "", text.n);
-  buf_deinit(&text);
   if (value == NULL)
     return err_set(err, ERR_USAGE, "--input " STR_FMT ": %.200s is not UTF-8", STR_ARG(name), path);
   json_object_setn_new(inputs, name.p, name.n, value);
@@ -163,7 +162,7 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
   char folder[PATH_MAX];
   struct git_answer answer;
   struct err ignored;
-  struct buf commit = {0};
+  buf_auto_t commit = {0};
   if (base == NULL || realpath(cwd ? cwd : ".", folder) == NULL)
     return true;
   buf_printf(&commit, "%s^{commit}", base);
@@ -172,7 +171,6 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
   bool gone = asked && answer.exit == 1 && answer.err.n == 0;
   if (asked)
     git_answer_deinit(&answer);
-  buf_deinit(&commit);
   return !gone ||
          err_set(err, ERR_USAGE, "--base %.200s is not a commit of the repository here", base);
 }
@@ -180,7 +178,7 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
   static const char *const names[] = {"commit", "branch", "base"};
   const char *mode = cli_value(args, "workspace");
-  json_t *set = json_object();
+  json_auto_t *set = json_object();
   bool ok = mode == NULL || cli_is_utf8("--workspace", mode, err);
   if (ok && mode != NULL)
     json_object_set_new(set, "mode", json_string(mode));
@@ -195,7 +193,6 @@ bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
     err->code = ERR_USAGE;
   if (ok && json_object_size(set) > 0)
     json_object_set(config, "workspace", set);
-  json_decref(set);
   if (cli_flag(args, "no-lock"))
     json_object_set_new(config, "lock", json_false());
   return ok;
@@ -205,7 +202,7 @@ bool setup_on(const struct cli_args *args, json_t *config, struct err *err) {
   const char *text = cli_value(args, "on");
   if (text == NULL)
     return true;
-  json_t *labels = json_array();
+  json_auto_t *labels = json_array();
   bool ok = cli_is_utf8("--on", text, err);
   for (size_t n; ok && text != NULL; text = text[n] == ',' ? text + n + 1 : NULL) {
     n = strcspn(text, ",");
@@ -214,7 +211,6 @@ bool setup_on(const struct cli_args *args, json_t *config, struct err *err) {
   ok = ok && worker_labels_check(labels, err);
   if (ok)
     json_object_set(config, "on", labels);
-  json_decref(labels);
   return ok;
 }
 
@@ -333,12 +329,11 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
 
 /* Returns the page of the key in the error's line, or of the key to write instead. */
 static const char *page_of_error(const struct err *e) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   size_t at = 0;
   const char *page = NULL;
   if (e->line > 0 && cli_line_of(e, &line, &at))
     page = help_key_of_line(buf_view(&line), at);
-  buf_deinit(&line);
   return page;
 }
 

@@ -61,7 +61,7 @@ static void question_take_words(json_t *item, struct str line) {
   static const char type[] = "\"type\":\"call_end\"";
   if (memmem(line.p, line.n < 128 ? line.n : 128, type, sizeof type - 1) == NULL)
     return;
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct str text = str_trim(json_view_at(record, "text"));
   if (text.n > LIMIT_ASKED_WORDS) {
     size_t left_out = text.n - LIMIT_ASKED_WORDS;
@@ -76,13 +76,12 @@ static void question_take_words(json_t *item, struct str line) {
     json_put(item, "words", json_text(text));
     json_put(item, "words_turn", json_integer(json_int_at(record, "turn")));
   }
-  json_decref(record);
 }
 
 static void add_words(json_t *item, const struct store_ref *ref) {
   struct log_reader r;
   struct err ignored;
-  struct buf tail = {0};
+  buf_auto_t tail = {0};
   if (!reader_open(&r, ref, &ignored))
     return;
   uint64_t size = reader_bytes(&r);
@@ -96,7 +95,6 @@ static void add_words(json_t *item, const struct store_ref *ref) {
       question_take_words(item, str_next_line(&rest));
   }
   reader_close(&r);
-  buf_deinit(&tail);
 }
 
 void view_asked_add(const struct store *store, json_t *list) {
@@ -109,7 +107,7 @@ void view_asked_add(const struct store *store, json_t *list) {
     if (id == NULL)
       continue;
     store_ref(store, id, &ref);
-    json_t *record = first_record(&ref);
+    json_auto_t *record = first_record(&ref);
     /* Names the session by its workflow and the first line of its task. */
     struct str task = str_trim(json_view_at(record, "task"));
     struct str first = str_trim(str_next_line(&task));
@@ -131,7 +129,6 @@ void view_asked_add(const struct store *store, json_t *list) {
       if (json_is_object(schema))
         json_object_set(item, "schema", schema);
     }
-    json_decref(record);
     add_words(item, &ref);
   }
 }

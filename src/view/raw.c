@@ -124,12 +124,11 @@ json_t *view_call_json(const struct verified_reader *book, long call, size_t max
         !reader_read_all(&book->reader, book->places[i].offset, head, n) ||
         memmem(head, n, word, (size_t)word_n) == NULL)
       continue;
-    json_t *record = verified_get(book, book->places[i].seq, err);
+    json_auto_t *record = verified_get(book, book->places[i].seq, err);
     if (record != NULL && json_int_at(record, "call") == call) {
       bytes += book->places[i].bytes;
       json_array_append(list, record);
     }
-    json_decref(record);
   }
   if (json_array_size(list) == 0) {
     json_decref(list);

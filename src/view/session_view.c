@@ -526,7 +526,7 @@ static void put_loops(struct bounds_out *out) {
   const struct view_session *v = out->v;
   for (size_t i = 0; i < out->b->monitor_count; i++) {
     const struct monitor *m = &out->b->monitors[i];
-    struct buf names = {0};
+    buf_auto_t names = {0};
     for (size_t k = 0; k < m->cycle_count; k++)
       if (m->cycle[k] < v->movement_count)
         buf_printf(&names, "%s" STR_FMT, k > 0 ? ", " : "",
@@ -535,7 +535,6 @@ static void put_loops(struct bounds_out *out) {
                                        .of = arena_str(out->arena, buf_view(&names)),
                                        .used = out->b->loops[i].times,
                                        .limit = m->threshold});
-    buf_deinit(&names);
   }
 }
 
@@ -836,7 +835,7 @@ static void keep_workflow(struct view_reading *r, const json_t *start) {
     const struct movement *m = &wf->movements[i];
     struct view_movement *out = &r->v->movements[i];
     out->name = view_keep(r, m->name);
-    struct buf text = {0};
+    buf_auto_t text = {0};
     if (m->child_count > 0)
       buf_printf(&text, "%zu at once", m->child_count);
     else if (m->argv != NULL)
@@ -844,7 +843,6 @@ static void keep_workflow(struct view_reading *r, const json_t *start) {
     else
       buf_str(&text, m->provider.n > 0 ? m->provider : wf->provider);
     out->who = view_keep(r, buf_view(&text));
-    buf_deinit(&text);
     out->rules = arena_array(arena, m->rule_count, sizeof *out->rules);
     out->rule_count = m->rule_count;
     for (size_t k = 0; k < m->rule_count; k++)

@@ -32,7 +32,7 @@ static const char *compare_said(const json_t *text, const char *otherwise) {
 
 static void put_side_cell(struct html *h, const struct compare_turn *t,
                           const struct compare_side *side) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   HTML(h, "<td>");
   if (t == NULL) {
     HTML(h, "-</td>");
@@ -52,7 +52,6 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
     HTML_FMT(h, "rule %ld &#62; <bdi>%s</bdi>, <bdi>%s</bdi>", t->rule, compare_said(t->next, "?"),
              compare_said(t->method, "?"));
   }
-  buf_deinit(&text);
   html_puts(h, "; ");
   part_took(h, t->ms);
   HTML_FMT(h, ", %lld tokens, $%.4f</td>", (long long)t->tokens, (double)t->cost_nano / 1e9);
@@ -122,7 +121,7 @@ static bool read_side_text(const struct compare_side *side, const struct compare
 /* Links to the whole answer, if only its beginning was compared. */
 static void put_side_cut(struct html *h, const char *name, const struct compare_side *side,
                          const struct compare_turn *turn, const struct side_text *t) {
-  struct buf ref = {0};
+  buf_auto_t ref = {0};
   if (t->text.n == t->whole.n)
     return;
   buf_printf(&ref, "%llu#/text", (unsigned long long)turn->text_seq);
@@ -134,7 +133,6 @@ static void put_side_cut(struct html *h, const char *name, const struct compare_
                                .within = true};
   part_cut(h, &cut);
   HTML(h, "</p>");
-  buf_deinit(&ref);
 }
 
 static void put_diff_line(struct html *h, const struct linediff_line *line) {
@@ -387,16 +385,15 @@ static void put_absent(struct html *h, const struct page_ask *ask) {
 }
 
 static void fact_number(struct html *h, const char *name, const json_t *value) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (json_is_integer(value))
     buf_printf(&text, "%lld", (long long)json_integer_value(value));
   part_fact(h, name, buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void put_daemon(struct html *h, const json_t *d) {
   const json_t *free_bytes = json_at(d, "disk_free_bytes");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (json_is_integer(free_bytes))
     buf_printf(&text, "%.1f GB free", (double)json_integer_value(free_bytes) / 1e9);
   HTML(h, "<h2>Daemon</h2><dl>");
@@ -412,7 +409,6 @@ static void put_daemon(struct html *h, const json_t *d) {
   part_fact(h, "logs", json_view_at(d, "logs"));
   part_fact(h, "disk", buf_view(&text));
   HTML(h, "</dl>");
-  buf_deinit(&text);
 }
 
 static unsigned page_providers(const struct page_ask *ask, struct buf *out) {
@@ -506,7 +502,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
 /* --- what waits for a person --- */
 
 static void put_waiting(struct html *h, const struct page_ask *ask, const struct view_row *row) {
-  struct buf command = {0};
+  buf_auto_t command = {0};
   HTML_FMT(h, "<article id=\"w-%s\"><h2><a", row->id);
   HTML_LINK(h, "/s/", str_from(row->id), "/");
   HTML_FMT(h, "><bdi>%.*s</bdi></a></h2><p>",
@@ -518,7 +514,6 @@ static void put_waiting(struct html *h, const struct page_ask *ask, const struct
   HTML_FMT(h, "</p><p><bdi>%.*s</bdi></p><p class=dim>", STR_ARG(row->message));
   buf_printf(&command, "segue resume %s", row->id);
   part_code(h, buf_view(&command));
-  buf_deinit(&command);
   HTML(h, "</p>");
   if (ask->acts && row->submitted)
     part_resume(h, row->id, row->status);
@@ -555,7 +550,8 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   filter.ctx = ask;
   if (store_exists(&ask->store) && !session_list_page(&f, &ask->store, &filter, &err))
     return page_problem(ask, out, &err);
-  json_t *questions = store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : NULL;
+  json_auto_t *questions =
+      store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : NULL;
   waiting = json_array_size(questions);
   for (size_t i = 0; i < f.count; i++)
     waiting += row_is_listed(&f.rows[i], questions);
@@ -572,7 +568,6 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   if (waiting == 0)
     HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
   part_end_page(&h);
-  json_decref(questions);
   session_list_deinit(&f);
   return 200;
 }

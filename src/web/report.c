@@ -29,7 +29,7 @@ static bool is_markup(struct str text, size_t i) {
 }
 
 void markdown_text(struct buf *out, struct str text) {
-  struct buf cleaned = {0};
+  buf_auto_t cleaned = {0};
   sanitize_text(&cleaned, text);
   for (size_t i = 0; i < cleaned.n; i++) {
     if (cleaned.p[i] == '\n' || cleaned.p[i] == '\t') {
@@ -40,12 +40,11 @@ void markdown_text(struct buf *out, struct str text) {
       buf_putc(out, '\\');
     buf_putc(out, cleaned.p[i]);
   }
-  buf_deinit(&cleaned);
 }
 
 /* Writes a code block that nothing in the text can end. */
 static void put_fenced(struct buf *out, struct str text) {
-  struct buf cleaned = {0};
+  buf_auto_t cleaned = {0};
   size_t run = 0, longest = 2;
   sanitize_text(&cleaned, text);
   for (size_t i = 0; i < cleaned.n; i++) {
@@ -60,7 +59,6 @@ static void put_fenced(struct buf *out, struct str text) {
   for (size_t i = 0; i <= longest; i++)
     buf_putc(out, '`');
   buf_puts(out, "\n\n");
-  buf_deinit(&cleaned);
 }
 
 static void put_cell(struct buf *out, struct str text) {
@@ -78,14 +76,13 @@ static void put_md_methods(struct buf *out, const struct aggregate *c) {
   buf_puts(out,
            "## Judgments by method\n\n| method | judgments | share |\n| --- | ---: | ---: |\n");
   for (size_t i = 0; i < t->count; i++) {
-    struct buf key = {0};
+    buf_auto_t key = {0};
     if (t->groups[i].judgments == 0)
       continue;
     group_by_key_text(t, &t->groups[i], 0, &c->names, &key);
     put_cell(out, key.n > 0 ? buf_view(&key) : STR("none"));
     buf_printf(out, "| %llu | %.1f %% |\n", (unsigned long long)t->groups[i].judgments,
                100 * aggregate_share(c, t->groups[i].judgments));
-    buf_deinit(&key);
   }
   buf_putc(out, '\n');
 }
@@ -104,7 +101,7 @@ static void markdown_folder(struct buf *out, const struct session_list *f, struc
   for (int class = 0; class < VIEW_CLASS_COUNT; class ++)
     for (size_t i = 0; i < f->count; i++)
       if ((int)f->rows[i].class == class) {
-        struct buf cost = {0};
+        buf_auto_t cost = {0};
         put_cell(out, f->rows[i].status);
         put_cell(out, str_from(f->rows[i].id));
         put_cell(out, f->rows[i].workflow);
@@ -115,7 +112,6 @@ static void markdown_folder(struct buf *out, const struct session_list *f, struc
         buf_printf(out, "| %ld | %lld ", f->rows[i].turns, (long long)f->rows[i].tokens);
         put_cell(out, buf_view(&cost));
         buf_puts(out, "|\n");
-        buf_deinit(&cost);
       }
   buf_putc(out, '\n');
   put_md_methods(out, f->aggregate);
@@ -141,7 +137,7 @@ static void md_fact(struct buf *out, const char *name, struct str value) {
 }
 
 static void put_md_turn(struct buf *out, const struct view_turn *t) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(out, "| %ld ", t->turn);
   put_cell(out, t->movement);
   put_cell(out, t->what);
@@ -155,12 +151,11 @@ static void put_md_turn(struct buf *out, const struct view_turn *t) {
   put_cell(out, t->over ? t->method : STR("open"));
   put_cell(out, t->why);
   buf_puts(out, "|\n");
-  buf_deinit(&text);
 }
 
 static void markdown_session(struct buf *out, const struct view_session *v,
                              const struct verify_result *verification) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_puts(out, "## Session ");
   markdown_text(out, str_from(v->id));
   buf_puts(out, "\n\n");
@@ -181,7 +176,6 @@ static void markdown_session(struct buf *out, const struct view_session *v,
   view_put_proof(&text, verification);
   md_fact(out, "integrity", buf_view(&text));
   md_fact(out, "log", v->log);
-  buf_deinit(&text);
   if (v->task.n > 0) {
     buf_puts(out, "\nTask:\n\n");
     put_fenced(out, v->task);
@@ -235,20 +229,19 @@ static void markdown_told(struct buf *out, const struct view_turn *turn,
 enum { ESCAPED_BYTES = 5, ROW_TEXTS = 7, TURN_TEXTS = 6 }; /* of one character: &#60; */
 
 static size_t fit_cost(struct str text) {
-  struct buf cleaned = {0};
+  buf_auto_t cleaned = {0};
   sanitize_text(&cleaned, text);
   size_t cost = cleaned.n;
   for (size_t i = 0; i < cleaned.n; i++)
     if (cleaned.p[i] != '\0' && strchr("&<>\"'`", cleaned.p[i]) != NULL)
       cost += ESCAPED_BYTES - 1;
-  buf_deinit(&cleaned);
   return cost;
 }
 
 /* more: bytes after the text that the view has already left out. */
 static struct str fit_rest(struct arena *arena, struct str text, size_t more, size_t max) {
   struct str kept = text;
-  struct buf noted = {0};
+  buf_auto_t noted = {0};
   size_t cost;
   assert(max > 0);
   while ((cost = fit_cost(kept)) > max) {
@@ -260,7 +253,6 @@ static struct str fit_rest(struct arena *arena, struct str text, size_t more, si
   buf_str(&noted, kept);
   buf_printf(&noted, "... (%zu bytes left out)", text.n - kept.n + more);
   kept = arena_str(arena, buf_view(&noted));
-  buf_deinit(&noted);
   return kept;
 }
 
@@ -341,13 +333,12 @@ void report_begin(struct report_file *r, struct str title) {
   part_begin_file(&h, title);
   HTML_FMT(&h, "<h1>%.*s</h1>", STR_ARG(title));
   if (r->now_ms > 0) {
-    struct buf when = {0};
+    buf_auto_t when = {0};
     view_put_when(&when, r->now_ms);
     HTML_FMT(
         &h,
         "<p class=dim>Made %.*s from the logs as they were then. This file does not change.</p>",
         STR_ARG(buf_view(&when)));
-    buf_deinit(&when);
   }
 }
 
@@ -511,7 +502,7 @@ bool report_wants(struct report_file *r) {
 
 void report_turn(struct report_file *r, const struct view_turn *turn,
                  const struct view_judgment *told) {
-  struct buf command = {0};
+  buf_auto_t command = {0};
   struct buf *out = r->form == REPORT_MARKDOWN ? r->out : &r->told;
   size_t before = out->n;
   char id[ID_BYTES];
@@ -534,7 +525,6 @@ void report_turn(struct report_file *r, const struct view_turn *turn,
     part_told(&h, told, buf_view(&command));
     HTML(&h, "</details>");
   }
-  buf_deinit(&command);
   r->told_bytes += out->n - before;
   if (r->session_count <= 1 || r->told_bytes <= LIMIT_REPORT_TOLD_MANY)
     return;

@@ -153,7 +153,7 @@ static int replying_run(const struct cli_args *args, const char *action, const j
   char id[STORE_ID_BYTES] = "";
   struct store_ref ref;
   struct err err = {0}, none = {0};
-  json_t *session = NULL;
+  json_auto_t *session = NULL;
   cli_errors_as_json(cli_flag(args, "json"));
   bool found = resume_options_by_person(action, args->words[0], &err) &&
                resolve_id_session(args->words[0], cli_value(args, "logs"), socket, &ref, &err);
@@ -164,9 +164,7 @@ static int replying_run(const struct cli_args *args, const char *action, const j
   if (found && !there && !asks_here)
     err = none;
   bool ok = there || (asks_here && reply_here(&ref, action, body, &err));
-  int status = ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
-  json_decref(session);
-  return status;
+  return ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
 }
 
 /* --- the command --- */
@@ -196,7 +194,7 @@ static bool answer_common(const struct cli_args *args, const char *movement, jso
 }
 
 static bool answer_file(const char *path, json_t *body, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool ok = cli_read(path, LIMIT_ANSWER_BYTES, &text, err);
   if (ok && text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
@@ -205,7 +203,6 @@ static bool answer_file(const char *path, json_t *body, struct err *err) {
     ok = err_set(err, ERR_USAGE, "--file %.200s is not UTF-8", path);
   if (ok)
     json_object_set_new(body, "text", value);
-  buf_deinit(&text);
   return ok;
 }
 

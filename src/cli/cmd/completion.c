@@ -39,10 +39,9 @@ static void offer(const struct completing *c, const char *word, const char *what
   if (strncmp(word, c->start, strlen(c->start)) != 0 ||
       strpbrk(word, " \t\n'\"\\$`;&|<>()") != NULL)
     return;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_safe(&line, str_from(what ? what : ""), false);
   fprintf(c->out, "%s\t%s\n", word, buf_c(&line));
-  buf_deinit(&line);
 }
 
 /* ---- what there is at the moment ---- */
@@ -105,9 +104,8 @@ static void offer_movements(const struct completing *c, const char *word) {
   if (resolve_id_session(word, c->logs, NULL, &ref, &err)) {
     if (!reader_open(&reader, &ref, &err))
       return;
-    json_t *first = reader_next(&reader, &line) ? json_loadb(line.p, line.n, 0, NULL) : NULL;
+    json_auto_t *first = reader_next(&reader, &line) ? json_loadb(line.p, line.n, 0, NULL) : NULL;
     offer_movements_of(c, json_object_get(first, "workflow"));
-    json_decref(first);
     reader_close(&reader);
     return;
   }

@@ -120,11 +120,10 @@ static int config_run(const struct cli_args *args) {
       bool is_plain = json_is_string(value) || json_is_null(value);
       char *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
       const char *shown = text ? text : json_string_value(value);
-      struct buf safe = {0};
+      buf_auto_t safe = {0};
       buf_safe(&safe, str_from(shown ? shown : "-"), false);
       printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
              origin ? origin : "not set");
-      buf_deinit(&safe);
       free(text);
     }
   }

@@ -39,11 +39,10 @@ static void print_facets(const json_t *list) {
     if (strcmp(kind, last) != 0)
       printf("%s%s\n", i > 0 ? "\n" : "", kind);
     last = kind;
-    struct buf name = {0};
+    buf_auto_t name = {0};
     buf_safe(&name, str_from(json_string_value(json_object_get(entry, "name"))), false);
     printf("  %-24s %-9s ", buf_c(&name), json_string_value(json_object_get(entry, "from")));
     cli_put_safe(stdout, json_string_value(json_object_get(entry, "file")));
-    buf_deinit(&name);
     if (by != NULL) {
       printf("\n  %-24s           shadowed by ", "");
       cli_put_safe(stdout, by);
@@ -70,7 +69,7 @@ static int facets_run(const struct cli_args *args) {
     arena_deinit(&arena);
     return cli_fail("facets", &err);
   }
-  json_t *list = facets_list(&facets);
+  json_auto_t *list = facets_list(&facets);
   if (cli_flag(args, "json"))
     json_io_print(list, JSON_IO_COMPACT);
   else
@@ -82,7 +81,6 @@ static int facets_run(const struct cli_args *args) {
     fprintf(stderr,
             "segue facets: %s is ignored: it belongs to another user, or others can write to it\n",
             foreign);
-  json_decref(list);
   arena_deinit(&arena);
   return STATUS_COMPLETE;
 }

@@ -32,7 +32,7 @@ static const struct cli_option options[] = {
 
 static bool take_instruction(const struct cli_args *args, json_t *body, struct err *err) {
   const char *path = cli_value(args, "instruction");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (path == NULL)
     return true;
   bool ok = cli_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
@@ -41,7 +41,6 @@ static bool take_instruction(const struct cli_args *args, json_t *body, struct e
     ok = err_set(err, ERR_USAGE, "%.300s is not UTF-8", path);
   if (ok)
     json_object_set_new(body, "instruction", value);
-  buf_deinit(&text);
   return ok;
 }
 
@@ -141,11 +140,10 @@ static int fork_run(const struct cli_args *args) {
     return cli_fail("fork", &err);
   if (!there && cli_value(args, "socket"))
     return cli_refuse("fork", "--socket needs --daemon");
-  json_t *body = fork_body(args, &err);
+  json_auto_t *body = fork_body(args, &err);
   if (body == NULL)
     return cli_fail("fork", &err);
   status = there ? session_post_told(args, "fork", body) : fork_here(args, body);
-  json_decref(body);
   return status;
 }
 

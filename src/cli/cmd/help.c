@@ -94,18 +94,16 @@ static bool is_grouped(const char *name) {
 
 static void print_summary(const struct cli_command *command) {
   enum { BESIDE = 14 };
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "  %-11s ", command->name);
   cli_wrap(&line, str_from(command->summary), BESIDE, BESIDE, cli_help_columns());
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void print_wrapped(const char *text) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   cli_wrap_help(&out, text, cli_help_columns());
   fputs(buf_c(&out), stdout);
-  buf_deinit(&out);
 }
 
 static void first_page(void) {
@@ -136,7 +134,7 @@ static void first_page(void) {
 }
 
 static int say_key(const char *name) {
-  struct buf text = {0}, safe = {0};
+  buf_auto_t text = {0}, safe = {0};
   const char *near;
   bool found = help_key(&text, name, &near);
   (void)cli_fit(&safe, str_from(name), 100);
@@ -147,8 +145,6 @@ static int say_key(const char *name) {
             "segue help: there is no command and no key \"%s\"%s%s%s\n"
             "try: segue help, for the commands; man segue-workflow, for the keys\n",
             buf_c(&safe), near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
-  buf_deinit(&text);
-  buf_deinit(&safe);
   return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 
@@ -168,13 +164,12 @@ static int help_run(const struct cli_args *args) {
   if (command == NULL)
     return say_key(args->words[0]);
   cli_print_help(command);
-  struct buf ignored = {0};
+  buf_auto_t ignored = {0};
   if (help_key(&ignored, command->name, NULL)) {
     buf_clear(&ignored);
     buf_printf(&ignored, "\nIt is a key of a workflow, too: segue help key %s", command->name);
     print_wrapped(buf_c(&ignored));
   }
-  buf_deinit(&ignored);
   return STATUS_COMPLETE;
 }
 

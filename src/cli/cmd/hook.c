@@ -66,8 +66,8 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
   if (file == NULL)
     return err_set_errno(err, errno, "cannot open the transcript %s", path);
   while ((n = getline(&line, &room, file)) > 0) {
-    struct buf text = {0};
-    json_t *entry = json_loadb(line, (size_t)n, 0, NULL);
+    buf_auto_t text = {0};
+    json_auto_t *entry = json_loadb(line, (size_t)n, 0, NULL);
     const char *type = json_string_value(json_object_get(entry, "type"));
     if (type != NULL && strcmp(type, "assistant") == 0)
       put_texts(&text, json_object_get(json_object_get(entry, "message"), "content"));
@@ -75,8 +75,6 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
       buf_clear(out);
       buf_append(out, text.p, text.n);
     }
-    buf_deinit(&text);
-    json_decref(entry);
   }
   free(line);
   (void)fclose(file);
@@ -146,7 +144,7 @@ static bool write_json(const char *folder, const char *name, json_t *value, stru
 static bool write_session(const struct stop_hook *hook, const char *folder, struct str answer,
                           struct err *err) {
   json_t *movements = json_array();
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   if (hook->gate != NULL)
     json_array_append_new(
         movements, json_pack("{sss[sss]ssss*s[{ssss}{ssss}]}", "name", "gate", "command", "sh",
@@ -157,7 +155,6 @@ static bool write_session(const struct stop_hook *hook, const char *folder, stru
   buf_safe(&safe, answer, true);
   json_t *reply = json_pack("{ssssso}", "movement", "answer", "purpose", "execute", "text",
                             json_stringn(buf_c(&safe), safe.n));
-  buf_deinit(&safe);
   return write_json(folder, "claude-stop.yaml",
                     json_pack("{ssso}", "name", "claude-stop", "movements", movements), err) &&
          write_json(folder, "scenario.json", json_pack("{s[o]}", "replies", reply), err);
@@ -246,7 +243,7 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   const char *cwd = json_string_value(json_object_get(event, "cwd"));
   const char *id = json_string_value(json_object_get(event, "session_id"));
   size_t n = 8;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   if (!fs_own_program(program, sizeof program))
     return err_set(err, ERR_IO, "segue cannot find its own program");
   print_into(flow, sizeof flow, "%s/claude-stop.yaml", folder);
@@ -260,9 +257,7 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   buf_printf(&task, "May the agent of conversation %s stop?", id ? id : "?");
   p->argv = (char *const *)(size_t)words;
   p->input = buf_view(&task);
-  bool ok = program_run(p, err);
-  buf_deinit(&task);
-  return ok;
+  return program_run(p, err);
 }
 
 static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event, struct str answer,
@@ -281,9 +276,8 @@ static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event,
     struct str records = buf_view(&p.out);
     while (records.n > 0) {
       struct str line = str_next_line(&records);
-      json_t *record = json_loadb(line.p, line.n, 0, NULL);
+      json_auto_t *record = json_loadb(line.p, line.n, 0, NULL);
       see_record(&seen, record);
-      json_decref(record);
     }
     *verdict = stop_told(hook, &seen, p.status, why);
   }
@@ -307,13 +301,12 @@ static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event,
 static bool stop_hook_judge(const struct stop_hook *hook, const json_t *event,
                             enum stop_verdict *verdict, struct buf *why, struct err *err) {
   assert(hook->rules != NULL && hook->rules[0] != NULL);
-  struct buf answer = {0};
+  buf_auto_t answer = {0};
   if (!json_is_object(event))
     return err_set(err, ERR_INVALID, "standard input is not the object of a Stop hook");
   unsigned count = stop_count(event);
   bool ok = stop_last_answer(event, &answer, err) &&
             stop_judge_answer(hook, event, buf_view(&answer), verdict, why, err);
-  buf_deinit(&answer);
   if (!ok)
     return false;
   if (*verdict == STOP_MUST_GO_ON && count >= hook->most) {
@@ -385,12 +378,12 @@ static bool read_hook(struct stop_hook *hook, const struct cli_args *args,
 static int claude_stop(const struct cli_args *args) {
   const char *rules[HOOK_RULES_MAX + 1];
   struct stop_hook hook;
-  struct buf input = {0}, why = {0};
+  buf_auto_t input = {0}, why = {0};
   struct err err = {0};
   enum stop_verdict verdict = STOP_UNKNOWN;
   bool ok = read_hook(&hook, args, rules, &err) &&
             file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &input, &err);
-  json_t *event = ok ? json_io_parse("standard input", buf_view(&input), &err) : NULL;
+  json_auto_t *event = ok ? json_io_parse("standard input", buf_view(&input), &err) : NULL;
   ok = event != NULL && stop_hook_judge(&hook, event, &verdict, &why, &err);
   if (ok) {
     /* The client shows `systemMessage` to the person and gives `reason` to the agent. */
@@ -402,9 +395,6 @@ static int claude_stop(const struct cli_args *args) {
                           json_stringn(buf_c(&why), why.n));
     json_io_put(answer);
   }
-  json_decref(event);
-  buf_deinit(&input);
-  buf_deinit(&why);
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
@@ -495,12 +485,11 @@ static void show_diff(const char *old, const char *new) {
   char *argv[] = {"diff", "-u", (char *)(size_t)old, (char *)(size_t) new, NULL};
   struct program p = {.argv = argv};
   struct err ignored;
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   if (program_run(&p, &ignored)) {
     buf_safe(&safe, buf_view(&p.out), true);
     fwrite(buf_c(&safe), 1, safe.n, stdout);
   }
-  buf_deinit(&safe);
   buf_deinit(&p.out);
   buf_deinit(&p.errors);
 }
@@ -543,7 +532,7 @@ static int hook_install(const struct cli_args *args) {
   const char *rules[HOOK_RULES_MAX + 1];
   struct stop_hook hook;
   struct err err = {0};
-  struct buf line = {0};
+  buf_auto_t line = {0};
   char path[4096];
   json_t *settings = NULL;
   bool ok = read_hook(&hook, args, rules, &err) && settings_path(args, path, &err);
@@ -556,7 +545,6 @@ static int hook_install(const struct cli_args *args) {
   ok = text != NULL && install_into(args, path, text, is_there, &err);
   free(text);
   json_decref(settings);
-  buf_deinit(&line);
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 

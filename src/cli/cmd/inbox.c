@@ -22,10 +22,9 @@ static const struct cli_option options[] = {
 static void inbox_put_text(struct str text) {
   while (text.n > 0) {
     struct str line = str_next_line(&text);
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, line, false);
     printf("    %s\n", buf_c(&safe));
-    buf_deinit(&safe);
   }
 }
 
@@ -93,7 +92,7 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
   struct store store;
   struct store_ref ref;
   struct err ignored;
-  struct buf diff = {0}, safe = {0};
+  buf_auto_t diff = {0}, safe = {0};
   bool cut = false;
   if (!resolve_id_store(cli_value(args, "logs"), &store, &ignored))
     return;
@@ -104,8 +103,6 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
     json_object_set_new(item, "diff", json_stringn(safe.p, safe.n));
   if (cut)
     json_object_set_new(item, "diff_cut", json_true());
-  buf_deinit(&safe);
-  buf_deinit(&diff);
 }
 
 static void inbox_put_item(const json_t *item) {
@@ -172,7 +169,7 @@ static int inbox_run(const struct cli_args *args) {
   size_t i;
   json_t *item;
   cli_errors_as_json(cli_flag(args, "json"));
-  json_t *list = inbox_items(args, &err);
+  json_auto_t *list = inbox_items(args, &err);
   if (list == NULL)
     return cli_fail("inbox", &err);
   json_array_foreach(list, i, item) {
@@ -185,7 +182,6 @@ static int inbox_run(const struct cli_args *args) {
   }
   if (json_array_size(list) == 0 && !cli_flag(args, "json"))
     fprintf(stderr, "nothing is waiting for you\n");
-  json_decref(list);
   return STATUS_COMPLETE;
 }
 

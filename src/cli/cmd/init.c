@@ -78,16 +78,14 @@ static bool init_put_file(struct init *init, const char *path, struct str text, 
 
 static bool put_starter(struct init *init, const struct resource *r, struct err *err) {
   const char *rest = r->name + strlen(STARTER), *slash = strchr(rest, '/');
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[256];
   if (slash == NULL)
     print_into(path, sizeof path, "workflows/%s.yaml", init->name);
   else
     print_into(path, sizeof path, "facets/%s", rest);
   init_fill_in((struct str){r->p, r->n}, init->name, &text);
-  bool ok = init_put_file(init, path, buf_view(&text), slash == NULL, err);
-  buf_deinit(&text);
-  return ok;
+  return init_put_file(init, path, buf_view(&text), slash == NULL, err);
 }
 
 static bool init_make_folders(const char *cwd, struct err *err) {

@@ -124,7 +124,7 @@ static void append_note(const json_t *stage, struct buf *out) {
 }
 
 static void print_judgment(const struct judging *j, bool colours) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   size_t i;
   json_t *stage;
   const json_t *rule = json_object_get(j->judgment, "rule");
@@ -149,15 +149,13 @@ static void print_judgment(const struct judging *j, bool colours) {
     buf_putc(&text, '\n');
   }
   fwrite(text.p, 1, text.n, stdout);
-  buf_deinit(&text);
 }
 
 static void judge_print_record(const json_t *record) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   json_write(record, &line); /* as the log has it: nothing in it controls a terminal */
   buf_putc(&line, '\n');
   fwrite(line.p, 1, line.n, stdout);
-  buf_deinit(&line);
 }
 
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
@@ -213,7 +211,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
 
 static int judge_run(const struct cli_args *args) {
   struct setup setup;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   int status;
   if (!setup_flags(&setup, args, &status)) {
@@ -225,7 +223,6 @@ static int judge_run(const struct cli_args *args) {
     status = cli_fail("judge", &err);
   else
     status = judge_text(&setup, args, buf_view(&text), &err);
-  buf_deinit(&text);
   setup_deinit(&setup);
   return status;
 }

@@ -42,13 +42,11 @@ static void annotate(const char *level, const char *path, const struct err *err)
 
 /* Returns a path as a URI reference (RFC 3986), with the scheme if it is absolute. */
 static json_t *uri_of(const char *path) {
-  struct buf uri = {0};
+  buf_auto_t uri = {0};
   if (path[0] == '/')
     buf_puts(&uri, "file://");
   cli_put_encoded(&uri, path, "/");
-  json_t *value = json_io_string(buf_c(&uri));
-  buf_deinit(&uri);
-  return value;
+  return json_io_string(buf_c(&uri));
 }
 
 static json_t *sarif_result(const char *level, const char *path, const struct err *err) {

@@ -125,7 +125,7 @@ static void ls_print_head(struct ls *ls) {
 }
 
 static void ls_print_row(struct ls *ls, const json_t *s) {
-  struct buf line = {0}, age = {0}, cost = {0};
+  buf_auto_t line = {0}, age = {0}, cost = {0};
   const char *status = cli_word(s, "status"), *message = cli_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
   json_int_t position = json_integer_value(json_object_get(s, "position"));
@@ -147,7 +147,6 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   buf_printf(&line, "%s  %4s", turns, buf_c(&age));
   if (ls->tells_cost)
     buf_printf(&line, "  %8s  %s", buf_c(&cost), cli_word(s, "origin"));
-  buf_deinit(&cost);
   int rest =
       ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 10 + 8);
   if (message[0] && rest >= 20) {
@@ -155,8 +154,6 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
     (void)cli_fit(&line, str_from(message), rest);
   }
   printf("%s\n", line.p);
-  buf_deinit(&line);
-  buf_deinit(&age);
 }
 
 /* Checks the chain of a listed log while they are short: a record that is not what was written
@@ -209,7 +206,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
   char before[64] = "";
   while (ls->rows_left > 0) {
     struct client_reply reply = {0};
-    struct buf path = {0};
+    buf_auto_t path = {0};
     size_t i, page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
     json_t *session;
     buf_printf(&path, "/v1/sessions?limit=%zu", page);
@@ -220,7 +217,6 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
     put_parameter(&path, "method", ls->wanted.method);
     put_parameter(&path, "provider", ls->wanted.provider);
     bool asked = client_ask(socket, "GET", buf_c(&path), NULL, &reply, err);
-    buf_deinit(&path);
     if (!asked)
       return -1;
     if (client_problem(&reply, err)) {
@@ -245,7 +241,7 @@ static void ls_put_place(json_t *s, const json_t *place) {
   const char *worker = json_string_value(json_object_get(place, "worker"));
   const char *waits = json_string_value(json_object_get(place, "waits"));
   const char *moved_to = json_string_value(json_object_get(place, "moved_to"));
-  struct buf say = {0};
+  buf_auto_t say = {0};
   json_object_update(s, (json_t *)place);
   if (moved_to != NULL) /* whatever it stopped for, it cannot continue here */
     json_object_set_new(s, "message", json_null());
@@ -258,7 +254,6 @@ static void ls_put_place(json_t *s, const json_t *place) {
     buf_printf(&say, "waits: %s", waits);
   if (say.n > 0 && json_is_null(json_object_get(s, "message")))
     json_object_set_new(s, "message", json_io_string(buf_c(&say)));
-  buf_deinit(&say);
 }
 
 static bool is_unplaced(const json_t *s, const json_t *place, const struct store *store) {
@@ -333,7 +328,7 @@ static int list_folder(struct ls *ls, const char *logs) {
       continue;
     if (row == NULL && only_open && heads_ended(heads_once(&heads, &store), id))
       continue; /* the ledger is asked only if the index does not say */
-    json_t *s = read_session(ls, &store, id, row, &heads);
+    json_auto_t *s = read_session(ls, &store, id, row, &heads);
     if (s != NULL && is_unplaced(s, json_object_get(places, id), &store)) {
       json_decref(places); /* somebody has taken it since they were asked */
       places = shared_places(store.where, &err);
@@ -342,7 +337,6 @@ static int list_folder(struct ls *ls, const char *logs) {
       ls_put_place(s, json_object_get(places, id));
     if (s != NULL)
       print_session(ls, s);
-    json_decref(s);
   }
   json_decref(places);
   heads_once_free(&heads);

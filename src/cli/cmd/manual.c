@@ -222,7 +222,7 @@ static void manual_keys(struct buf *out, const json_t *schema) {
 static bool format_page(struct buf *out, const char *page, const char *resource,
                         const char *summary) {
   const struct resource *r = resource_find(resource);
-  json_t *schema = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  json_auto_t *schema = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
   if (schema == NULL)
     return false;
   head(out, page, "5", summary);
@@ -244,7 +244,6 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
   }
   section(out, "SEE ALSO");
   buf_puts(out, "\\fBsegue\\fR(1), \\fBsegue schema\\fR prints the whole JSON Schema\n");
-  json_decref(schema);
   return true;
 }
 
@@ -311,11 +310,10 @@ static bool write_page(const char *folder, const char *name, struct err *err) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
   print_into(path + length, sizeof path - (size_t)length, "/%s", name);
-  struct buf page = {0};
+  buf_auto_t page = {0};
   FILE *file = manual_page(&page, name) ? fopen(path, "we") : NULL;
   bool ok = file != NULL && fwrite(page.p, 1, page.n, file) == page.n;
   ok = file != NULL && fclose(file) == 0 && ok;
-  buf_deinit(&page);
   return ok || err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
 }
 
@@ -331,7 +329,7 @@ static bool manual_write_all(const char *folder, struct err *err) {
 
 static int print_page(const char *word) {
   char name[64];
-  struct buf page = {0};
+  buf_auto_t page = {0};
   bool whole = strchr(word, '.') != NULL, main_page = strcmp(word, "segue") == 0;
   print_into(name, sizeof name, "%s%s%s", whole || main_page ? "" : "segue-", word,
              whole ? "" : ".1");
@@ -340,7 +338,6 @@ static int print_page(const char *word) {
     fwrite(page.p, 1, page.n, stdout);
   else
     fprintf(stderr, "segue manual: there is no such page: segue manual --list names them\n");
-  buf_deinit(&page);
   return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 

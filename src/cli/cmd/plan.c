@@ -96,13 +96,11 @@ struct plan_page {
 /* Prints a row, and empties its text. */
 static void plan_row(const struct plan_page *page, const char *title, enum colour colour,
                      struct buf *text) {
-  struct buf line = {0}, cell = {0};
+  buf_auto_t line = {0}, cell = {0};
   int used = cli_fit(&cell, str_from(title), page->width);
   (void)cli_fit(&line, buf_view(text), 10 * page->columns);
   printf("%s%s%s%*s  %s\n", cli_paint(page->colours, colour), buf_c(&cell),
          cli_paint(page->colours, COLOUR_NONE), page->width - used, "", buf_c(&line));
-  buf_deinit(&cell);
-  buf_deinit(&line);
   buf_deinit(text);
 }
 
@@ -383,7 +381,7 @@ static void plan_print(const json_t *plan) {
 static int plan_run(const struct cli_args *args) {
   struct setup setup;
   struct store store;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   struct err err = {0};
   int status;
   cli_errors_as_json(cli_flag(args, "json"));
@@ -404,7 +402,6 @@ static int plan_run(const struct cli_args *args) {
     plan_print(plan);
   json_decref(plan);
 out:
-  buf_deinit(&task);
   setup_deinit(&setup);
   return status;
 }

@@ -29,7 +29,7 @@ static void providers_print_row(const struct backend_probe *p, const struct prov
                                 bool colours) {
   const char *state = "no", *installed = "-", *unknown = "-";
   enum colour colour = COLOUR_DIM;
-  struct buf version = {0};
+  buf_auto_t version = {0};
   if (p->state == PROBE_OK) {
     state = "yes";
     colour = COLOUR_GREEN;
@@ -45,7 +45,6 @@ static void providers_print_row(const struct backend_probe *p, const struct prov
   printf("%-12s %-8s %-9s %-12s %s%-6s%s %-10s %s\n", provider->capability.name, p->kind, installed,
          buf_c(&version), cli_paint(colours, colour), state, cli_paint(colours, COLOUR_NONE),
          p->schema, p->transport);
-  buf_deinit(&version);
 }
 
 static int list_names(const struct provider_registry *registry) {
@@ -74,7 +73,7 @@ static int providers_list(const struct cli_args *args, const struct provider_reg
   bool json = cli_flag(args, "json"), colours = cli_colours(1);
   struct backend_probe *probes = probe_all(registry, !cli_flag(args, "quick"));
   const struct provider *p;
-  json_t *all = json_array();
+  json_auto_t *all = json_array();
   if (!json)
     printf("%-12s %-8s %-9s %-12s %-6s %-10s %s\n", "NAME", "KIND", "INSTALLED", "VERSION",
            "USABLE", "SCHEMA BY", "TRANSPORT");
@@ -85,14 +84,12 @@ static int providers_list(const struct cli_args *args, const struct provider_reg
       providers_print_row(&probes[i], p, colours);
   }
   if (json) {
-    json_t *out = json_pack("{s:O}", "providers", all);
+    json_auto_t *out = json_pack("{s:O}", "providers", all);
     json_io_print(out, JSON_IO_TERMINAL);
-    json_decref(out);
   } else {
     printf(
         "\nsegue doctor says what to do about each; segue providers show NAME prints a profile.\n");
   }
-  json_decref(all);
   free(probes);
   return say_broken(registry) ? STATUS_USAGE : STATUS_COMPLETE;
 }
@@ -127,9 +124,8 @@ static int providers_fail(const struct err *err) {
 static int providers_show(const struct cli_args *args, const struct provider_registry *registry) {
   struct err err = {0};
   if (cli_flag(args, "schema")) {
-    json_t *schema = profile_schema();
+    json_auto_t *schema = profile_schema();
     json_io_print(schema, JSON_IO_TERMINAL);
-    json_decref(schema);
     return STATUS_COMPLETE;
   }
   if (args->word_count != 2)

@@ -278,11 +278,10 @@ static bool lacks_its_text(const struct store_ref *ref) {
   if (!reader_open(&r, ref, &err))
     return false;
   for (bool first = true; (first || lacks) && reader_next(&r, &line); first = false) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     const char *type = cli_word(record, "type");
     bool answers = strcmp(type, "call_end") == 0 && json_object_get(record, "error") == NULL;
     lacks = first ? is_of_judge(record) : !answers && strcmp(type, "session_end") != 0;
-    json_decref(record);
   }
   reader_close(&r);
   return lacks;
@@ -297,10 +296,9 @@ static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t recor
   if (!reader_open(&r, ref, &err))
     return;
   while (records-- > 0 && reader_next(&r, &line)) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
       (void)turn_lines_feed_json(&ui->lines, record);
-    json_decref(record);
     if (records == 0 && ended && ui->mode == UI_JSON)
       printf(STR_FMT "\n", STR_ARG(line));
   }
@@ -317,14 +315,13 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
   if (!reader_open(&r, ref, &err))
     return status;
   while (reader_next(&r, &line) && r.whole) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
       ask_trace_feed(&told, record);
-    json_decref(record);
   }
   reader_close(&r);
   if (told.structured != NULL) {
-    json_t *result = ask_trace_result(&told, NULL);
+    json_auto_t *result = ask_trace_result(&told, NULL);
     bool has_value = ask_trace_has_value(result);
     status = has_value ? STATUS_COMPLETE : STATUS_FAILED;
     if (has_value && mode != UI_QUIET)
@@ -332,7 +329,6 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
                     isatty(STDOUT_FILENO) == 1 ? JSON_IO_TERMINAL : JSON_IO_COMPACT);
     else if (!has_value)
       ui_complain("resume", result);
-    json_decref(result);
   }
   ask_trace_deinit(&told);
   return status;
@@ -425,7 +421,7 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
   struct err err = {0};
   int status;
   assert(ui->solo.session == NULL);
-  json_t *person = resume_options_person();
+  json_auto_t *person = resume_options_person();
   bool known = !cut && summary_read(&before, ref, &err);
   ui->solo.host.cut_by = cut ? json_string_value(json_object_get(person, "name")) : NULL;
   if ((known && !resume_is_whole(ui->solo.host.store, &before, &err)) ||
@@ -445,7 +441,6 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
   }
   if (known)
     summary_deinit(&before);
-  json_decref(person);
   return status;
 }
 
@@ -521,7 +516,7 @@ static int resume_release(const struct cli_args *args) {
 static int resume_resume(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  json_t *body = resume_body(args, &err);
+  json_auto_t *body = resume_body(args, &err);
   bool release = cli_flag(args, "release");
   bool says = release || cli_flag(args, "cut") || json_object_size(body) > 0;
   if (body == NULL || (says && !resume_options_by_person("resume", args->words[0], &err)))
@@ -530,7 +525,6 @@ static int resume_resume(const struct cli_args *args) {
     status = resume_release(args);
   else
     status = cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
-  json_decref(body);
   return status;
 }
 

@@ -29,7 +29,7 @@ static const struct cli_option options[] = {
 static int run_run(const struct cli_args *args) {
   struct setup setup;
   struct ui ui;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   struct err err = {0};
   int status;
   cli_errors_as_json(cli_flag(args, "json"));
@@ -72,7 +72,6 @@ static int run_run(const struct cli_args *args) {
     status = ui_wait(&ui);
   }
 out:
-  buf_deinit(&task);
   setup_deinit(&setup);
   return status;
 }

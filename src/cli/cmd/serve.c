@@ -99,7 +99,7 @@ static int serve_run(const struct cli_args *args) {
 
 static void print_routes(void) {
   enum { METHOD_AND_PATH = 35 };
-  struct buf line = {0};
+  buf_auto_t line = {0};
   printf("\nOn the socket, HTTP and JSON:\n");
   for (const struct server_route *r = control_routes; r->method; r++) {
     buf_clear(&line);
@@ -107,7 +107,6 @@ static void print_routes(void) {
     cli_wrap(&line, str_from(r->summary), line.n, METHOD_AND_PATH, cli_help_columns());
     puts(buf_c(&line));
   }
-  buf_deinit(&line);
 }
 
 const struct cli_command cmd_serve = {

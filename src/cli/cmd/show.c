@@ -59,9 +59,8 @@ static bool queue_why(const struct store *store, const char *session, struct buf
   struct err ignored;
   if (!store_is_address(store->where))
     return false;
-  json_t *places = shared_places(store->where, &ignored);
+  json_auto_t *places = shared_places(store->where, &ignored);
   buf_str(why, json_view(json_object_get(json_object_get(places, session), "waits")));
-  json_decref(places);
   return why->n > 0;
 }
 
@@ -178,24 +177,22 @@ struct show {
 /* --- the header --- */
 
 static void show_print_row(const struct show *s, const char *name, struct str text) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   (void)cli_fit(&line, text, s->columns - 10);
   printf("%s%-9s%s %s\n", cli_paint(s->colours, COLOUR_DIM), name,
          cli_paint(s->colours, COLOUR_NONE), buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void print_parent(const struct show *s) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
              STR_ARG(json_view_at(s->parent, "session")),
              json_integer_value(json_object_get(s->parent, "seq")));
   show_print_row(s, "forked", buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void print_header(struct show *s) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (s->headed || s->start == NULL)
     return;
   s->headed = true;
@@ -212,7 +209,6 @@ static void print_header(struct show *s) {
   show_print_row(s, "started", str_from(s->summary.started));
   if (s->parent != NULL)
     print_parent(s);
-  buf_deinit(&text);
 }
 
 static bool is_submitted(const struct show *s) {
@@ -229,7 +225,7 @@ static bool is_queued(const struct show *s) {
 /* Puts the state of an unfinished session that nobody owns. */
 static void put_orphan(const struct show *s, struct buf *out) {
   char status[QUEUE_STATUS_BYTES];
-  struct buf message = {0}, waits = {0};
+  buf_auto_t message = {0}, waits = {0};
   if (!is_queued(s) && is_submitted(s))
     buf_puts(out, "open: a daemon continues it when it starts; segue resume continues it now");
   else if (!is_queued(s))
@@ -240,12 +236,10 @@ static void put_orphan(const struct show *s, struct buf *out) {
     buf_printf(out, "queued: %s", buf_c(&waits));
   else
     buf_puts(out, "queued: a daemon runs it when its turn comes");
-  buf_deinit(&message);
-  buf_deinit(&waits);
 }
 
 static void print_status(const struct show *s) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const struct turn_lines *sum = &s->summary;
   bool running = strcmp(sum->status, "running") == 0;
   bool orphan = running && !verified_owned(&s->book);
@@ -275,14 +269,13 @@ static void print_status(const struct show *s) {
                summary ? seconds : seconds / 60, summary ? "s" : "min");
   }
   show_print_row(s, "status", buf_view(&text));
-  buf_deinit(&text);
 }
 
 /* Prints what was used, and apart by purpose, movement and provider where there are several. */
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
   json_t *spent = turn_lines_spent(&s->summary), *part;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const char *name;
   spend_print(spent, &text);
   if (text.n > 0)
@@ -290,23 +283,20 @@ static void print_spent(const struct show *s) {
   for (size_t i = 0; text.n > 0 && i < ARRAY_LEN(groups); i++) {
     json_t *group = json_object_get(spent, groups[i]);
     json_object_foreach(group, name, part) {
-      struct buf line = {0}, own = {0};
+      buf_auto_t line = {0}, own = {0};
       spend_print(part, &own);
       buf_printf(&line, "  %s: %s", name, buf_c(&own));
       if (own.n > 0 && json_object_size(group) > 1)
         show_print_row(s, "", buf_view(&line));
-      buf_deinit(&own);
-      buf_deinit(&line);
     }
   }
-  buf_deinit(&text);
   json_decref(spent);
 }
 
 /* Prints where the reports are files, and which of them differ from the log. */
 static void print_reports(struct show *s) {
   char folder[STORE_NAME_BYTES];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (s->reports.newest == NULL)
     return;
   report_files_look(&s->reports, &s->book.store, s->summary.session);
@@ -314,7 +304,6 @@ static void print_reports(struct show *s) {
   report_files_told(&s->reports, true, &text);
   show_print_row(s, "reports", buf_view(&text));
   show_print_row(s, "", str_from(folder));
-  buf_deinit(&text);
 }
 
 /* --- turns --- */
@@ -345,7 +334,7 @@ static void print_explanation(const struct show *s, struct str text) {
 
 static bool show_explain(struct show *s, const struct explain_found *found, struct err *err) {
   const struct explain_opts opts = {.full = s->full, .columns = (size_t)s->columns};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (s->explained != 0)
     putchar('\n');
   if (found->runs > 1 && !s->follow)
@@ -355,7 +344,6 @@ static bool show_explain(struct show *s, const struct explain_found *found, stru
   bool ok = explain_turn(&s->book, found->turn, &opts, &text, err);
   if (ok)
     print_explanation(s, buf_view(&text));
-  buf_deinit(&text);
   s->explained = found->turn;
   return ok;
 }
@@ -433,11 +421,10 @@ static bool show_movement(struct show *s, struct err *err) {
   for (size_t i = 0; i < s->book.place_count; i++) {
     if (s->book.places[i].turn != found.turn)
       continue;
-    json_t *record = verified_get(&s->book, s->book.places[i].seq, err);
+    json_auto_t *record = verified_get(&s->book, s->book.places[i].seq, err);
     if (record == NULL)
       return false;
     show_print_record(s, record, (struct str){NULL, 0});
-    json_decref(record);
   }
   return true;
 }
@@ -454,23 +441,21 @@ static bool over(const struct show *s) {
 /* Returns true, with a message, if the daemon has the session and does not continue it. */
 static bool is_given_up(const struct show *s) {
   char status[QUEUE_STATUS_BYTES];
-  struct buf why = {0};
+  buf_auto_t why = {0};
   bool up =
       queue_ask_daemon(s->socket, s->summary.session, status, &why) && strcmp(status, "open") == 0;
   if (up)
     queue_say("the daemon does not continue this session", &why);
-  buf_deinit(&why);
   return up;
 }
 
 /* Says once why a queued session does not begin, if that is known. */
 static void tell_waits(const struct show *s, bool *told) {
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (!*told && queue_why(&s->book.store, s->summary.session, &why)) {
     queue_say("it waits", &why);
     *told = true;
   }
-  buf_deinit(&why);
 }
 
 /* Follows the session until it ends, stops, or nobody runs it. */
@@ -540,13 +525,12 @@ static int print_closing(struct show *s, const char *path) {
     return STATUS_USAGE;
   }
   if (s->book.state == VERIFIED_DAMAGED) {
-    struct buf why = {0};
+    buf_auto_t why = {0};
     buf_safe(&why, str_from(s->book.damage.text), false);
     fprintf(stderr,
             "segue show: the log is damaged at record %llu: %s\nsegue show: what is shown from "
             "there on cannot be trusted\n",
             (unsigned long long)s->book.records + 1, buf_c(&why));
-    buf_deinit(&why);
     return STATUS_FAILED;
   }
   if (s->book.state == VERIFIED_TORN && !verified_owned(&s->book))

@@ -25,14 +25,13 @@ static const struct cli_option options[] = {
 };
 
 static int store_init(const struct cli_args *args, const char *url) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   if (shared_init(url, cli_flag(args, "dry-run"), &out, &err))
     fwrite(buf_c(&out), 1, out.n, stdout);
   else
     status = cli_fail("store", &err);
-  buf_deinit(&out);
   return status;
 }
 

@@ -125,7 +125,7 @@ static const struct cli_option options[] = {
 };
 
 static bool set_task(const struct cli_args *args, json_t *body, struct err *err) {
-  struct buf task = {0};
+  buf_auto_t task = {0};
   bool ok = setup_task(args, &task, err) && forge_task_take(args, &task, body, err);
   if (ok && !utf8_valid(buf_c(&task), task.n))
     ok = err_set(err, ERR_USAGE, "the task is not UTF-8");
@@ -137,19 +137,17 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
     json_object_set_new(body, "interactive", json_true());
   if (ok && task.n > 0)
     json_object_set_new(body, "task", json_stringn(task.p, task.n));
-  buf_deinit(&task);
   return ok;
 }
 
 static bool set_inputs(const struct cli_args *args, const char *path, json_t *body,
                        struct err *err) {
-  json_t *inputs = json_object();
+  json_auto_t *inputs = json_object();
   bool ok = inputs_read(args, inputs, err);
   if (ok)
     inputs_ask(args, path, inputs);
   if (ok && json_object_size(inputs) > 0)
     json_object_set(body, "inputs", inputs);
-  json_decref(inputs);
   return ok;
 }
 
@@ -280,7 +278,7 @@ static int submit_run(const struct cli_args *args) {
   struct client_reply reply = {0};
   struct err err = {0};
   int status;
-  json_t *body = json_object();
+  json_auto_t *body = json_object();
   bool late = false, made = make_body(args, body, &late, &err);
   bool shared = cli_store(args) != NULL && cli_value(args, "socket") == NULL;
   if (made && shared && cli_value(args, "unique") != NULL)
@@ -319,7 +317,6 @@ static int submit_run(const struct cli_args *args) {
     status = submit_follow(args, reply.value);
 out:
   client_reply_deinit(&reply);
-  json_decref(body);
   return status;
 }
 

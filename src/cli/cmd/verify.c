@@ -424,7 +424,7 @@ static void tell_gone(struct verifying *v, const struct store_id *ids, size_t co
 static void verify_store(struct verifying *v, const char *where) {
   struct store store;
   struct store_id *ids;
-  struct buf gone = {0};
+  buf_auto_t gone = {0};
   size_t count;
   struct err err = {0};
   store_at(&store, where);
@@ -436,7 +436,6 @@ static void verify_store(struct verifying *v, const char *where) {
   v->folders = true;
   verify_logs(v, &store, ids, count, &gone);
   tell_gone(v, (const struct store_id *)(const void *)gone.p, gone.n / sizeof *ids);
-  buf_deinit(&gone);
   if (count == 0 && !store_is_address(where)) {
     fputs("segue verify: no file in ", stderr);
     cli_put_safe(stderr, where);
@@ -450,8 +449,8 @@ static void verify_store(struct verifying *v, const char *where) {
 /* Prints "7 logs: 5 complete, 1 open, 1 bad; 1 missing" after the single results. */
 static void print_sum(const struct verifying *v) {
   size_t logs = 0;
-  struct buf text = {0};
-  json_t *states = json_object();
+  buf_auto_t text = {0};
+  json_auto_t *states = json_object();
   for (size_t i = 0; i < VERIFY_STATE_COUNT; i++) {
     const char *name = verify_state_name((enum verify_state)i);
     json_object_set_new(states, name, json_integer((json_int_t)v->counts[i]));
@@ -467,13 +466,11 @@ static void print_sum(const struct verifying *v) {
                                 (json_int_t)v->gone));
   else
     printf("%zu log%s%s\n", logs, logs == 1 ? "" : "s", buf_c(&text));
-  json_decref(states);
-  buf_deinit(&text);
 }
 
 static bool load_kept(struct verifying *v, const struct cli_args *args, struct err *err) {
   const char *signers = cli_value(args, "signed");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   v->kept_path = cli_value(args, "heads");
   if (signers != NULL && v->kept_path == NULL)
     return err_set(err, ERR_USAGE, "--signed needs --heads");
@@ -482,7 +479,6 @@ static bool load_kept(struct verifying *v, const struct cli_args *args, struct e
   bool ok = file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
             (signers == NULL || signed_check(v->kept_path, signers, err)) &&
             heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
-  buf_deinit(&text);
   return ok;
 }
 

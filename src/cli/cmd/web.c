@@ -194,9 +194,9 @@ static bool web_show_daemon(const struct cli_args *args, const char *url, const 
 static int web_daemon(const struct cli_args *args, struct err *err) {
   bool revoke = cli_flag(args, "revoke");
   struct client_reply reply = {0};
-  json_t *body = json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
+  json_auto_t *body =
+      json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
   bool asked = client_ask(cli_value(args, "socket"), "POST", "/v1/web/codes", body, &reply, err);
-  json_decref(body);
   if (!asked)
     return -1;
   if (client_problem(&reply, err)) {

@@ -115,11 +115,10 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
     return false;
   if (answer->exit == 0 && !answer->out.cut)
     return true;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   git_complaint(answer, &why);
   err_set(err, ERR_INVALID, "%s: %.400s", ask.words[0],
           answer->out.cut ? "the answer is too long" : buf_c(&why));
-  buf_deinit(&why);
   git_answer_deinit(answer);
   return false;
 }
@@ -184,10 +183,9 @@ static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err
   ask->extra[1] = buf_c(&ssh);
   bool ok = git_now(ask, &answer, err);
   if (ok && answer.exit != 0) {
-    struct buf why = {0};
+    buf_auto_t why = {0};
     buf_safe(&why, str_trim(buf_view(&answer.err)), true);
     ok = err_set(err, ERR_INVALID, "git %s, %.100s: %.380s", ask->words[0], f->remote, buf_c(&why));
-    buf_deinit(&why);
   }
   git_answer_deinit(&answer);
   json_decref(settings);
@@ -196,15 +194,13 @@ static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err
 }
 
 bool forge_push(const struct forge *f, const char *branch, const char *to, struct err *err) {
-  struct buf spec = {0};
+  buf_auto_t spec = {0};
   buf_printf(&spec, "refs/heads/%s:refs/heads/%s", branch, to);
   struct git_ask ask = {.words = {"push", "--quiet", "--no-verify", "--no-signed",
                                   "--no-follow-tags", "--recurse-submodules=no",
                                   "--receive-pack=git-receive-pack", "--", f->url, buf_c(&spec),
                                   NULL}};
-  bool ok = go_there(f, &ask, err);
-  buf_deinit(&spec);
-  return ok;
+  return go_there(f, &ask, err);
 }
 
 /* Fetches the commits of a pull request and returns the newest. NULL: err is set. */
@@ -224,20 +220,17 @@ static char *forge_fetch(const struct forge *f, long number, struct err *err) {
 /* --- opening --- */
 
 char *forge_opened(const struct forge *f, const char *branch, struct err *err) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   const char *const gh[] = {"pr",   "list",   "--head", branch, "--state",
                             "open", "--json", "url",    NULL};
   buf_puts(&path, "projects/:fullpath/merge_requests?state=opened&source_branch=");
   cli_put_encoded(&path, branch, "");
   const char *const glab[] = {"api", buf_c(&path), NULL};
   *err = (struct err){0};
-  json_t *list = forge_json(f, f->is_glab ? glab : gh, STR(""), err);
+  json_auto_t *list = forge_json(f, f->is_glab ? glab : gh, STR(""), err);
   const char *url =
       json_string_value(json_object_get(json_array_get(list, 0), f->is_glab ? "web_url" : "url"));
-  char *found = url ? xstrdup(url) : NULL;
-  json_decref(list);
-  buf_deinit(&path);
-  return found;
+  return url ? xstrdup(url) : NULL;
 }
 
 static char *open_gh(const struct forge *f, const struct forge_request *r, const char *title,
@@ -271,36 +264,30 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
       "api",     "--method", "POST",     "projects/:fullpath/merge_requests",
       "--input", "-",        "--header", "Content-Type: application/json",
       NULL};
-  json_t *about = r->base ? NULL : forge_json(f, project, STR(""), err);
+  json_auto_t *about = r->base ? NULL : forge_json(f, project, STR(""), err);
   const char *base = r->base;
   if (base == NULL)
     base = json_string_value(json_object_get(about, "default_branch"));
-  if (base == NULL) {
-    json_decref(about);
+  if (base == NULL)
     return NULL;
-  }
   json_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
                            "title", title, "description", json_stringn(r->body.p, r->body.n));
   char *text = json_dump_text(body, JSON_COMPACT), *found = NULL;
-  json_t *made = forge_json(f, words, str_from(text), err);
+  json_auto_t *made = forge_json(f, words, str_from(text), err);
   const char *url = json_string_value(json_object_get(made, "web_url"));
   if (url != NULL)
     found = xstrdup(url);
   else if (made != NULL)
     err_set(err, ERR_INVALID, "glab opened no merge request: its answer has no address");
   free(text);
-  json_decref(made);
   json_decref(body);
-  json_decref(about);
   return found;
 }
 
 char *forge_open(const struct forge *f, const struct forge_request *r, struct err *err) {
-  struct buf title = {0};
+  buf_auto_t title = {0};
   buf_printf(&title, "%s" STR_FMT, f->is_glab && r->draft ? "Draft: " : "", STR_ARG(r->title));
-  char *url = f->is_glab ? open_glab(f, r, buf_c(&title), err) : open_gh(f, r, buf_c(&title), err);
-  buf_deinit(&title);
-  return url;
+  return f->is_glab ? open_glab(f, r, buf_c(&title), err) : open_gh(f, r, buf_c(&title), err);
 }
 
 /* --- issues and pull requests --- */
@@ -417,14 +404,12 @@ static bool glab_checks(const struct forge *f, struct forge_item *item, const js
   print_into(path, sizeof path,
              "projects/:fullpath/pipelines/%" JSON_INTEGER_FORMAT "/jobs?scope[]=failed",
              json_integer_value(json_object_get(pipeline, "id")));
-  json_t *jobs = forge_json(f, words, STR(""), err);
+  json_auto_t *jobs = forge_json(f, words, STR(""), err);
   json_array_foreach(jobs, i, job) {
     if (json_is_string(json_object_get(job, "name")))
       json_array_append(item->red, json_object_get(job, "name"));
   }
-  bool ok = jobs != NULL;
-  json_decref(jobs);
-  return ok;
+  return jobs != NULL;
 }
 
 static bool read_glab(const struct forge *f, struct forge_item *item, const char *number,
@@ -487,7 +472,7 @@ static void put_clean_line(struct buf *out, struct str text) {
 
 /* Reads where a session's task came from: config.source. */
 static json_t *forge_source(const struct forge_item *item) {
-  struct buf title = {0};
+  buf_auto_t title = {0};
   put_clean_line(&title, json_view(item->title));
   if (title.n > LIMIT_FORGE_TITLE_BYTES)
     title.n = utf8_floor(title.p, LIMIT_FORGE_TITLE_BYTES);
@@ -495,7 +480,6 @@ static json_t *forge_source(const struct forge_item *item) {
       json_pack("{ss sI so sO* sO*}", "kind", item->kind == FORGE_PR ? "pr" : "issue", "number",
                 (json_int_t)item->number, "title", json_stringn(buf_c(&title), title.n), "url",
                 item->url, "branch", item->head);
-  buf_deinit(&title);
   return source;
 }
 
@@ -503,7 +487,7 @@ static json_t *forge_source(const struct forge_item *item) {
 
 /* Quotes each line with "> ", makes invisible characters visible, and bounds the length. */
 static void quote_text(struct buf *out, struct str text) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   bool cut = text.n > LIMIT_FORGE_TEXT_BYTES;
   if (cut)
     text.n = utf8_floor(text.p, LIMIT_FORGE_TEXT_BYTES);
@@ -515,11 +499,10 @@ static void quote_text(struct buf *out, struct str text) {
   }
   if (cut)
     buf_puts(out, "> (cut here)\n");
-  buf_deinit(&safe);
 }
 
 static void quote_head(struct buf *out, const char *what, const json_t *name, const json_t *place) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_puts(&safe, what);
   put_clean_line(&safe, json_is_string(name) ? json_view(name) : STR("somebody"));
   if (json_is_string(place)) {
@@ -527,7 +510,6 @@ static void quote_head(struct buf *out, const char *what, const json_t *name, co
     put_clean_line(&safe, json_view(place));
   }
   buf_printf(out, ">\n> %s:\n>\n", buf_c(&safe));
-  buf_deinit(&safe);
 }
 
 void forge_quote(const struct forge_item *item, struct buf *out) {

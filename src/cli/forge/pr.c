@@ -86,24 +86,21 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   if (!reader_open(&r, ref, err))
     return false;
   while (reader_next(&r, &line) && r.whole) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     report_files_note(&files, record);
-    json_decref(record);
   }
   reader_close(&r);
   store_of(ref, &store);
   report_files_look(&files, &store, p->trees.session);
   store_report_folder(&store, p->trees.session, folder);
   json_object_foreach(files.newest, file, state) {
-    struct buf path = {0}, text = {0};
+    buf_auto_t path = {0}, text = {0};
     struct err why;
     buf_printf(&path, "%s/%s", folder, file);
     if (str_eq_c(json_view(state), "same") &&
         file_read(buf_c(&path), LIMIT_TASK_BYTES, &text, &why))
       buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",
                  STR_ARG(str_trim(buf_view(&text))));
-    buf_deinit(&path);
-    buf_deinit(&text);
   }
   report_files_deinit(&files);
   return true;

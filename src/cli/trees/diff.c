@@ -199,10 +199,9 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
   if (!diff_ask(r, form, NULL, &answer, err))
     return false;
   if (isatty(STDOUT_FILENO) && !cli_colours(STDOUT_FILENO)) {
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, buf_view(&answer.out), true);
     fwrite(buf_c(&safe), 1, safe.n, stdout);
-    buf_deinit(&safe);
   } else {
     fwrite(buf_c(&answer.out), 1, answer.out.n, stdout);
   }
@@ -214,7 +213,7 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
 /* Prints the items' differences, in the order of the list. */
 static bool print_items(const struct trees *t, const char *movement, const char *form, bool json,
                         struct err *err) {
-  json_t *items = json_array();
+  json_auto_t *items = json_array();
   bool ok = true;
   for (long item = 1, last = last_item(t, movement); ok && item <= last; item++) {
     const struct tree_item *child = child_of(t, movement, item);
@@ -234,7 +233,6 @@ static bool print_items(const struct trees *t, const char *movement, const char 
   if (ok && json)
     json_io_put(
         json_pack("{ss ss sO}", "session", t->session, "movement", movement, "items", items));
-  json_decref(items);
   return ok;
 }
 

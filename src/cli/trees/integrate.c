@@ -84,10 +84,9 @@ static bool drop_added(const struct underway *u, struct err *err) {
   }
   for (size_t at = 0; added.exit == 0 && at < added.out.n;) {
     const char *name = added.out.p + at;
-    struct buf path = {0};
+    buf_auto_t path = {0};
     buf_printf(&path, "%s/%s", top, name);
     (void)unlink(buf_c(&path));
-    buf_deinit(&path);
     at += strnlen(name, added.out.n - at) + 1;
   }
   git_answer_deinit(&added);
@@ -125,7 +124,7 @@ struct integration {
 
 /* Looks for a line that begins like git's <<<<<<<, and one like >>>>>>>. */
 static bool has_marks(const char *path) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   bool marked = false;
   if (file_read(path, LIMIT_OUTPUT_BYTES, &text, &err)) {
@@ -133,7 +132,6 @@ static bool has_marks(const char *path) {
     bool opens = str_starts(all, "<<<<<<< ") || str_has(all, "\n<<<<<<< ");
     marked = opens && str_has(all, "\n>>>>>>> ");
   }
-  buf_deinit(&text);
   return marked;
 }
 
@@ -150,14 +148,13 @@ static size_t put_conflicts(const struct integration *in, bool marked_only) {
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
     const char *name = in->files.out.p + at;
-    struct buf path = {0};
+    buf_auto_t path = {0};
     buf_printf(&path, "%s/%s", in->folder, name);
     if (!marked_only || has_marks(buf_c(&path))) {
       if (n++ == 0)
         puts("these files are in conflict:");
       cli_put_line(stdout, "  ", name);
     }
-    buf_deinit(&path);
     at += strnlen(name, in->files.out.n - at) + 1;
   }
   return n;
@@ -249,7 +246,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
 
 /* Merges the branches named as words or, without any, one from each line of standard input. */
 static int merge_all(struct integration *in, const struct cli_args *args, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   int status = STATUS_COMPLETE;
   size_t n = args->word_count;
   if (n == 0 && isatty(STDIN_FILENO)) {
@@ -270,7 +267,6 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
   }
   if (n == 0 && status == STATUS_COMPLETE && text.n == 0)
     puts("there is nothing to merge");
-  buf_deinit(&text);
   return status;
 }
 

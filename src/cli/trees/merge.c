@@ -173,7 +173,7 @@ static void put_conflict_task(const struct merging *m, struct buf *out) {
  * already; its result is then merged. */
 static int resolve_merge(const struct cli_args *args, const struct merging *m,
                          const struct store_ref *ref) {
-  struct buf more = {0};
+  buf_auto_t more = {0};
   struct trees made = {0};
   struct err err = {0};
   json_t *body = json_object();
@@ -196,7 +196,6 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
     status = cli_fail("merge", &err);
   trees_deinit(&made);
   json_decref(body);
-  buf_deinit(&more);
   return status;
 }
 

@@ -61,10 +61,9 @@ static bool ask_git(const char *folder, struct git_answer *answer, struct err *e
 }
 
 bool trees_complain(const char *what, const struct git_answer *answer, struct err *err) {
-  struct buf why = {0};
+  buf_auto_t why = {0};
   git_complaint(answer, &why);
   err_set(err, ERR_INVALID, "%.300s: %.200s", what, buf_c(&why));
-  buf_deinit(&why);
   return false;
 }
 

@@ -49,7 +49,7 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
 
 static void show_pair(const struct agree_pair *p) {
   struct kappa k = agree_kappa(p);
-  struct buf line = {0}, raters = {0}, advice = {0};
+  buf_auto_t line = {0}, raters = {0}, advice = {0};
   buf_printf(&raters, "%s/%s", p->workflow, p->movement);
   (void)cli_fit(&line, buf_view(&raters), 40);
   buf_puts(&line, ": ");
@@ -74,9 +74,6 @@ static void show_pair(const struct agree_pair *p) {
     for (int j = 0; j < KAPPA_CATEGORIES; j++)
       if (i != j && p->table.cell[i][j] > 0)
         printf("      %d against %d: %.6g\n", i, j, p->table.cell[i][j]);
-  buf_deinit(&line);
-  buf_deinit(&raters);
-  buf_deinit(&advice);
 }
 
 static bool agree_store(void *ctx, const struct store *store, struct err *err) {

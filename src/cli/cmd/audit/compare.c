@@ -36,7 +36,7 @@ static void verdict_text(const struct compare_turn *t, struct buf *out) {
 }
 
 static void show_side(const char *name, const struct compare_side *side) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "%s  ", name);
   buf_safe(&line, str_from(side->session), false);
   buf_puts(&line, "  ");
@@ -45,7 +45,6 @@ static void show_side(const char *name, const struct compare_side *side) {
              compare_word(side->outcome, "open"), side->count, side->count == 1 ? "" : "s",
              (double)side->ms / 1000, (long long)side->tokens, (double)side->cost_nano / 1e9);
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 /* Returns the number of a turn; a shared turn has the same number in both. */
@@ -62,7 +61,7 @@ static void show_row(const struct compare_row *row, bool colours) {
   bool parts = (row->differs & (COMPARE_ONLY_ONE | COMPARE_VERDICT)) != 0;
   bool shared = (row->differs & COMPARE_SHARED) != 0;
   char mark = parts ? '*' : ' ';
-  struct buf line = {0}, cell = {0};
+  buf_auto_t line = {0}, cell = {0};
   buf_printf(&line, "%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
              shared ? '=' : mark, compare_number(row->a, any, shared),
              compare_number(row->b, any, shared));
@@ -80,8 +79,6 @@ static void show_row(const struct compare_row *row, bool colours) {
       buf_printf(&line, " %s", names[i]);
   buf_puts(&line, cli_paint(colours, COLOUR_NONE));
   puts(buf_c(&line));
-  buf_deinit(&line);
-  buf_deinit(&cell);
 }
 
 /* Says what the two share: "B was forked from A behind its record 14: both have its first 3

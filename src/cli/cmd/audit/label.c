@@ -51,20 +51,18 @@ static void label_key(struct buf *key, const char *session, long turn, const cha
 
 static void on_known(void *ctx, const struct label *label) {
   struct label_asked *a = ctx;
-  struct buf key = {0};
+  buf_auto_t key = {0};
   if (strcmp(label->by, a->sample->by) != 0 || label->population == 0)
     return;
   label_key(&key, label->session, label->turn, label->stratum);
   map_put(&a->done, &a->arena, buf_view(&key), 1);
-  buf_deinit(&key);
 }
 
 static uint64_t label_stratum(const struct label_asked *a, const struct sample_turn *turn,
                               char out[LABEL_STRATUM_BYTES]) {
-  struct buf stratum = {.max = LABEL_STRATUM_BYTES - 1};
+  buf_auto_t stratum = {.max = LABEL_STRATUM_BYTES - 1};
   uint64_t population = sample_stratum(a->sample->draw, turn, &stratum);
   print_into(out, LABEL_STRATUM_BYTES, "%s", buf_c(&stratum));
-  buf_deinit(&stratum);
   return population;
 }
 
@@ -72,13 +70,11 @@ static uint64_t label_stratum(const struct label_asked *a, const struct sample_t
  * weights. */
 static bool is_labelled(const struct label_asked *a, const struct sample_turn *turn) {
   char stratum[LABEL_STRATUM_BYTES];
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t value;
   (void)label_stratum(a, turn, stratum);
   label_key(&key, turn->session, turn->turn, stratum);
-  bool known = map_get(&a->done, buf_view(&key), &value);
-  buf_deinit(&key);
-  return known;
+  return map_get(&a->done, buf_view(&key), &value);
 }
 
 /* --- the screen --- */
@@ -107,26 +103,24 @@ static void show_text(struct str text) {
     printf("  (%zu lines before)\n", from);
   for (size_t i = 0; text.n > 0; i++) {
     struct str line = str_next_line(&text);
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     if (i < from)
       continue;
     (void)cli_fit(&safe, line, cli_columns(STDOUT_FILENO) - 2);
     printf("  %s\n", buf_c(&safe));
-    buf_deinit(&safe);
   }
 }
 
 static void show_rules(const struct workflow *wf) {
   const struct movement *m = &wf->movements[0];
   for (size_t i = 0; i < m->rule_count; i++) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     buf_printf(&line, "%3d  ", m->rules[i].number);
     if (m->rules[i].kind == RULE_WHEN)
       buf_printf(&line, "(an expression: " STR_FMT ")", STR_ARG(m->rules[i].when_text));
     else
       (void)cli_fit(&line, m->rules[i].label, cli_columns(STDOUT_FILENO) - 6);
     puts(buf_c(&line));
-    buf_deinit(&line);
   }
   puts("  0  none of them");
 }
@@ -162,10 +156,9 @@ static void show_screen(struct label_asked *a) {
   printf("\n");
   show_rules(a->made->core.workflow);
   if (!a->sample->blind) {
-    struct buf verdict = {0};
+    buf_auto_t verdict = {0};
     label_put_verdict(a, &verdict);
     puts(buf_c(&verdict));
-    buf_deinit(&verdict);
   }
 }
 

@@ -252,7 +252,7 @@ static void again_told(const struct again *a, size_t i, long repeat, const char 
   }
   if (rule == t->rule)
     return;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
   (void)cli_fit(&line, movement, 30);
   buf_puts(&line, ": recorded ");
@@ -266,7 +266,6 @@ static void again_told(const struct again *a, size_t i, long repeat, const char 
     (void)cli_fit(&line, str_from(why), 100);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 /* --- what its records tell --- */
@@ -280,13 +279,12 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
   (void)line;
   if (record->type == RECORD_CALL_END) {
     struct again *a = job->owner;
-    json_t *json = record_json(record);
+    json_auto_t *json = record_json(record);
     const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
     if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, already done */
       job->asked = true, a->calls++;
     if (json_number_value(cost) > 0)
       a->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
-    json_decref(json);
     /* A person would take such a wait for a hang; many at once are reported as one. */
     int64_t ms = record_number(record, MEMBER_RETRY_IN_MS), now_ms = clock_real_ms();
     const json_t *message = json_at(record_tree(record, MEMBER_ERROR), "message");
@@ -771,7 +769,7 @@ static void again_default_name(const struct again *a, struct buf *out) {
 
 static bool again_name(struct again *a, const char *given, struct err *err) {
   const struct rejudge_as *as = &a->as;
-  struct buf name = {.max = REJUDGE_NAME_BYTES}, text = {0};
+  buf_auto_t name = {.max = REJUDGE_NAME_BYTES}, text = {0};
   if (given != NULL)
     buf_puts(&name, given);
   else
@@ -779,7 +777,6 @@ static bool again_name(struct again *a, const char *given, struct err *err) {
   bool ok = name.n > 0 && !name.cut && utf8_valid(name.p, name.n);
   if (ok)
     memcpy(a->name, name.p, name.n + 1);
-  buf_deinit(&name);
   if (!ok)
     return err_set(err, ERR_USAGE, "--as: write a name of 1 to %d bytes in UTF-8",
                    REJUDGE_NAME_BYTES);
@@ -792,7 +789,6 @@ static bool again_name(struct again *a, const char *given, struct err *err) {
   json_write(all, &text);
   json_decref(all);
   sha256_hex(text.p, text.n, NULL, 0, a->settings);
-  buf_deinit(&text);
   return true;
 }
 

@@ -39,7 +39,7 @@ static void replay_put_verdict(struct buf *out, long rule, const char *method) {
 }
 
 static void replay_show(const struct replay_turn *t) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_safe(&line, str_from(t->session), false);
   buf_printf(&line, "  turn %ld, ", t->turn);
   (void)cli_fit(&line, str_from(t->movement), 30);
@@ -56,7 +56,6 @@ static void replay_show(const struct replay_turn *t) {
     (void)cli_fit(&line, str_from(t->why), 100);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void replay_on_turn(void *ctx, const struct replay_turn *t) {

@@ -118,7 +118,7 @@ static bool report_write_into(const struct reporting *r, const char *path, struc
 }
 
 static bool report_write(const struct reporting *r, const char *path, struct err *err) {
-  struct buf draft = {0};
+  buf_auto_t draft = {0};
   struct stat st;
   if (path != NULL && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
     return report_write_into(r, path, err);
@@ -135,7 +135,6 @@ static bool report_write(const struct reporting *r, const char *path, struct err
   int error = errno;
   if (!ok && fd >= 0)
     (void)unlink(draft.p);
-  buf_deinit(&draft);
   return ok || err_set_errno(err, error, "cannot write %s", path);
 }
 
@@ -179,7 +178,7 @@ static bool report_words(struct reporting *r, const struct cli_args *args, struc
 
 static int report_run(const struct cli_args *args) {
   struct err err = {0};
-  struct buf title = {0};
+  buf_auto_t title = {0};
   struct reporting r = {.report = {.now_ms = clock_real_ms()}};
   const char *path = cli_value(args, "output");
   if (path != NULL && strcmp(path, "-") == 0) /* as other programs understand it */
@@ -198,7 +197,6 @@ static int report_run(const struct cli_args *args) {
   }
   ok = ok && report_write(&r, path, &err);
   verification_free(r.verification);
-  buf_deinit(&title);
   buf_deinit(&r.out);
   if (!ok) {
     (void)cli_fail("report", &err);

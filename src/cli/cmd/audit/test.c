@@ -315,21 +315,20 @@ static void got_text(const struct testing *t, const struct cell *cell, struct bu
 }
 
 static void show_head(const struct testing *t) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   (void)cli_cell(&line, STR("case"), t->id_columns, t->id_columns);
   for (size_t i = 0; i < t->provider_count; i++) {
     buf_putc(&line, ' ');
     (void)cli_cell(&line, str_from(provider_name(t, i)), CELL_COLUMNS, CELL_COLUMNS);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void show_case(struct testing *t, const struct trial_case *c, const char *id,
                       const struct cell *cells) {
   bool colours = cli_colours(STDOUT_FILENO);
-  struct buf line = {0};
-  struct buf name = {0};
+  buf_auto_t line = {0};
+  buf_auto_t name = {0};
   int wide = cli_fit(&name, str_from(id), ID_MOST);
   bool first = t->id_columns == 0;
   t->id_columns = wide > t->id_columns ? wide : t->id_columns;
@@ -338,9 +337,8 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
   if (first)
     show_head(t);
   (void)cli_cell(&line, str_from(id), t->id_columns, t->id_columns);
-  buf_deinit(&name);
   for (size_t i = 0; i < t->provider_count; i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     bool pass = cells[i].result == RESULT_PASS;
     buf_printf(&text, "%s", result_names[cells[i].result]);
     if (!pass) {
@@ -350,14 +348,12 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
     buf_printf(&line, " %s", cli_paint(colours, pass ? COLOUR_GREEN : COLOUR_RED));
     (void)cli_cell(&line, buf_view(&text), CELL_COLUMNS, CELL_COLUMNS);
     buf_puts(&line, cli_paint(colours, COLOUR_NONE));
-    buf_deinit(&text);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
   for (size_t i = 0; i < t->provider_count; i++) {
     if (cells[i].result == RESULT_PASS)
       continue;
-    struct buf miss = {0};
+    buf_auto_t miss = {0};
     buf_puts(&miss, "    ");
     (void)cli_fit(&miss, str_from(provider_name(t, i)), 20);
     if (c->expects)
@@ -365,7 +361,6 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
     buf_puts(&miss, ": ");
     (void)cli_fit(&miss, buf_view(cells[i].reply.n > 0 ? &cells[i].reply : &cells[i].why), 160);
     puts(buf_c(&miss));
-    buf_deinit(&miss);
   }
 }
 
@@ -420,7 +415,7 @@ static void junit_begin(const struct testing *t, const char *id, size_t provider
 
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
                        const struct cell *cell) {
-  struct buf got = {0};
+  buf_auto_t got = {0};
   junit_begin(t, id, i);
   if (cell->result == RESULT_PASS) {
     fputs("\"/>\n", t->junit_cases);
@@ -433,7 +428,6 @@ static void junit_case(struct testing *t, const struct trial_case *c, const char
   fprintf(t->junit_cases, "got %s\">", buf_c(&got));
   put_xml(t->junit_cases, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
   fputs("</failure>\n  </testcase>\n", t->junit_cases);
-  buf_deinit(&got);
 }
 
 /* --- cases --- */

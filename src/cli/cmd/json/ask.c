@@ -49,7 +49,7 @@ struct ask_stream {
 static bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool json,
                             struct err *err) {
   assert(schema != NULL);
-  json_t *doc = json_clone(schema);
+  json_auto_t *doc = json_clone(schema);
   json_t *root = (json_t *)extract_schema_root(doc);
   *s = (struct ask_stream){.json = json, .printed = json_array()};
   item_stream_init(&s->items, LIMIT_STRUCTURED_BYTES);
@@ -63,7 +63,6 @@ static bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool jso
     json_object_del(root, keys[i]);
   if (is_array)
     s->schema = schema_compile(doc, NULL, NULL, NULL);
-  json_decref(doc);
   return s->schema != NULL ||
          err_set(err, ERR_USAGE,
                  "--stream prints the items of an array: the schema's root must have type: array");
@@ -81,11 +80,9 @@ static void print_item(struct ask_stream *s, const json_t *item) {
 }
 
 static bool passes(const struct ask_stream *s, const json_t *item) {
-  json_t *array = s->by_place ? json_clone_top(s->printed) : json_array();
+  json_auto_t *array = s->by_place ? json_clone_top(s->printed) : json_array();
   json_array_append(array, (json_t *)item);
-  bool valid = schema_valid(s->schema, array);
-  json_decref(array);
-  return valid;
+  return schema_valid(s->schema, array);
 }
 
 static bool on_item(void *ctx, const json_t *item) {
@@ -157,10 +154,9 @@ struct asking {
 static void asking_on_record(void *ctx, const struct record *record, struct str line) {
   struct ask_job *job = ctx;
   long call = (long)record_number(record, MEMBER_CALL);
-  json_t *json = record_json(record);
+  json_auto_t *json = record_json(record);
   (void)line;
   ask_trace_feed(&job->told, json);
-  json_decref(json);
   if (job->asking->delta && record->type == RECORD_CALL_START &&
       ask_trace_generates(&job->told, call))
     job->asking->delta(job->asking->ctx, job, (struct str){NULL, 0});
@@ -410,10 +406,9 @@ static void put_advice(const struct ask_tally *t, struct buf *out) {
 
 static json_t *summary_of(const struct ask_tally *t) {
   size_t one = t->by[0] + t->by[1], two = one + t->by[2];
-  struct buf advice = {0};
+  buf_auto_t advice = {0};
   put_advice(t, &advice);
   json_t *said = advice.n > 0 ? json_string(buf_c(&advice)) : NULL;
-  buf_deinit(&advice);
   json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->judged), "after_one",
                             percent(one, t->judged), "after_two", percent(two, t->judged));
   return json_pack("{sI sI sI sI so sO sO so*}", "asked", (json_int_t)t->asked, "values",
@@ -432,7 +427,7 @@ static void put_counts(struct buf *out, const json_t *counts) {
 }
 
 static void print_rates(const struct ask_tally *t, bool json) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (json) {
     json_io_put(json_pack("{so}", "summary", summary_of(t)));
     return;
@@ -462,7 +457,6 @@ static void print_rates(const struct ask_tally *t, bool json) {
     buf_putc(&text, '\n');
   (void)fflush(stdout);
   fputs(buf_c(&text), stderr);
-  buf_deinit(&text);
 }
 
 /* --- out, in order --- */
@@ -518,10 +512,8 @@ static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t 
     err_set(err, ERR_USAGE, "\"schema\" is missing, and no --schema was given");
     return NULL;
   }
-  json_t *own = schema_in_line(schema, err);
-  struct workflow *workflow = own ? ask_workflow_of(b->question, own, err) : NULL;
-  json_decref(own);
-  return workflow;
+  json_auto_t *own = schema_in_line(schema, err);
+  return own ? ask_workflow_of(b->question, own, err) : NULL;
 }
 
 static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slot) {
@@ -552,12 +544,11 @@ static void ask_batch_take_line(struct ask_batch *b, struct str line) {
   const char *code;
   b->tally.lines++;
   slot->id = json_null();
-  json_t *object = ndjson_in_object(&b->in, line, "{\"id\",\"prompt\"}", &code, &err);
+  json_auto_t *object = ndjson_in_object(&b->in, line, "{\"id\",\"prompt\"}", &code, &err);
   if (object != NULL)
     ask_line(b, object, slot);
   else
     ask_batch_refuse(b, slot, code, err.text);
-  json_decref(object);
 }
 
 static void ask_batch_on_room(void *ctx) {
@@ -635,18 +626,15 @@ static bool number_flag(const struct cli_args *args, const char *flag, long min,
 
 static bool read_invariants(const struct cli_args *args, json_t *into, struct err *err) {
   const char *file = cli_value(args, "invariants"), *text;
-  json_t *list = file ? json_io_file(file, JSON_IO_SCHEMA, err) : json_array();
+  json_auto_t *list = file ? json_io_file(file, JSON_IO_SCHEMA, err) : json_array();
   if (list == NULL)
     return false;
-  if (!json_is_array(list)) {
-    json_decref(list);
+  if (!json_is_array(list))
     return err_set(err, ERR_USAGE, "%.200s is not a list of invariants", file);
-  }
   for (size_t i = 0; (text = cli_values(args, "invariant", i)) != NULL; i++)
     json_array_append_new(list, json_io_string(text));
   if (json_array_size(list) > 0)
     json_object_set(into, "invariants", list);
-  json_decref(list);
   return true;
 }
 
@@ -853,7 +841,7 @@ static int ask_batch(const struct cli_args *args, const struct setup *setup,
 
 static int single(const struct cli_args *args, struct setup *setup, const json_t *schema) {
   struct ask_stream stream;
-  struct buf prompt = {0};
+  buf_auto_t prompt = {0};
   struct err err = {0};
   bool streams = cli_flag(args, "stream");
   int status;
@@ -867,7 +855,6 @@ static int single(const struct cli_args *args, struct setup *setup, const json_t
     schema_free(stream.schema);
     json_decref(stream.printed);
   }
-  buf_deinit(&prompt);
   return status;
 }
 

@@ -32,25 +32,21 @@ static bool invariants_in_report(const char *from, struct schema_errors *errs, s
 
 static bool append_file(json_t *all, const char *path, struct err *err) {
   struct schema_errors errs = {0};
-  json_t *list = json_io_file(path, JSON_IO_SCHEMA, err);
+  json_auto_t *list = json_io_file(path, JSON_IO_SCHEMA, err);
   if (list == NULL)
     return false;
   struct invariants *sound = invariants_compile(list, &errs, NULL);
   bool asks = invariants_need(sound, INVARIANT_AI);
   invariants_free(sound);
-  if (sound == NULL) {
-    json_decref(list);
+  if (sound == NULL)
     return invariants_in_report(path, &errs, err);
-  }
   if (asks) {
-    json_decref(list);
     return err_set(err, ERR_USAGE,
                    "%s: an ai invariant asks a model, but segue check asks none: leave it to a "
                    "command that has a provider",
                    path);
   }
   json_array_extend(all, list);
-  json_decref(list);
   return true;
 }
 
@@ -61,14 +57,14 @@ static bool invariants_in_load(struct invariants **compiled, const struct cli_ar
                                struct err *err) {
   assert(*compiled == NULL);
   struct schema_errors errs = {0};
-  json_t *all = json_array();
+  json_auto_t *all = json_array();
   const char *given;
   bool ok = true;
   for (size_t i = 0; ok && (given = cli_values(args, "invariants", i)) != NULL; i++)
     ok = append_file(all, given, err);
   for (size_t i = 0; ok && (given = cli_values(args, "invariant", i)) != NULL; i++) {
     ok = cli_is_utf8("--invariant", given, err);
-    json_t *one = ok ? json_pack("[s]", given) : NULL;
+    json_auto_t *one = ok ? json_pack("[s]", given) : NULL;
     struct invariants *sound = ok ? invariants_compile(one, &errs, NULL) : NULL;
     if (ok && sound == NULL) {
       ok = false;
@@ -78,13 +74,11 @@ static bool invariants_in_load(struct invariants **compiled, const struct cli_ar
     }
     invariants_free(sound);
     json_array_extend(all, one);
-    json_decref(one);
   }
   if (ok && json_array_size(all) > 0) {
     *compiled = invariants_compile(all, &errs, NULL);
     ok = *compiled != NULL || invariants_in_report(NULL, &errs, err);
   }
-  json_decref(all);
   return ok;
 }
 
@@ -167,14 +161,13 @@ static const char *last_message(const struct schema_errors *errs, const char *ot
 
 static json_t *schema_trouble_json(const struct checking *c, const struct schema_errors *errs,
                                    enum schema_status status) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (errs->count > 0)
     buf_printf(&text, "%s: %s", errs->items[0].path, errs->items[0].message);
   json_t *registry = c->registry.err.code != ERR_NONE ? json_io_string(c->registry.err.text) : NULL;
   json_t *error = json_pack("{ss so so so*}", "code", schema_status_name(status), "message",
                             json_io_string(buf_c(&text)), "errors", schema_errors_json(errs),
                             "registry", registry);
-  buf_deinit(&text);
   return error;
 }
 
@@ -187,9 +180,8 @@ static void print_schema_trouble(const struct checking *c, const char *path,
 }
 
 static void put_unknown(json_t *out, json_t *owned_error) {
-  json_t *members = json_pack("{sn s[] so}", "valid", "errors", "error", owned_error);
+  json_auto_t *members = json_pack("{sn s[] so}", "valid", "errors", "error", owned_error);
   json_object_update(out, members);
-  json_decref(members);
 }
 
 static void check_refuse(json_t *out, const char *code, const char *message) {
@@ -222,12 +214,11 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     return;
   }
   if (status == SCHEMA_OK) {
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     bool colours = cli_colours(STDOUT_FILENO);
     buf_safe(&safe, str_from(file), false);
     printf("%sok%s %s\n", cli_paint(colours, COLOUR_GREEN), cli_paint(colours, COLOUR_NONE),
            buf_c(&safe));
-    buf_deinit(&safe);
     return;
   }
   schema_errors_print(stdout, file, errs);
@@ -246,10 +237,9 @@ static void print_sound(const struct checking *c, const char *file, const json_t
     const struct schema_errors none = {0};
     print_verdict(c, file, SCHEMA_OK, &none);
     for (size_t i = 0; i < warnings.count; i++) {
-      struct buf place = {0};
+      buf_auto_t place = {0};
       buf_printf(&place, ": warning: %s", warnings.items[i].path);
       schema_line_print(stdout, file, buf_c(&place), warnings.items[i].message);
-      buf_deinit(&place);
     }
   }
   schema_errors_deinit(&warnings);
@@ -287,12 +277,11 @@ static void check_invariants(const struct invariants *invariants, const json_t *
 static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
   struct err err = {0};
   struct schema_errors errs = {0};
-  json_t *value = json_io_file(file, JSON_IO_VALUE, &err);
+  json_auto_t *value = json_io_file(file, JSON_IO_VALUE, &err);
   if (value == NULL)
     return unreadable(c, file, &err);
   enum schema_status status = schema_check(schema, value, &errs);
   check_invariants(c->invariants, value, &status, &errs, &err);
-  json_decref(value);
   if (err.code == ERR_NONE) {
     print_verdict(c, file, status, &errs);
   } else {
@@ -360,7 +349,7 @@ struct check_batch {
 /* Reads a line's invariants; on false `out` says what is wrong with them. */
 static bool line_invariants(const json_t *list, struct invariants **own, struct schema_errors *errs,
                             json_t *out) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   *own = invariants_compile(list, errs, NULL);
   if (*own != NULL && !invariants_need(*own, INVARIANT_COMMAND) &&
       !invariants_need(*own, INVARIANT_AI))
@@ -371,7 +360,6 @@ static bool line_invariants(const json_t *list, struct invariants **own, struct 
     buf_printf(&text, "%s: %s", errs->items[errs->count - 1].path,
                errs->items[errs->count - 1].message);
   check_refuse(out, "bad_invariants", buf_c(&text));
-  buf_deinit(&text);
   invariants_free(*own);
   return false;
 }
@@ -428,7 +416,7 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
     check_data(b, in, data, out);
     return;
   }
-  json_t *read = json_io_parse("text", json_view(text), &err);
+  json_auto_t *read = json_io_parse("text", json_view(text), &err);
   if (read != NULL) {
     check_data(b, in, read, out);
   } else {
@@ -437,7 +425,6 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
                         json_pack("[{ss ss ss so}]", "path", "$", "pointer", "", "keyword", "parse",
                                   "message", json_io_string(err.text)));
   }
-  json_decref(read);
 }
 
 static void check_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
@@ -450,7 +437,7 @@ static void check_one_line(void *ctx, const struct ndjson_in *in, struct str lin
     check_refuse(out, "line_limit", message);
     return;
   }
-  json_t *object = json_io_parse("line", line, &err);
+  json_auto_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
     print_into(message, sizeof message, "line %llu, column %d: %s", in->number, err.column,
                err.text);
@@ -462,7 +449,6 @@ static void check_one_line(void *ctx, const struct ndjson_in *in, struct str lin
   } else {
     check_answer(b, object, out);
   }
-  json_decref(object);
 }
 
 /* Checks lines. The words are SCHEMA for lines without one, or - for none; then files of lines. */

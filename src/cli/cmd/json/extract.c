@@ -128,7 +128,7 @@ static void add_result(json_t *object, const struct extraction *how,
 /* ---- one text ---- */
 
 static void print_candidates(const struct extract_result *r, struct str text) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   for (size_t i = 0; i < r->note_count; i++) {
     const struct extract_note *note = &r->notes[i];
     char place[64], size[32] = "open";
@@ -151,7 +151,6 @@ static void print_candidates(const struct extract_result *r, struct str text) {
   if (r->notes_dropped > 0)
     buf_printf(&out, "  and %zu more\n", r->notes_dropped);
   fprintf(stderr, "candidates: %zu\n%s", r->note_count + r->notes_dropped, buf_c(&out));
-  buf_deinit(&out);
 }
 
 static void extract_explain(const struct extract_result *r, struct str text) {
@@ -168,12 +167,10 @@ static void extract_explain(const struct extract_result *r, struct str text) {
 
 static void print_schema_errors(const char *before, const struct schema_errors *errs) {
   for (size_t i = 0; i < errs->count; i++) {
-    struct buf line = {0}, safe = {0};
+    buf_auto_t line = {0}, safe = {0};
     buf_printf(&line, "%s: %s", errs->items[i].path, errs->items[i].message);
     buf_safe(&safe, buf_view(&line), false);
     fprintf(stderr, "%s%s\n", before, buf_c(&safe));
-    buf_deinit(&line);
-    buf_deinit(&safe);
   }
   if (errs->dropped > 0)
     fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
@@ -208,10 +205,9 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
   if (how->explain && !json)
     extract_explain(&r, text);
   if (json) {
-    json_t *object = json_object();
+    json_auto_t *object = json_object();
     add_result(object, how, asked, &r);
     json_io_print(object, form);
-    json_decref(object);
   } else if (found(&r)) {
     json_io_print(r.value, form);
   }
@@ -314,12 +310,11 @@ static void extract_one_line(void *ctx, const struct ndjson_in *in, struct str l
   struct err err = {0};
   const char *code;
   json_object_set_new(out, "id", json_null());
-  json_t *object = ndjson_in_object(in, line, "{\"id\",\"text\"}", &code, &err);
+  json_auto_t *object = ndjson_in_object(in, line, "{\"id\",\"text\"}", &code, &err);
   if (object != NULL)
     extract_answer(b, object, in->number, out);
   else
     extract_refuse(out, in->number, code, err.text);
-  json_decref(object);
 }
 
 static int extract_batch(struct extract_batch *b, const char *path) {

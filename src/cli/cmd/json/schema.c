@@ -108,11 +108,10 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;
   for (size_t i = 0; i < result.note_count; i++) {
-    struct buf place = {0};
+    buf_auto_t place = {0};
     buf_printf(&place, "%s%s%s", result.notes[i].pointer, *result.notes[i].keyword ? "/" : "",
                result.notes[i].keyword);
     note(notes, buf_c(&place), result.notes[i].keyword, NULL, result.notes[i].why);
-    buf_deinit(&place);
   }
   if (status == GBNF_OK)
     buf_append(out, result.text, result.length);
@@ -169,12 +168,10 @@ static const struct rendering {
 
 static const struct rendering *rendering_find(const char *name, struct err *err) {
   const char *names[ARRAY_LEN(renderings) + 1] = {0};
-  struct buf list = {0};
+  buf_auto_t list = {0};
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
-    if (strcmp(name, renderings[i].name) == 0) {
-      buf_deinit(&list);
+    if (strcmp(name, renderings[i].name) == 0)
       return &renderings[i];
-    }
     names[i] = renderings[i].name;
     buf_printf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
   }
@@ -184,7 +181,6 @@ static const struct rendering *rendering_find(const char *name, struct err *err)
   else
     err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: write one of %s", name,
             buf_c(&list));
-  buf_deinit(&list);
   return NULL;
 }
 
@@ -192,14 +188,13 @@ static const struct rendering *rendering_find(const char *name, struct err *err)
 
 /* Prints the exact bytes to a pipe, and nothing that controls it to a terminal. */
 static void print_text(const struct buf *text) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   struct str bytes = buf_view(text);
   if (isatty(STDOUT_FILENO)) {
     buf_safe(&safe, bytes, true);
     bytes = buf_view(&safe);
   }
   fwrite(bytes.p, 1, bytes.n, stdout);
-  buf_deinit(&safe);
 }
 
 /* Counts the rules that are not enforced; one in another shape is. */
@@ -214,9 +209,9 @@ static size_t not_held(const json_t *notes) {
 }
 
 static int show_one(const struct rendering_job *job, const struct rendering *rendering) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
-  json_t *notes = json_array();
+  json_auto_t *notes = json_array();
   int status = STATUS_COMPLETE;
   if (rendering->make(job, rendering->name, &text, notes, &err)) {
     size_t n = not_held(notes);
@@ -228,8 +223,6 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
     (void)cli_fail("schema", &err);
     status = STATUS_FAILED;
   }
-  json_decref(notes);
-  buf_deinit(&text);
   return status;
 }
 
@@ -238,7 +231,7 @@ static int cmd_schema_report(const struct rendering_job *job, const struct rende
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     if (only != NULL && only != &renderings[i])
       continue;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     json_t *notes = json_array(), *item;
     size_t k;
@@ -251,7 +244,6 @@ static int cmd_schema_report(const struct rendering_job *job, const struct rende
       json_io_put(line);
     }
     json_decref(notes);
-    buf_deinit(&text);
   }
   return STATUS_COMPLETE;
 }
@@ -281,7 +273,7 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
     const struct rendering *r = &renderings[i];
     if (only != NULL ? only != r : !r->overview)
       continue;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     json_t *notes = json_array();
     bool made = r->make(job, r->name, &text, notes, &err);
@@ -292,9 +284,8 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
       status = only != NULL ? STATUS_FAILED : status;
     }
     json_array_append_new(list, item);
-    buf_deinit(&text);
   }
-  struct buf said = {0};
+  buf_auto_t said = {0};
   schema_warnings(job, &said);
   for (struct str rest = buf_view(&said), line; rest.n > 0;) {
     line = str_next_line(&rest);
@@ -302,20 +293,19 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
   }
   json_io_put(json_pack("{so so so}", "schema", json_io_string(job->file), "renderings", list,
                         "warnings", warnings));
-  buf_deinit(&said);
   return status;
 }
 
 /* Prints for a person: what a model would see, and what is odd about the schema. */
 static int overview(const struct rendering_job *job) {
-  struct buf warnings = {0};
+  buf_auto_t warnings = {0};
   schema_warnings(job, &warnings);
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     if (!renderings[i].overview)
       continue;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
-    json_t *notes = json_array();
+    json_auto_t *notes = json_array();
     heading(renderings[i].name, i == 0);
     if (renderings[i].make(job, renderings[i].name, &text, notes, &err)) {
       print_text(&text);
@@ -323,17 +313,13 @@ static int overview(const struct rendering_job *job) {
       printf("none\n");
       buf_printf(&warnings, "%s: %s\n", renderings[i].name, err.text);
     }
-    json_decref(notes);
-    buf_deinit(&text);
   }
   heading("warnings", false);
   if (warnings.n == 0)
     buf_puts(&warnings, "none\n");
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_safe(&safe, buf_view(&warnings), true);
   fputs(buf_c(&safe), stdout);
-  buf_deinit(&safe);
-  buf_deinit(&warnings);
   return STATUS_COMPLETE;
 }
 
