@@ -21,7 +21,7 @@ struct buf {
 };
 
 /* Declares a buffer that is freed at the end of its block. */
-#define buf_auto_t struct buf __attribute__((cleanup(buf_deinit)))
+#define buf_auto_t AUTO(buf_deinit) struct buf
 
 void buf_append(struct buf *b, const void *p, size_t n);
 void buf_str(struct buf *b, struct str s);

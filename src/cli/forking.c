@@ -86,7 +86,7 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
 
 int forking_run(struct fork_wish *w) {
   struct forking k = {.body = w->body};
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct provider_registry *registry = NULL;
   struct err err = {0};
   struct store store;
@@ -105,6 +105,5 @@ int forking_run(struct fork_wish *w) {
   resume_options_deinit(&k.steer);
   fork_deinit(&k.fork);
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }

@@ -25,7 +25,7 @@ bool session_post(const char *socket, const char *word, const char *action, cons
 
 int session_post_told(const struct cli_args *args, const char *action, json_t *body) {
   const char *scenario = cli_value(args, "scenario");
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   bool ok = cli_value(args, "logs") == NULL ||
@@ -40,7 +40,6 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
   } else if (!cli_flag(args, "quiet")) {
     cli_put_line(stdout, "", cli_word(reply.value, "id"));
   }
-  client_reply_deinit(&reply);
   return status;
 }
 

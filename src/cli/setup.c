@@ -160,7 +160,7 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
 static bool base_is_there(const struct cli_args *args, struct err *err) {
   const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
   char folder[PATH_MAX];
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err ignored;
   buf_auto_t commit = {0};
   if (base == NULL || realpath(cwd ? cwd : ".", folder) == NULL)
@@ -169,8 +169,6 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
   bool asked = trees_git(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
                          "--end-of-options", buf_c(&commit), NULL);
   bool gone = asked && answer.exit == 1 && answer.err.n == 0;
-  if (asked)
-    git_answer_deinit(&answer);
   return !gone ||
          err_set(err, ERR_USAGE, "--base %.200s is not a commit of the repository here", base);
 }
@@ -490,7 +488,7 @@ static bool setup_keys(const struct setup *setup, const struct cli_args *args, s
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status) {
   const char *name = args->command->name;
-  struct err_list errors = {0}, warnings = {0}, doubts = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0}, doubts = {0};
   struct err err = {0};
   bool quiet = cli_flag(args, "quiet"), given;
   char found[PATHS_BYTES];
@@ -526,9 +524,6 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   ok = errors.count == 0;
   if (!ok)
     *status = STATUS_USAGE;
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
-  err_list_deinit(&doubts);
   return ok;
 }
 

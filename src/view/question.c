@@ -44,7 +44,7 @@ static const json_t *child_in(const json_t *movements, struct str name, const ch
 
 /* Returns the first record, which holds the workflow. */
 static json_t *first_record(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err ignored;
   json_t *record = NULL;
@@ -52,7 +52,6 @@ static json_t *first_record(const struct store_ref *ref) {
     return NULL;
   if (reader_next(&r, &line) && r.whole)
     record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  reader_close(&r);
   return record;
 }
 
@@ -79,7 +78,7 @@ static void question_take_words(json_t *item, struct str line) {
 }
 
 static void add_words(json_t *item, const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct err ignored;
   buf_auto_t tail = {0};
   if (!reader_open(&r, ref, &ignored))
@@ -94,7 +93,6 @@ static void add_words(json_t *item, const struct store_ref *ref) {
     while (rest.n > 0)
       question_take_words(item, str_next_line(&rest));
   }
-  reader_close(&r);
 }
 
 void view_asked_add(const struct store *store, json_t *list) {

@@ -123,7 +123,7 @@ static void skim_line(struct skim *g, struct str line) {
 /* Reads the log; one over LIMIT_SKIM_BYTES only for its task, and for what its end says. */
 static void skim_read(struct skim *g, const struct store_ref *ref) {
   assert(g != NULL && ref != NULL);
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err ignored;
   *g = (struct skim){0};
@@ -148,7 +148,6 @@ static void skim_read(struct skim *g, const struct store_ref *ref) {
   while (more && (more = reader_next(&r, &line)))
     skim_line(g, line);
   g->whole = small && !r.too_long && r.error == 0;
-  reader_close(&r);
 }
 
 /* --- the row --- */

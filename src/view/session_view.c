@@ -1026,7 +1026,7 @@ static void view_take(struct view_reading *r, const json_t *record) {
 /* Says what state the session is in, as segue ls does: a log alone does not say whether somebody
  * runs it. */
 static struct str view_status(struct view_reading *r, const struct store_ref *ref) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err err;
   if (strcmp(r->summary.status, "running") != 0)
     return view_keep(r, str_from(r->summary.status));
@@ -1034,9 +1034,7 @@ static struct str view_status(struct view_reading *r, const struct store_ref *re
     return STR("open");
   if (!summary_read(&b, ref, &err))
     return STR("running");
-  struct str status = view_keep(r, str_from(summary_status(&b)));
-  summary_deinit(&b);
-  return status;
+  return view_keep(r, str_from(summary_status(&b)));
 }
 
 /* Takes back what was said about open turns. */
@@ -1177,13 +1175,12 @@ bool view_reading_go_on(struct view_reading *r, struct verified_reader *book, st
 
 bool view_session_read(struct view_session *v, const struct store_ref *ref, struct err *err) {
   assert(v != NULL && ref != NULL);
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   *v = (struct view_session){0};
   if (!verified_open(&book, ref, false, err))
     return false;
   v->reading = view_reading_new(v);
   bool ok = view_reading_go_on(v->reading, &book, err);
-  verified_close(&book);
   if (!ok)
     view_session_deinit(v);
   return ok;

@@ -608,11 +608,10 @@ struct record_index *page_track(const struct page_ask *ask, struct record_index 
   if (record_index_read(track, err))
     return track;
   /* An empty log is said to be one: its program was killed as it started. */
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   if (summary_unread(&b, &ref, NULL)) {
     if (strcmp(b.status, "empty") == 0)
       err_set(err, ERR_NOT_FOUND, "session %s was %s", ask->id, b.message);
-    summary_deinit(&b);
   }
   record_index_free(*own);
   *own = NULL;
@@ -742,7 +741,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
 
 unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
   struct record_index *own, *track;
-  struct view_judgment told;
+  AUTO(view_judgment_deinit) struct view_judgment told = {0};
   buf_auto_t words = {0};
   struct err err = {0};
   long turn = 0;
@@ -757,7 +756,6 @@ unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
   if (ok) {
     struct html h = page_html(ask, out);
     put_judgment(&h, ask, track, turn, &told, buf_c(&words));
-    view_judgment_deinit(&told);
   }
   record_index_free(own);
   return ok ? 200 : page_problem(ask, out, &err);

@@ -458,7 +458,7 @@ static void put_more(struct html *h, const struct page_ask *ask, const char *nex
 static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct view_filter filter;
-  struct session_list f = {0};
+  AUTO(session_list_deinit) struct session_list f = {0};
   struct err err = {0};
   bool ok = view_filter_read(&filter, ask->q, ask->now_ms, &err);
   filter.before = ask->before[0] ? ask->before : NULL;
@@ -495,7 +495,6 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   }
   part_end_page(&h);
-  session_list_deinit(&f);
   return 200;
 }
 
@@ -538,7 +537,7 @@ static bool row_is_listed(const struct view_row *row, const json_t *questions) {
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct view_filter filter;
-  struct session_list f = {0};
+  AUTO(session_list_deinit) struct session_list f = {0};
   struct err err = {0};
   char title[40];
   size_t waiting = 0;
@@ -568,7 +567,6 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   if (waiting == 0)
     HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
   part_end_page(&h);
-  session_list_deinit(&f);
   return 200;
 }
 
@@ -589,7 +587,7 @@ static bool page_side(const struct page_ask *ask, const char *id, struct compare
 
 static unsigned page_compare(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
-  struct compare_side a = {0}, b = {0};
+  AUTO(compare_side_deinit) struct compare_side a = {0}, b = {0};
   struct err err = {0};
   bool ok = page_side(ask, ask->a, &a, &err) && page_side(ask, ask->b, &b, &err);
   if (ok) {
@@ -597,8 +595,6 @@ static unsigned page_compare(const struct page_ask *ask, struct buf *out) {
     compare_page(&h, &a, &b, ask->all);
     part_end_page(&h);
   }
-  compare_side_deinit(&a);
-  compare_side_deinit(&b);
   return ok ? 200 : page_problem(ask, out, &err);
 }
 

@@ -79,7 +79,7 @@ static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer
 
 static bool reply_here(const struct store_ref *ref, const char *action, const json_t *body,
                        struct err *err) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct parsed_answer said = {0};
   struct provider_registry *registry = NULL;
   enum answer_says says = SAYS_TEXT;
@@ -89,7 +89,6 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
             (registry = backends_new(&user, err)) != NULL &&
             reply_in_log(ref, &said.core, registry, err);
   registry_free(registry);
-  config_deinit(&user);
   parsed_answer_deinit(&said);
   return ok;
 }
@@ -100,10 +99,9 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
  * know the session. */
 static bool reply_there(const struct cli_args *args, const char *id, const char *action,
                         const json_t *body, json_t **session, struct err *err) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   bool ok = session_post(cli_value(args, "socket"), id, action, body, &reply, err);
   *session = ok ? json_incref(reply.value) : NULL;
-  client_reply_deinit(&reply);
   return ok;
 }
 
@@ -115,7 +113,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
                          const struct store_ref *ref, const json_t *there) {
   static const char *const done[] = {"answered", "approved", "rejected"};
   const char *word = done[0];
-  struct summary b = {0};
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   bool known = there == NULL && summary_read(&b, ref, &ignored);
   bool waits_for_daemon = there != NULL || (known && b.submitted);
@@ -142,7 +140,6 @@ static int replying_tell(const struct cli_args *args, const char *action,
       printf("  it continues when its daemon runs\n");
     }
   }
-  summary_deinit(&b);
   return status;
 }
 
@@ -248,7 +245,7 @@ static int said_run(const struct cli_args *args) {
 /* Returns true if the session stopped because a movement changed a protected file. That is not a
  * question: resuming it accepts the change. */
 static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), ref,
                           &ignored) ||
@@ -256,7 +253,6 @@ static bool stopped_protected(const struct cli_args *args, struct store_ref *ref
     return false;
   bool is = summary_is_stopped(&b) && strcmp(b.stop_reason, "protected") == 0;
   *submitted = b.submitted;
-  summary_deinit(&b);
   return is;
 }
 

@@ -27,7 +27,7 @@ static const struct cli_option options[] = {
 
 /* Cancels a session that nobody runs: takes it, writes the end and lets go. */
 static int cancel_here(const struct store_ref *ref, struct err *err) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct store store;
   struct ui ui;
   int status = STATUS_FAILED;
@@ -43,18 +43,15 @@ static int cancel_here(const struct store_ref *ref, struct err *err) {
     }
   }
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }
 
 static bool is_cancelled(const struct store_ref *ref) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!summary_read(&b, ref, &ignored))
     return false;
-  bool over = summary_is_over(&b);
-  summary_deinit(&b);
-  return over;
+  return summary_is_over(&b);
 }
 
 static bool cancel_shared(const struct store_ref *ref, struct err *err) {
@@ -97,7 +94,7 @@ static int cancel_in_store(const struct cli_args *args, const char *word) {
 /* --- of the daemon --- */
 
 static int cancel(const struct cli_args *args, const char *word) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   if (!session_post(cli_value(args, "socket"), word, "cancel", NULL, &reply, &err)) {
@@ -107,7 +104,6 @@ static int cancel(const struct cli_args *args, const char *word) {
   } else {
     cli_put_line(stdout, "cancelled  ", cli_word(reply.value, "id"));
   }
-  client_reply_deinit(&reply);
   return status;
 }
 

@@ -48,7 +48,7 @@ static void offer(const struct completing *c, const char *word, const char *what
 
 static void offer_session(const struct completing *c, const struct store *store, const char *id) {
   struct store_ref ref;
-  struct summary summary = {0};
+  AUTO(summary_deinit) struct summary summary = {0};
   struct err err;
   char what[200];
   store_ref(store, id, &ref);
@@ -57,7 +57,6 @@ static void offer_session(const struct completing *c, const struct store *store,
   print_into(what, sizeof what, "%s %.60s", summary_status(&summary),
              summary.workflow ? summary.workflow : "");
   offer(c, id, what);
-  summary_deinit(&summary);
 }
 
 /* Offers the newest sessions whose names begin like the word. */
@@ -97,7 +96,7 @@ static void offer_movements_of(const struct completing *c, const json_t *workflo
 static void offer_movements(const struct completing *c, const char *word) {
   char path[PATHS_BYTES], cwd[PATHS_BYTES];
   struct store_ref ref;
-  struct log_reader reader;
+  AUTO(reader_close) struct log_reader reader = {0};
   struct err err;
   struct str line;
   json_t *workflow = NULL;
@@ -106,20 +105,18 @@ static void offer_movements(const struct completing *c, const char *word) {
       return;
     json_auto_t *first = reader_next(&reader, &line) ? json_loadb(line.p, line.n, 0, NULL) : NULL;
     offer_movements_of(c, json_object_get(first, "workflow"));
-    reader_close(&reader);
     return;
   }
   word = paths_workflow(word, getcwd(cwd, sizeof cwd) ? cwd : ".", path, &err);
   if (word == NULL)
     return;
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct workflow_source source = {.path = word, .named_by_user = true};
   struct workflow_marks *marks = NULL;
   workflow = workflow_load_marked(&source, &errors, &marks);
   offer_movements_of(c, workflow);
   json_decref(workflow);
   workflow_marks_free(marks);
-  err_list_deinit(&errors);
 }
 
 /* ---- what a place takes ---- */
@@ -133,7 +130,7 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
     struct completing copy = *c;
     paths_workflows(NULL, offer_workflow, &copy);
   } else if (str_among(word, "P PROVIDER NAME=P")) {
-    struct config config = {0};
+    AUTO(config_deinit) struct config config = {0};
     struct err err;
     struct provider_registry *registry = NULL;
     if (config_load(&config, &err) && (registry = backends_new(&config, &err)) != NULL) {
@@ -143,7 +140,6 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
     }
     if (registry != NULL)
       registry_free(registry);
-    config_deinit(&config);
   } else if (str_eq_c(word, "COMMAND")) {
     for (size_t i = 0; cli_commands[i]; i++)
       offer(c, cli_commands[i]->name, cli_commands[i]->summary);

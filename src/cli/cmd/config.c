@@ -92,7 +92,7 @@ static void put_places(json_t *list) {
 }
 
 static int config_run(const struct cli_args *args) {
-  struct config config;
+  AUTO(config_deinit) struct config config = {0};
   struct err err = {0};
   char path[CONFIG_PATH_BYTES];
   if (args->word_count == 1 && strcmp(args->words[0], "show") != 0) {
@@ -101,7 +101,6 @@ static int config_run(const struct cli_args *args) {
   }
   if (!config_load(&config, &err)) /* reported as everywhere else */
     return cli_fail("config", &err);
-  config_deinit(&config);
   json_t *values = config_values(path, &err), *list = json_array();
   if (values == NULL) {
     json_decref(list);

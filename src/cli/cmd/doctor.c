@@ -416,12 +416,11 @@ static int doctor_run(const struct cli_args *args) {
   else
     doctor_find(&r, FINDING_PROBLEM, "shim", missing.text, "install segue again");
   look_at_linger(&r);
-  struct err_list warnings = {0};
+  AUTO(err_list_deinit) struct err_list warnings = {0};
   overrides_check(&warnings);
   for (size_t i = 0; i < warnings.count; i++)
     doctor_find(&r, FINDING_PROBLEM, "prompts", warnings.items[i].text,
                 "rename the file, or remove it");
-  err_list_deinit(&warnings);
   if (!config_load(&user, &err)) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {

@@ -64,7 +64,7 @@ static json_t *fork_body(const struct cli_args *args, struct err *err) {
 static bool find_by_branch(const struct cli_args *args, const char *branch, struct store_ref *ref,
                            struct err *err) {
   const char *word = args->word_count > 0 ? args->words[0] : NULL;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err why;
   if (word != NULL) {
     if (!resolve_id_session(word, cli_value(args, "logs"), NULL, ref, err) ||
@@ -75,7 +75,6 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
     if (own != NULL && !is)
       err_set(err, ERR_USAGE, "the pull request is of branch %.200s, the session's is %.200s",
               branch, own->branch);
-    trees_deinit(&t);
     return is;
   }
   return trees_find_branch(branch, cli_value(args, "logs"), ref, &why) ||

@@ -33,7 +33,7 @@ static struct workflow *graph_workflow_of(const json_t *record, struct err *err)
 static bool graph_session(const struct cli_args *args, struct workflow *workflow,
                           struct graph **graph, struct err *err) {
   struct store_ref ref;
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   json_t *record;
   bool ok = true;
   if (!resolve_id_session(cli_value(args, "session"), cli_value(args, "logs"),
@@ -58,7 +58,6 @@ static bool graph_session(const struct cli_args *args, struct workflow *workflow
                  (unsigned long long)book.records + 1, book.damage.text);
   if (ok && *graph == NULL)
     ok = err_set(err, ERR_NOT_FOUND, "the log has no records");
-  verified_close(&book);
   return ok;
 }
 
@@ -83,7 +82,7 @@ static void graph_print(const struct cli_args *args, const struct graph *graph, 
 }
 
 static int graph_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   struct graph *graph = NULL;
   struct err err = {0};
   int status;
@@ -98,7 +97,6 @@ static int graph_run(const struct cli_args *args) {
     return cli_fail("graph", &err);
   if (!setup_flags(&setup, args, &status) ||
       (args->word_count > 0 && !setup_workflow(&setup, args, args->words[0], false, &status))) {
-    setup_deinit(&setup);
     return status;
   }
   bool ok = true;
@@ -109,7 +107,6 @@ static int graph_run(const struct cli_args *args) {
   if (ok)
     graph_print(args, graph, mermaid);
   graph_free(graph);
-  setup_deinit(&setup);
   return ok ? STATUS_COMPLETE : cli_fail("graph", &err);
 }
 

@@ -16,7 +16,7 @@ static const struct cli_option options[] = {
 
 static int heads_run(const struct cli_args *args) {
   struct store store;
-  struct heads heads;
+  AUTO(heads_deinit) struct heads heads = {0};
   struct err err = {0};
   if (!resolve_id_store(cli_value(args, "logs"), &store, &err) ||
       !heads_load(&heads, &store, NULL, &err))
@@ -24,7 +24,6 @@ static int heads_run(const struct cli_args *args) {
   if (heads.end.damaged) {
     err_set(&err, ERR_CORRUPT, "the ledger is damaged at entry %llu: segue verify %s",
             (unsigned long long)heads.end.entries + 1, store.where);
-    heads_deinit(&heads);
     return cli_fail("heads", &err);
   }
   for (size_t i = 0; i < heads.count; i++) {
@@ -36,7 +35,6 @@ static int heads_run(const struct cli_args *args) {
   }
   json_io_put(
       json_pack("{sI ss}", "ledger", (json_int_t)heads.end.entries, "hash", heads.end.hash));
-  heads_deinit(&heads);
   return STATUS_COMPLETE;
 }
 

@@ -150,13 +150,12 @@ static void inbox_put_item(const json_t *item) {
 /* Returns the open questions, NULL with err set. */
 static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   const char *logs = cli_value(args, "logs"), *socket = cli_value(args, "socket");
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct store store;
   json_t *list = NULL;
   if (logs == NULL && client_ask(socket, "GET", "/v1/inbox", NULL, &reply, err)) {
     if (!client_problem(&reply, err))
       list = json_incref(json_object_get(reply.value, "inbox"));
-    client_reply_deinit(&reply);
     return list;
   }
   if (logs == NULL && (socket != NULL || err->code != ERR_NOT_FOUND))

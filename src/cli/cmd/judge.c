@@ -210,20 +210,17 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
 }
 
 static int judge_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   buf_auto_t text = {0};
   struct err err = {0};
   int status;
-  if (!setup_flags(&setup, args, &status)) {
-    setup_deinit(&setup);
+  if (!setup_flags(&setup, args, &status))
     return status;
-  }
   if (!build_workflow(&setup, args, &err) || !setup_preflight(&setup, &err) ||
       !file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &text, &err))
     status = cli_fail("judge", &err);
   else
     status = judge_text(&setup, args, buf_view(&text), &err);
-  setup_deinit(&setup);
   return status;
 }
 

@@ -167,7 +167,7 @@ static enum lint_format format_of(const struct cli_args *args) {
 }
 
 static int lint_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   int status;
   enum lint_format format = format_of(args);
   if (format == LINT_UNKNOWN || (format != LINT_JSON && cli_flag(args, "json"))) {
@@ -182,7 +182,6 @@ static int lint_run(const struct cli_args *args) {
     else
       status = lint_for_programs(&setup, args, format);
   }
-  setup_deinit(&setup);
   return status;
 }
 

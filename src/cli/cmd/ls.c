@@ -160,7 +160,7 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
  * shows here too, not only in segue verify. */
 static bool is_tampered(struct ls *ls, const char *log) {
   struct store_ref ref;
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct err err;
   uint64_t bytes;
   json_t *record;
@@ -173,9 +173,7 @@ static bool is_tampered(struct ls *ls, const char *log) {
   ls->proof_left -= bytes;
   while ((record = verified_next(&book)) != NULL)
     json_decref(record);
-  bool tampered = book.state == VERIFIED_DAMAGED;
-  verified_close(&book);
-  return tampered;
+  return book.state == VERIFIED_DAMAGED;
 }
 
 static void print_session(struct ls *ls, json_t *s) {
@@ -205,7 +203,7 @@ static void put_parameter(struct buf *path, const char *name, const char *value)
 static int list_daemon(struct ls *ls, const char *socket, const char *since, struct err *err) {
   char before[64] = "";
   while (ls->rows_left > 0) {
-    struct client_reply reply = {0};
+    AUTO(client_reply_deinit) struct client_reply reply = {0};
     buf_auto_t path = {0};
     size_t i, page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
     json_t *session;
@@ -219,15 +217,12 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
     bool asked = client_ask(socket, "GET", buf_c(&path), NULL, &reply, err);
     if (!asked)
       return -1;
-    if (client_problem(&reply, err)) {
-      client_reply_deinit(&reply);
+    if (client_problem(&reply, err))
       return cli_fail("ls", err);
-    }
     json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
       print_session(ls, session);
     }
     print_into(before, sizeof before, "%s", cli_word(reply.value, "next"));
-    client_reply_deinit(&reply);
     if (before[0] == '\0')
       break;
   }
@@ -265,7 +260,7 @@ static bool is_unplaced(const json_t *s, const json_t *place, const struct store
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
                             const struct index_row *row, struct heads **heads) {
   struct store_ref ref;
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err err;
   json_t *s = NULL;
   store_ref(store, id, &ref);
@@ -279,7 +274,6 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
   if (summary_wanted(ls->wanted.statuses, status) && filter_wants_summary(&ls->wanted, &b) &&
       (row != NULL || filter_wants_log(&ls->wanted, &ref)))
     s = summary_json(&b, id, ref.name, status, b.message, 0);
-  summary_deinit(&b);
   return s;
 }
 

@@ -379,7 +379,7 @@ static void plan_print(const json_t *plan) {
 }
 
 static int plan_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   struct store store;
   buf_auto_t task = {0};
   struct err err = {0};
@@ -402,7 +402,6 @@ static int plan_run(const struct cli_args *args) {
     plan_print(plan);
   json_decref(plan);
 out:
-  setup_deinit(&setup);
   return status;
 }
 

@@ -217,7 +217,7 @@ static json_t *facets_of(const struct setup *setup, const char *movement) {
 }
 
 static int prompt_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   struct prompt prompt = {0};
   json_t *votes = NULL; /* those of a panel */
   struct err err = {0};
@@ -225,7 +225,6 @@ static int prompt_run(const struct cli_args *args) {
   cli_errors_as_json(cli_flag(args, "json"));
   if (!setup_flags(&setup, args, &status) ||
       !setup_workflow(&setup, args, args->words[0], false, &status)) {
-    setup_deinit(&setup);
     return status;
   }
   if (!render(args, &setup, &prompt, &votes, &err)) {
@@ -251,7 +250,6 @@ static int prompt_run(const struct cli_args *args) {
   }
   json_decref(votes);
   prompt_deinit(&prompt);
-  setup_deinit(&setup);
   return status;
 }
 

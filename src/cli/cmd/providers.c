@@ -175,7 +175,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
 }
 
 static int providers_run(const struct cli_args *args) {
-  struct config user;
+  AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   int status;
   struct provider_registry *registry = NULL;
@@ -196,7 +196,6 @@ static int providers_run(const struct cli_args *args) {
                         verb);
   }
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }
 

@@ -110,13 +110,11 @@ static bool resuming_write(struct resuming *r, const struct store_ref *ref, stru
 }
 
 static bool resuming_goes_on(const struct store_ref *ref) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!summary_read(&b, ref, &ignored))
     return false;
-  bool goes = summary_goes_on(&b);
-  summary_deinit(&b);
-  return goes;
+  return summary_goes_on(&b);
 }
 
 /* Asks for the resume in the session's row, unless something is said with it: a verdict or a
@@ -152,7 +150,7 @@ static bool resuming_do(struct resuming *r, const struct store_ref *ref, struct 
 
 static bool resuming_take(const struct cli_args *args, const json_t *body, char id[STORE_ID_BYTES],
                           struct err *err) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct resuming r = {.user = &user};
   struct store_ref ref;
   struct provider_registry *registry = NULL;
@@ -168,7 +166,6 @@ static bool resuming_take(const struct cli_args *args, const json_t *body, char 
   replies_deinit(&r.replies);
   resume_options_deinit(&r.steer);
   registry_free(registry);
-  config_deinit(&user);
   return ok;
 }
 
@@ -245,14 +242,12 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
 
 /* Returns the first record, NULL if there is none to read. */
 static json_t *read_start(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
     return NULL;
-  json_t *record = reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-  reader_close(&r);
-  return record;
+  return reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
 }
 
 /* Returns true for the first record of `segue rejudge` or `segue judge`; the latter's workflow is
@@ -271,7 +266,7 @@ static bool is_of_judge(const json_t *start) {
 /* Returns true if the session ended before the text that it judges was in the log. A command that
  * is never run stands in for it. */
 static bool lacks_its_text(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   bool lacks = false;
@@ -283,14 +278,13 @@ static bool lacks_its_text(const struct store_ref *ref) {
     bool answers = strcmp(type, "call_end") == 0 && json_object_get(record, "error") == NULL;
     lacks = first ? is_of_judge(record) : !answers && strcmp(type, "session_end") != 0;
   }
-  reader_close(&r);
   return lacks;
 }
 
 /* Feeds the turns already in the log, so that the closing line counts all of them. For a session
  * that ended, --json prints its last record. */
 static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t records, bool ended) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
@@ -302,14 +296,13 @@ static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t recor
     if (records == 0 && ended && ui->mode == UI_JSON)
       printf(STR_FMT "\n", STR_ARG(line));
   }
-  reader_close(&r);
 }
 
 /* Prints what `segue ask` would have, from the finished log of its question. A session that stopped
  * without a verdict has already said why. */
 static int print_answer(const struct store_ref *ref, enum ui_mode mode, int status) {
   struct ask_trace told = {0};
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
@@ -319,7 +312,6 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
     if (record)
       ask_trace_feed(&told, record);
   }
-  reader_close(&r);
   if (told.structured != NULL) {
     json_auto_t *result = ask_trace_result(&told, NULL);
     bool has_value = ask_trace_has_value(result);
@@ -336,14 +328,13 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
 
 /* Seals the stop or end that a crash kept out of the ledger. */
 static void seal_late(struct host *host, const struct summary *b) {
-  struct heads heads;
+  AUTO(heads_deinit) struct heads heads = {0};
   struct err err;
   if (!heads_load(&heads, host->store, NULL, &err)) {
     log_warn("%s", err.text);
     return;
   }
   ledger_writer_add_late(&host->sealer, &heads, b, true);
-  heads_deinit(&heads);
 }
 
 /* Turns the flags into members, as the daemon's API takes them. */
@@ -372,7 +363,7 @@ static int resume_there(const struct cli_args *args, json_t *body) {
  * Without this, the lost part would be judged again silently. */
 static bool resume_is_whole(const struct store *store, const struct summary *before,
                             struct err *err) {
-  struct heads heads = {0};
+  AUTO(heads_deinit) struct heads heads = {0};
   struct err ignored = {0};
   bool whole = true;
   if (heads_load(&heads, store, NULL, &ignored)) {
@@ -383,7 +374,6 @@ static bool resume_is_whole(const struct store *store, const struct summary *bef
                       "ends with record %llu; segue resume --cut continues anyway",
                       (unsigned long long)last->seq, (unsigned long long)before->seq);
   }
-  heads_deinit(&heads);
   return whole;
 }
 
@@ -417,7 +407,7 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
 static int resume_here(struct ui *ui, struct found *found, const struct store_ref *ref,
                        const struct config *user, const struct cli_args *args, bool asks) {
   bool cut = cli_flag(args, "cut");
-  struct summary before;
+  AUTO(summary_deinit) struct summary before = {0};
   struct err err = {0};
   int status;
   assert(ui->solo.session == NULL);
@@ -439,8 +429,6 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
     if (asks)
       status = print_answer(ref, ui_mode_of(args), status);
   }
-  if (known)
-    summary_deinit(&before);
   return status;
 }
 
@@ -481,7 +469,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
 }
 
 static int resume_local(const struct cli_args *args, json_t *body) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct provider_registry *registry = NULL;
   struct err err = {0};
   struct store_ref ref;
@@ -498,7 +486,6 @@ static int resume_local(const struct cli_args *args, json_t *body) {
     status = resume_found(args, &ref, &user, registry, body);
   }
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }
 

@@ -27,7 +27,7 @@ static const struct cli_option options[] = {
 };
 
 static int run_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   struct ui ui;
   buf_auto_t task = {0};
   struct err err = {0};
@@ -72,7 +72,6 @@ static int run_run(const struct cli_args *args) {
     status = ui_wait(&ui);
   }
 out:
-  setup_deinit(&setup);
   return status;
 }
 

@@ -38,7 +38,7 @@ enum { QUEUE_STATUS_BYTES = 24 };
  * sentence). socket: NULL for the usual one. Returns false if the daemon cannot be asked. */
 static bool queue_ask_daemon(const char *socket, const char *session,
                              char status[QUEUE_STATUS_BYTES], struct buf *message) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err;
   char path[80];
   print_into(path, sizeof path, "/v1/sessions/%.40s", session);
@@ -49,7 +49,6 @@ static bool queue_ask_daemon(const char *socket, const char *session,
     print_into(status, QUEUE_STATUS_BYTES, "%s", word.p);
     buf_str(message, json_view(json_object_get(reply.value, "message")));
   }
-  client_reply_deinit(&reply);
   return ok;
 }
 
@@ -547,7 +546,7 @@ static int print_closing(struct show *s, const char *path) {
 
 static bool show_turn_view(const struct store_ref *ref, const char *word, bool full,
                            struct err *err) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
   struct view_judgment told;
   json_t *record;
@@ -562,7 +561,6 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
     json_io_put(view_judgment_json(&told));
     view_judgment_deinit(&told);
   }
-  verified_close(&book);
   return ok;
 }
 
@@ -570,7 +568,7 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
 static int show_view(const struct cli_args *args) {
   const char *as = cli_value(args, "as");
   struct store_ref ref;
-  struct view_session v;
+  AUTO(view_session_deinit) struct view_session v = {0};
   struct err err = {0};
   if (strcmp(as, "view") != 0)
     err_set(&err, ERR_USAGE, "--as %.40s: write --as view", as);
@@ -588,9 +586,7 @@ static int show_view(const struct cli_args *args) {
     return STATUS_USAGE;
   }
   json_io_put(view_session_json(&v));
-  int status = v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
-  view_session_deinit(&v);
-  return status;
+  return v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
 static int show_show(const struct cli_args *args) {

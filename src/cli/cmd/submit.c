@@ -263,19 +263,18 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
  * status, or -1 to go on. */
 static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
   struct err err = {0};
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   *session = submitting_send(cli_store(args), body, &err, &errors);
   int status = -1;
   for (size_t i = 0; i < errors.count; i++)
     (void)cli_fail("submit", &errors.items[i]);
   if (*session == NULL)
     status = errors.count > 0 ? STATUS_USAGE : cli_fail("submit", &err);
-  err_list_deinit(&errors);
   return status;
 }
 
 static int submit_run(const struct cli_args *args) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
   int status;
   json_auto_t *body = json_object();
@@ -316,7 +315,6 @@ static int submit_run(const struct cli_args *args) {
   if (cli_flag(args, "follow") || cli_flag(args, "wait"))
     status = submit_follow(args, reply.value);
 out:
-  client_reply_deinit(&reply);
   return status;
 }
 

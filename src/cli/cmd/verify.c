@@ -234,11 +234,10 @@ struct verified {
 };
 
 static bool log_is_gone(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct err err = {0};
   if (!reader_open(&r, ref, &err))
     return err.code == ERR_NOT_FOUND;
-  reader_close(&r);
   return false;
 }
 

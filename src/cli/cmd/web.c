@@ -193,16 +193,14 @@ static bool web_show_daemon(const struct cli_args *args, const char *url, const 
 /* Asks the daemon for the page; returns -1 if there is none. */
 static int web_daemon(const struct cli_args *args, struct err *err) {
   bool revoke = cli_flag(args, "revoke");
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   json_auto_t *body =
       json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
   bool asked = client_ask(cli_value(args, "socket"), "POST", "/v1/web/codes", body, &reply, err);
   if (!asked)
     return -1;
-  if (client_problem(&reply, err)) {
-    client_reply_deinit(&reply);
+  if (client_problem(&reply, err))
     return cli_fail("web", err);
-  }
   int status = STATUS_COMPLETE;
   const char *url = json_string_value(json_at(reply.value, "url"));
   const char *code = json_string_value(json_at(reply.value, "code"));
@@ -210,7 +208,6 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
     fputs("segue web: all browsers are signed out\n", stderr);
   else if (url == NULL || code == NULL || !web_show_daemon(args, url, code, err))
     status = cli_fail("web", err);
-  client_reply_deinit(&reply);
   return status;
 }
 
@@ -241,14 +238,13 @@ static json_t *web_day(void *ctx) {
 /* Finds the limits of the day. A configuration that cannot be read hides its limits, and nothing
  * else. */
 static void web_find_limits(struct web *web) {
-  struct config config;
+  AUTO(config_deinit) struct config config = {0};
   struct err err;
   daily_usage_init(&web->book);
   if (!config_load(&config, &err))
     return;
   web->registry = registry_new(NULL);
   day_set_keep(web->registry, config.budget);
-  config_deinit(&config);
 }
 
 static int web_alone(const struct cli_args *args, struct err *err) {

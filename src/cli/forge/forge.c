@@ -126,7 +126,7 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
 /* Does the same for an answer in JSON; NULL: err is set. */
 static json_t *forge_json(const struct forge *f, const char *const *words, struct str input,
                           struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   json_error_t why;
   if (!forge_program(f, words, input, &answer, err))
     return NULL;
@@ -134,7 +134,6 @@ static json_t *forge_json(const struct forge *f, const char *const *words, struc
   if (value == NULL)
     err_set(err, ERR_INVALID, "%s %s did not answer with JSON: %.200s", f->is_glab ? "glab" : "gh",
             words[0], why.text);
-  git_answer_deinit(&answer);
   return value;
 }
 
@@ -146,7 +145,7 @@ static json_t *push_settings(const struct forge *f) {
   static const char *const scopes[] = {"--system", "--global"};
   json_t *settings = json_pack("[[ss]]", "credential.helper", "");
   for (size_t s = 0; s < ARRAY_LEN(scopes); s++) {
-    struct git_answer answer;
+    AUTO(git_answer_deinit) struct git_answer answer = {0};
     struct err err;
     if (!trees_git(f->folder, &answer, &err, "config", scopes[s], "--null", "--get-regexp",
                    "^credential\\.", NULL))
@@ -160,7 +159,6 @@ static json_t *push_settings(const struct forge *f) {
       }
       at += strnlen(entry, answer.out.n - at) + 1;
     }
-    git_answer_deinit(&answer);
   }
   return settings;
 }
@@ -169,7 +167,7 @@ static json_t *push_settings(const struct forge *f) {
  * say. */
 static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err) {
   struct buf ssh = {0};
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   json_t *settings = push_settings(f);
   /* The user's own ssh is kept, which must ask nobody. */
   struct err ignored;
@@ -187,7 +185,6 @@ static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err
     buf_safe(&why, str_trim(buf_view(&answer.err)), true);
     ok = err_set(err, ERR_INVALID, "git %s, %.100s: %.380s", ask->words[0], f->remote, buf_c(&why));
   }
-  git_answer_deinit(&answer);
   json_decref(settings);
   buf_deinit(&ssh);
   return ok;
@@ -238,7 +235,7 @@ static char *open_gh(const struct forge *f, const struct forge_request *r, const
   const char *words[16] = {"pr",      "create", "--head",      r->branch,
                            "--title", title,    "--body-file", "-"};
   size_t n = 8;
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (r->draft)
     words[n++] = "--draft";
   if (r->base != NULL) {
@@ -252,9 +249,7 @@ static char *open_gh(const struct forge *f, const struct forge_request *r, const
     struct str next = str_trim(str_next_line(&rest));
     line = next.n > 0 ? next : line;
   }
-  char *url = xstrndup(line.p ? line.p : "", line.n);
-  git_answer_deinit(&answer);
-  return url;
+  return xstrndup(line.p ? line.p : "", line.n);
 }
 
 static char *open_glab(const struct forge *f, const struct forge_request *r, const char *title,

@@ -77,7 +77,7 @@ static void pr_take_title(struct pr *p, const char *given) {
 /* Adds the newest of each report, if its file is as the log has it. */
 static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *err) {
   struct report_files files = {0};
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct store store;
   struct str line;
   const char *file;
@@ -89,7 +89,6 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
     json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     report_files_note(&files, record);
   }
-  reader_close(&r);
   store_of(ref, &store);
   report_files_look(&files, &store, p->trees.session);
   store_report_folder(&store, p->trees.session, folder);
@@ -166,12 +165,11 @@ static void pr_tell(const struct pr *p, bool made, bool json) {
 }
 
 static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) {
-  struct summary summary;
+  AUTO(summary_deinit) struct summary summary = {0};
   if (!trees_read(&p->trees, ref, err) || (p->own = trees_own(&p->trees, err)) == NULL ||
       !summary_read(&summary, ref, err))
     return false;
   p->outputs = json_incref(summary.outputs);
-  summary_deinit(&summary);
   return true;
 }
 

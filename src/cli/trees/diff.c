@@ -142,7 +142,7 @@ static bool diff_ask(const struct diff_range *r, const char *form, const char *m
 
 /* Says how many files git does not know yet: its diff leaves them out. */
 static void say_untracked(const struct diff_range *r) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
   size_t n = 0;
   if (r->to[0] != '\0' || !trees_git(r->folder, &answer, &err, "ls-files", "--others",
@@ -153,7 +153,6 @@ static void say_untracked(const struct diff_range *r) {
   if (n > 0)
     fprintf(stderr, "segue diff: and %zu new file%s that %s not committed: git -C %s status\n", n,
             n == 1 ? "" : "s", n == 1 ? "is" : "are", resolve_id_shown(r->folder));
-  git_answer_deinit(&answer);
 }
 
 /* Reads git's "ADDED\tREMOVED\tPATH\0", with - for a file that is not text. */
@@ -178,7 +177,7 @@ static json_t *diff_files(const struct git_answer *numbers) {
 
 /* Returns the difference as JSON, NULL with err set. */
 static json_t *diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
-  struct git_answer numbers, whole;
+  AUTO(git_answer_deinit) struct git_answer numbers = {0}, whole = {0};
   json_t *value = NULL;
   if (!diff_ask(r, "--numstat", "-z", &numbers, err))
     return NULL;
@@ -188,14 +187,12 @@ static json_t *diff_json(const struct trees *t, const struct diff_range *r, stru
                       diff_files(&numbers), "diff", json_io_string(buf_c(&whole.out)));
     if (r->to[0])
       json_object_set_new(value, "to", json_string(r->to));
-    git_answer_deinit(&whole);
   }
-  git_answer_deinit(&numbers);
   return value;
 }
 
 static bool print_diff(const struct diff_range *r, const char *form, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!diff_ask(r, form, NULL, &answer, err))
     return false;
   if (isatty(STDOUT_FILENO) && !cli_colours(STDOUT_FILENO)) {
@@ -205,7 +202,6 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
   } else {
     fwrite(buf_c(&answer.out), 1, answer.out.n, stdout);
   }
-  git_answer_deinit(&answer);
   say_untracked(r);
   return true;
 }
@@ -238,7 +234,7 @@ static bool print_items(const struct trees *t, const char *movement, const char 
 
 static int diff_run(const struct cli_args *args) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct diff_range r = {0};
   struct err err = {0};
   long item = 0;
@@ -269,7 +265,6 @@ static int diff_run(const struct cli_args *args) {
     ok = print_diff(&r, form, &err);
   if (value != NULL)
     json_io_put(value);
-  trees_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("diff", &err);
 }
 

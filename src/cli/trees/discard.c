@@ -27,7 +27,7 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
 
 static int discard_run(const struct cli_args *args) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
   char question[512];
   bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
@@ -39,7 +39,6 @@ static int discard_run(const struct cli_args *args) {
                t.count == 1 ? "" : "es");
     ok = trees_sure(question, cli_flag(args, "yes"), &err) && trees_discard(&t, true, &err);
   }
-  trees_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("discard", &err);
 }
 

@@ -75,7 +75,7 @@ static bool underway_say(struct underway *u, enum underway_state state, const ch
 /* Removes the files that the merge was to add: none of them existed before, or git would have
  * refused. */
 static bool drop_added(const struct underway *u, struct err *err) {
-  struct git_answer added;
+  AUTO(git_answer_deinit) struct git_answer added = {0};
   char *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);
   if (top == NULL || !trees_git(u->folder, &added, err, "diff", "--name-only", "--no-renames",
                                 "--diff-filter=A", "-z", "--no-ext-diff", "HEAD", u->tip, NULL)) {
@@ -89,7 +89,6 @@ static bool drop_added(const struct underway *u, struct err *err) {
     (void)unlink(buf_c(&path));
     at += strnlen(name, added.out.n - at) + 1;
   }
-  git_answer_deinit(&added);
   free(top);
   return true;
 }
@@ -209,7 +208,7 @@ static bool has_its_work(const struct integration *in, const char *branch, struc
 }
 
 static int merge_branch(struct integration *in, const char *branch, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!has_its_work(in, branch, err))
     return STATUS_USAGE;
   char *tip = trees_tip(in->folder, branch, err);
@@ -229,7 +228,6 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     (void)trees_complain(branch, &answer, err);
   }
   bool conflict = stopped && answer.exit == 1 && answer.err.n == 0;
-  git_answer_deinit(&answer);
   if (conflict) {
     if (!find_conflicts(in, err))
       return STATUS_USAGE;

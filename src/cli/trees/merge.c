@@ -56,7 +56,7 @@ static bool find_target(struct merging *m, const char *into, struct err *err) {
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
 static bool merge_trees(struct merging *m, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!trees_git(m->t->cwd, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
                  "--no-messages", m->target, m->tip, NULL))
     return false;
@@ -73,7 +73,6 @@ static bool merge_trees(struct merging *m, struct err *err) {
   } else if (!ok) {
     (void)trees_complain("git merge-tree", &answer, err);
   }
-  git_answer_deinit(&answer);
   return ok;
 }
 
@@ -88,7 +87,7 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
              squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
              m->t->session);
   ask.input = str_from(message ? message : made);
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!git_now(&ask, &answer, err))
     return false;
   struct str line = str_trim(buf_view(&answer.out));
@@ -96,7 +95,6 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
     m->commit = xstrndup(line.p, line.n);
   else
     err_set(err, ERR_INVALID, "git commit-tree: %.400s", buf_c(&answer.err));
-  git_answer_deinit(&answer);
   return m->commit != NULL;
 }
 
@@ -174,7 +172,7 @@ static void put_conflict_task(const struct merging *m, struct buf *out) {
 static int resolve_merge(const struct cli_args *args, const struct merging *m,
                          const struct store_ref *ref) {
   buf_auto_t more = {0};
-  struct trees made = {0};
+  AUTO(trees_deinit) struct trees made = {0};
   struct err err = {0};
   json_t *body = json_object();
   put_conflict_task(m, &more);
@@ -194,7 +192,6 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
     status = merge_session(args, &made, NULL, &err);
   else if (status == STATUS_COMPLETE)
     status = cli_fail("merge", &err);
-  trees_deinit(&made);
   json_decref(body);
   return status;
 }
@@ -229,7 +226,7 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
 
 static int merge_run(const struct cli_args *args) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
   int status;
   cli_errors_as_json(cli_flag(args, "json"));
@@ -237,7 +234,6 @@ static int merge_run(const struct cli_args *args) {
       !trees_read(&t, &ref, &err))
     return cli_fail("merge", &err);
   status = merge_session(args, &t, &ref, &err);
-  trees_deinit(&t);
   return status;
 }
 

@@ -15,14 +15,12 @@
 #include <unistd.h>
 
 static bool worked_on(const struct store_ref *ref, const char *branch) {
-  struct trees t;
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err;
   if (!trees_read(&t, ref, &err))
     return false;
   const struct tree_item *own = trees_own(&t, &err);
-  bool is = own != NULL && strcmp(own->branch, branch) == 0;
-  trees_deinit(&t);
-  return is;
+  return own != NULL && strcmp(own->branch, branch) == 0;
 }
 
 bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
@@ -76,7 +74,7 @@ bool trees_git(const char *folder, struct git_answer *answer, struct err *err, .
 }
 
 char *trees_line(const char *folder, struct err *err, ...) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
   char *line = NULL;
   va_start(words, err);
@@ -89,12 +87,11 @@ char *trees_line(const char *folder, struct err *err, ...) {
     line = xstrndup(text.p ? text.p : "", text.n);
   else
     (void)trees_complain("git", &answer, err);
-  git_answer_deinit(&answer);
   return line;
 }
 
 bool trees_did(const char *folder, struct err *err, ...) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
   va_start(words, err);
   bool ok = ask_git(folder, &answer, err, words);
@@ -102,7 +99,6 @@ bool trees_did(const char *folder, struct err *err, ...) {
   if (!ok)
     return false;
   ok = answer.exit == 0 || trees_complain("git", &answer, err);
-  git_answer_deinit(&answer);
   return ok;
 }
 
@@ -120,7 +116,7 @@ static bool is_left_out(const struct trees *t, struct str name) {
 }
 
 bool trees_is_dirty(const struct trees *t, const char *folder) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
   if (!trees_is_there(folder) || !trees_git(folder, &answer, &err, "status", "--porcelain", "-z",
                                             "--untracked-files=normal", NULL))
@@ -133,12 +129,11 @@ bool trees_is_dirty(const struct trees *t, const char *folder) {
     if (!dirty) /* a folder has a slash at its end */
       dirty = !is_left_out(t, (struct str){entry + 3, n - 3 - (entry[n - 1] == '/')});
   }
-  git_answer_deinit(&answer);
   return dirty;
 }
 
 bool trees_is_clean(const char *folder, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!trees_git(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
   bool clean = answer.exit == 0 && answer.out.n == 0;
@@ -147,7 +142,6 @@ bool trees_is_clean(const char *folder, struct err *err) {
   else if (!clean)
     err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
             getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
-  git_answer_deinit(&answer);
   return clean;
 }
 
@@ -249,18 +243,15 @@ bool trees_may_go(const struct trees *t, bool force, struct err *err) {
 }
 
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err ignored;
   struct git_ask ask;
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   *cut = false;
   if (!trees_read(&t, ref, &ignored))
     return;
-  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored)) {
+  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored))
     *cut = trees_take_diff(&answer, 0, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths;
-    git_answer_deinit(&answer);
-  }
-  trees_deinit(&t);
 }
 
 void trees_sign_as_nobody(struct git_ask *ask) {
@@ -288,7 +279,7 @@ int trees_merge(const char *folder, const char *commit, const char *branch,
 
 bool trees_commit(const char *folder, struct err *err, ...) {
   struct git_ask ask = {.folder = folder, .words = {"commit", "--quiet", "--no-verify"}};
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
   va_start(words, err);
   git_words(&ask, 3, words);
@@ -296,9 +287,7 @@ bool trees_commit(const char *folder, struct err *err, ...) {
   trees_sign_as_nobody(&ask);
   if (!git_now(&ask, &answer, err))
     return false;
-  bool ok = answer.exit == 0 || trees_complain("git commit", &answer, err);
-  git_answer_deinit(&answer);
-  return ok;
+  return answer.exit == 0 || trees_complain("git commit", &answer, err);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {

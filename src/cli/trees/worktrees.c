@@ -52,7 +52,7 @@ static bool names_worktree(const char *name, char id[STORE_ID_BYTES]) {
 
 static void print_tree(const char *path, const char *id, const char *logs, bool json) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err;
   struct stat st;
   char size[16], age[24];
@@ -86,11 +86,10 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
     cli_put_line(stdout, "", resolve_id_shown(path));
   }
   free(branch);
-  trees_deinit(&t);
 }
 
 static int worktrees_run(const struct cli_args *args) {
-  struct config user;
+  AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   struct dirent **names = NULL;
   char folder[PATHS_BYTES], id[STORE_ID_BYTES];
@@ -101,7 +100,6 @@ static int worktrees_run(const struct cli_args *args) {
   bool ok = set != NULL || paths_state("worktrees", folder, &err);
   if (set != NULL)
     print_into(folder, sizeof folder, "%s", set);
-  config_deinit(&user);
   if (!ok)
     return cli_fail("worktrees", &err);
   int n = scandir(folder, &names, NULL, alphasort);

@@ -136,7 +136,7 @@ static bool compare_open(struct compare_side *side, const char *word, const char
 }
 
 static int compare_run(const struct cli_args *args) {
-  struct compare_side a = {0}, b = {0};
+  AUTO(compare_side_deinit) struct compare_side a = {0}, b = {0};
   struct err err = {0};
   size_t count;
   const char *logs = cli_value(args, "logs");
@@ -151,8 +151,6 @@ static int compare_run(const struct cli_args *args) {
       compare_show(&a, &b, rows, count);
     free(rows);
   }
-  compare_side_deinit(&a);
-  compare_side_deinit(&b);
   return ok ? STATUS_COMPLETE : cli_fail("compare", &err);
 }
 

@@ -341,7 +341,7 @@ static bool label_find_turn(struct labelling *l, const struct store_ref *ref, st
 /* Finds what is named as segue show names it, and reads its rule. */
 static bool label_locate(struct labelling *l, const struct store_ref *ref, char **words, long *rule,
                          struct err *err) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
   json_t *record;
   if (!verified_open(&book, ref, true, err))
@@ -352,9 +352,7 @@ static bool label_locate(struct labelling *l, const struct store_ref *ref, char 
             err_set(err, ERR_CORRUPT, "the log is damaged: segue verify says more");
   ok = ok && explain_find(&book, words[1], true, &found, err);
   l->turn = ok ? found.turn : 0;
-  ok = ok && label_find_turn(l, ref, err) && label_rule(l, &book, words[2], rule, err);
-  verified_close(&book);
-  return ok;
+  return ok && label_find_turn(l, ref, err) && label_rule(l, &book, words[2], rule, err);
 }
 
 static bool label_by(const char *by, struct label *out, struct err *err) {

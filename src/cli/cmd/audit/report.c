@@ -45,7 +45,7 @@ static size_t text_max(const struct view_session *v) {
 
 static bool report_all_turns(struct reporting *r, const struct view_session *v,
                              const struct store_ref *ref, struct err *err) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   json_t *record;
   bool ok = true;
   if (!verified_open(&book, ref, true, err))
@@ -53,21 +53,18 @@ static bool report_all_turns(struct reporting *r, const struct view_session *v,
   while ((record = verified_next(&book)) != NULL)
     json_decref(record);
   for (size_t i = 0; i < v->turn_count && ok; i++) {
-    struct view_judgment told;
+    AUTO(view_judgment_deinit) struct view_judgment told = {0};
     if (v->turns[i].unproven || !report_wants(&r->report))
       continue;
     ok = view_judgment_read(&told, &book, v->turns[i].turn, text_max(v), text_max(v) / 8, err);
-    if (ok) {
+    if (ok)
       report_turn(&r->report, &v->turns[i], &told);
-      view_judgment_deinit(&told);
-    }
   }
-  verified_close(&book);
   return ok;
 }
 
 static bool report_one(struct reporting *r, const struct store_ref *ref, struct err *err) {
-  struct view_session v;
+  AUTO(view_session_deinit) struct view_session v = {0};
   struct verify_result verification;
   if (!view_session_read(&v, ref, err))
     return false;
@@ -79,13 +76,12 @@ static bool report_one(struct reporting *r, const struct store_ref *ref, struct 
     ok = report_all_turns(r, &v, ref, err);
     report_session_end(&r->report);
   }
-  view_session_deinit(&v);
   return ok;
 }
 
 static bool report_store(struct reporting *r, const char *where, struct err *err) {
   struct store store;
-  struct session_list f;
+  AUTO(session_list_deinit) struct session_list f = {0};
   store_at(&store, where);
   session_list_init(&f);
   bool ok = session_list_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
@@ -96,7 +92,6 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
     fit_folder(&f);
     report_overview(&r->report, &f, str_from(where));
   }
-  session_list_deinit(&f);
   return ok;
 }
 

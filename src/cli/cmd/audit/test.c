@@ -613,15 +613,13 @@ static bool test_all(struct testing *t, const struct cli_args *args, struct err 
 }
 
 static int test_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   struct testing t = {.setup = &setup};
   struct err err = {0};
   int status;
   cli_errors_as_json(cli_flag(args, "json"));
-  if (!setup_flags(&setup, args, &status)) {
-    setup_deinit(&setup);
+  if (!setup_flags(&setup, args, &status))
     return status;
-  }
   bool ok = test_options(&t, args, &err) && test_all(&t, args, &err);
   status = ok && test_sum(&t) == 0 ? STATUS_COMPLETE : STATUS_FAILED;
   if (!ok)
@@ -635,7 +633,6 @@ static int test_run(const struct cli_args *args) {
   if (t.kept != NULL)
     (void)fclose(t.kept);
   json_decref(t.stages);
-  setup_deinit(&setup);
   return status;
 }
 

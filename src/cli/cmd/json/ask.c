@@ -883,7 +883,7 @@ static bool has_provider(const struct setup *setup, struct err *err) {
 }
 
 static int ask_run(const struct cli_args *args) {
-  struct setup setup;
+  AUTO(setup_deinit) struct setup setup = {0};
   struct ask_question q = {.structured = json_object()};
   struct err err = {0};
   json_t *schema = NULL;
@@ -907,7 +907,6 @@ static int ask_run(const struct cli_args *args) {
 out:
   json_decref(schema);
   json_decref(q.structured);
-  setup_deinit(&setup);
   return status;
 }
 

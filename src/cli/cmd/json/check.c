@@ -228,7 +228,7 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
 
 /* Reports that the schema, the only thing given, is sound, and what may go wrong with a model. */
 static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
-  struct schema_errors warnings = {0};
+  AUTO(schema_errors_deinit) struct schema_errors warnings = {0};
   schema_lint(doc, c->invariants != NULL, &warnings);
   if (c->json) {
     json_io_put(json_pack("{so sb s[] so}", "file", json_io_string(file), "valid", 1, "errors",
@@ -242,7 +242,6 @@ static void print_sound(const struct checking *c, const char *file, const json_t
       schema_line_print(stdout, file, buf_c(&place), warnings.items[i].message);
     }
   }
-  schema_errors_deinit(&warnings);
 }
 
 /* Reports a file without JSON as not valid, and an unreadable one as bad usage. */
@@ -276,7 +275,7 @@ static void check_invariants(const struct invariants *invariants, const json_t *
 
 static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
   struct err err = {0};
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   json_auto_t *value = json_io_file(file, JSON_IO_VALUE, &err);
   if (value == NULL)
     return unreadable(c, file, &err);
@@ -292,7 +291,6 @@ static int check_instance(const struct checking *c, const struct schema *schema,
     }
     (void)cli_fail("check", &err);
   }
-  schema_errors_deinit(&errs);
   if (err.code != ERR_NONE)
     return STATUS_USAGE;
   return status == SCHEMA_OK ? STATUS_COMPLETE : STATUS_FAILED;
@@ -307,7 +305,7 @@ static bool nothing_comes_in(void) {
 
 static int check_files(struct checking *c, const struct cli_args *args) {
   struct err err = {0};
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   const char *path = args->words[0];
   bool input = strcmp(path, "-") == 0;
@@ -320,7 +318,6 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
-  schema_errors_deinit(&errs);
   if (schema == NULL) {
     json_decref(doc);
     return STATUS_USAGE;
@@ -366,7 +363,7 @@ static bool line_invariants(const json_t *list, struct invariants **own, struct 
 
 static void check_data(struct check_batch *b, const json_t *in, const json_t *data, json_t *out) {
   const json_t *doc = json_object_get(in, "schema");
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   const json_t *list = json_object_get(in, "invariants");
   const struct schema *schema = NULL;
@@ -382,15 +379,12 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
     schema = schema_cache_get(&b->cache, doc, &b->checking->opts, &errs, &status);
   if (doc != NULL && schema == NULL) {
     put_unknown(out, schema_trouble_json(b->checking, &errs, status));
-    schema_errors_deinit(&errs);
     return;
   }
   struct err err = {0};
   struct invariants *own = NULL;
-  if (list != NULL && !line_invariants(list, &own, &errs, out)) {
-    schema_errors_deinit(&errs);
+  if (list != NULL && !line_invariants(list, &own, &errs, out))
     return;
-  }
   status = schema ? schema_check(schema, data, &errs) : SCHEMA_OK;
   check_invariants(own, data, &status, &errs, &err);
   check_invariants(b->checking->invariants, data, &status, &errs, &err);
@@ -403,7 +397,6 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
   } else {
     check_put_verdict(out, status, &errs);
   }
-  schema_errors_deinit(&errs);
 }
 
 /* Checks a line's "data"; or its "text", as a model gave it and segue audit --errors exports it. */
@@ -466,13 +459,12 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
               "check --batch - LINES.ndjson, or give the lines on standard input\n");
       return STATUS_USAGE;
     }
-    struct schema_errors errs = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errs = {0};
     enum schema_status status;
     if (schema_cache_get(&b.cache, given, &c->opts, &errs, &status) == NULL) {
       print_schema_trouble(c, args->words[0], &errs, status);
       worst = STATUS_USAGE;
     }
-    schema_errors_deinit(&errs);
   }
   b.given = given;
   if (worst == STATUS_COMPLETE && args->word_count < 2)

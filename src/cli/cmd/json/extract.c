@@ -106,10 +106,9 @@ static void add_result(json_t *object, const struct extraction *how,
                                             "offset", (json_int_t)r->error.offset, "message",
                                             json_io_string(r->error.message)));
   if (r->value != NULL && !r->valid) {
-    struct schema_errors errs = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errs = {0};
     (void)schema_check(asked->schema, r->value, &errs);
     add_schema_errors(errors, "schema", &errs);
-    schema_errors_deinit(&errs);
   }
   json_object_set_new(object, "errors", errors);
   if (!how->explain)
@@ -216,10 +215,9 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
             r.error.offset);
     cli_put_line(stderr, "", r.error.message);
     if (r.value != NULL && !r.valid) {
-      struct schema_errors errs = {0};
+      AUTO(schema_errors_deinit) struct schema_errors errs = {0};
       (void)schema_check(asked->schema, r.value, &errs);
       print_schema_errors("  ", &errs);
-      schema_errors_deinit(&errs);
     }
   } else if (!json && !how->explain) {
     tell_left_out(&r);
@@ -253,7 +251,7 @@ static void extract_refuse(json_t *out, unsigned long long line, const char *cod
 static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long line,
                         struct extract_schema *asked, json_t *out) {
   json_t *doc = json_object_get(in, "schema"); /* the line holds it while it is used */
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   *asked = b->given;
   if (doc == NULL || json_is_null(doc))
@@ -278,7 +276,6 @@ static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long 
     extract_refuse(out, line, "", NULL);
     add_schema_errors(json_object_get(out, "errors"), schema_status_name(status), &errs);
   }
-  schema_errors_deinit(&errs);
   return asked->schema != NULL;
 }
 
@@ -328,7 +325,7 @@ static int extract_batch(struct extract_batch *b, const char *path) {
 static bool load_schema(const char *path, const struct schema_opts *opts,
                         struct extract_schema *asked, struct schema **schema) {
   struct err err = {0};
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   asked->doc = schema_in_read(path, &err);
   if (asked->doc == NULL) {
@@ -347,7 +344,6 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
     (void)cli_fail("extract", &err);
     print_schema_errors("  ", &errs);
   }
-  schema_errors_deinit(&errs);
   return *schema != NULL;
 }
 

@@ -70,7 +70,7 @@ static bool as_described(const struct rendering_job *job, const char *name, stru
 /* Lists where words stand in an example: it fails the check there. */
 static void note_words(const struct schema *schema, const json_t *example,
                        const struct example_trouble *trouble, json_t *notes) {
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   if (schema_check(schema, example, &errors) == SCHEMA_OK)
     note(notes, trouble->pointer, "pattern", NULL, trouble->message);
   for (size_t i = 0; i < errors.count; i++) {
@@ -79,7 +79,6 @@ static void note_words(const struct schema *schema, const json_t *example,
       *last = '\0';
     note(notes, place, errors.items[i].keyword, NULL, trouble->message);
   }
-  schema_errors_deinit(&errors);
 }
 
 static bool as_example(const struct rendering_job *job, const char *name, struct buf *out,
@@ -258,11 +257,10 @@ static void heading(const char *text, bool first) {
 static void schema_warnings(const struct rendering_job *job, struct buf *out) {
   if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
     buf_puts(out, "nothing in the schema restricts a value: any JSON is valid\n");
-  struct schema_errors odd = {0};
+  AUTO(schema_errors_deinit) struct schema_errors odd = {0};
   schema_lint(job->doc, false, &odd);
   for (size_t i = 0; i < odd.count; i++)
     buf_printf(out, "%s: %s\n", odd.items[i].path, odd.items[i].message);
-  schema_errors_deinit(&odd);
 }
 
 /* Prints for a program: the chosen rendering or those of the overview, and the warnings. */
@@ -347,12 +345,11 @@ static bool schema_prepare(struct rendering_job *job, const struct cli_args *arg
 }
 
 static bool compile(struct rendering_job *job) {
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   job->schema = schema_compile(job->doc, &job->opts, &errs, &status);
   if (job->schema == NULL)
     schema_trouble_print("schema", job->file, &errs, status, &job->registry);
-  schema_errors_deinit(&errs);
   return job->schema != NULL;
 }
 
