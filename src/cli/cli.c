@@ -373,6 +373,11 @@ int cli_fail(const char *command, const struct err *err) {
   return by_user ? STATUS_USAGE : STATUS_FAILED;
 }
 
+int cli_fail_with(int status, const char *command, const struct err *err) {
+  (void)cli_fail(command, err);
+  return status;
+}
+
 int cli_refuse(const char *command, const char *fmt, ...) {
   struct err err;
   char text[sizeof err.text];

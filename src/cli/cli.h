@@ -107,6 +107,8 @@ void cli_tell_json(const struct err *err);     /* does so when it is on */
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
+/* Does so and returns another status. */
+int cli_fail_with(int status, const char *command, const struct err *err);
 /* Does so for a wrong use, which the format describes. */
 int cli_refuse(const char *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Prints file:line:column: text, the line itself, and a caret. */

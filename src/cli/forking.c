@@ -52,10 +52,8 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
                       const struct config *user, const struct provider_registry *registry) {
   struct ui ui;
   struct err err = {0};
-  if (!ui_init(&ui, w->command, w->mode, where, registry, &err)) {
-    (void)cli_fail(w->command, &err);
-    return STATUS_FAILED;
-  }
+  if (!ui_init(&ui, w->command, w->mode, where, registry, &err))
+    return cli_fail_with(STATUS_FAILED, w->command, &err);
   ui_notify(&ui, user->notify, NULL);
   struct session_params params = {
       .setup = {.cwd = json_string_value(json_object_get(k->fork.config, "cwd")),

@@ -169,8 +169,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
   int status = STATUS_FAILED;
   if ((logs && !paths_logs(logs, dir, err)) ||
       !single_session_init(&solo, logs ? dir : NULL, setup->registry, err)) {
-    (void)cli_fail("judge", err);
-    return STATUS_FAILED;
+    return cli_fail_with(STATUS_FAILED, "judge", err);
   }
   const struct session_params params = {
       .setup = {.cwd = setup->cwd, .scenario = setup->has_scenario ? &setup->scenario : NULL},

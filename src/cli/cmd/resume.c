@@ -455,8 +455,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   if (!ok) {
     status = cli_fail("resume", &err);
   } else if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
-    (void)cli_fail("resume", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "resume", &err);
   } else {
     ui_verbose(&ui, args);
     ui_notify(&ui, user->notify, ref);

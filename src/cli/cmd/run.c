@@ -46,8 +46,7 @@ static int run_run(const struct cli_args *args) {
   if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
   if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err)) {
-    (void)cli_fail("run", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "run", &err);
     goto out;
   }
   ui_verbose(&ui, args);
@@ -64,8 +63,7 @@ static int run_run(const struct cli_args *args) {
   };
   ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
   if (ui.solo.session == NULL) {
-    (void)cli_fail("run", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "run", &err);
     ui_drop(&ui);
   } else {
     paths_note_last(session_log_name(ui.solo.session));

@@ -581,10 +581,8 @@ static int show_view(const struct cli_args *args) {
     bool ok = show_turn_view(&ref, args->words[1], cli_flag(args, "full"), &err);
     return ok ? STATUS_COMPLETE : cli_fail("show", &err);
   }
-  if (!view_session_read(&v, &ref, &err)) {
-    (void)cli_fail("show", &err);
-    return STATUS_USAGE;
-  }
+  if (!view_session_read(&v, &ref, &err))
+    return cli_fail_with(STATUS_USAGE, "show", &err);
   json_io_put(view_session_json(&v));
   return v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
 }
@@ -615,10 +613,8 @@ static int show_show(const struct cli_args *args) {
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), &ref,
                           &err))
     return cli_fail("show", &err);
-  if (!verified_open(&s.book, &ref, true, &err)) {
-    (void)cli_fail("show", &err);
-    return STATUS_USAGE;
-  }
+  if (!verified_open(&s.book, &ref, true, &err))
+    return cli_fail_with(STATUS_USAGE, "show", &err);
   if (!s.follow && (s.out = open_memstream(&s.turns, &s.turns_bytes)) == NULL)
     die("out of memory");
   read_on(&s);

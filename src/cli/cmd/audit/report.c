@@ -193,10 +193,8 @@ static int report_run(const struct cli_args *args) {
   ok = ok && report_write(&r, path, &err);
   verification_free(r.verification);
   buf_deinit(&r.out);
-  if (!ok) {
-    (void)cli_fail("report", &err);
-    return STATUS_USAGE;
-  }
+  if (!ok)
+    return cli_fail_with(STATUS_USAGE, "report", &err);
   if (r.bad > 0)
     fprintf(stderr, "segue report: %zu log%s not what was written; the report says which\n", r.bad,
             r.bad == 1 ? " is" : "s are");

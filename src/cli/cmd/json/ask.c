@@ -756,10 +756,8 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
   struct single s = {.workflow = setup->workflow, .prompt = prompt, .stream = stream};
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
-  if (!asking_init(&s.asking, setup, logs, 1, &s.err)) {
-    (void)cli_fail("ask", &s.err);
-    return STATUS_FAILED;
-  }
+  if (!asking_init(&s.asking, setup, logs, 1, &s.err))
+    return cli_fail_with(STATUS_FAILED, "ask", &s.err);
   s.asking.ctx = &s;
   s.asking.room = ask_on_room;
   s.asking.answered = ask_on_answered;
@@ -803,14 +801,11 @@ static int ask_batch(const struct cli_args *args, const struct setup *setup,
                         .workflow = has_schema ? setup->workflow : NULL,
                         .window = count * WINDOW_PER_JOB};
   int status = STATUS_COMPLETE;
-  if (!ndjson_in_open(&b.in, path, &err)) {
-    (void)cli_fail("ask", &err);
-    return STATUS_USAGE;
-  }
+  if (!ndjson_in_open(&b.in, path, &err))
+    return cli_fail_with(STATUS_USAGE, "ask", &err);
   if (!asking_init(&b.asking, setup, cli_value(args, "logs"), count, &err)) {
     ndjson_in_close(&b.in);
-    (void)cli_fail("ask", &err);
-    return STATUS_FAILED;
+    return cli_fail_with(STATUS_FAILED, "ask", &err);
   }
   b.slots = xcalloc(b.window, sizeof *b.slots);
   b.tally.classes = json_object();
@@ -824,8 +819,7 @@ static int ask_batch(const struct cli_args *args, const struct setup *setup,
   print_rates(&b.tally, cli_flag(args, "json"));
   if (b.in.error != 0) {
     err_set_errno(&err, b.in.error, "cannot read %s", path);
-    (void)cli_fail("ask", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "ask", &err);
   }
   session_pool_deinit(&b.asking.several);
   ndjson_in_close(&b.in);

@@ -246,10 +246,8 @@ static void print_sound(const struct checking *c, const char *file, const json_t
 
 /* Reports a file without JSON as not valid, and an unreadable one as bad usage. */
 static int unreadable(const struct checking *c, const char *file, const struct err *err) {
-  if (err->line == 0) {
-    (void)cli_fail("check", err);
-    return STATUS_USAGE;
-  }
+  if (err->line == 0)
+    return cli_fail_with(STATUS_USAGE, "check", err);
   if (c->json) {
     json_io_put(json_pack("{so sb s[] s{ss si si so}}", "file", json_io_string(file), "valid", 0,
                           "errors", "error", "code", "not_json", "line", err->line, "column",
@@ -311,10 +309,8 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   bool input = strcmp(path, "-") == 0;
   int worst = STATUS_COMPLETE;
   json_t *doc = schema_in_read(path, &err);
-  if (doc == NULL) {
-    (void)cli_fail("check", &err);
-    return STATUS_USAGE;
-  }
+  if (doc == NULL)
+    return cli_fail_with(STATUS_USAGE, "check", &err);
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
@@ -504,8 +500,7 @@ static int check_run(const struct cli_args *args) {
   else
     (void)check_prepare(&c, args, &err);
   if (err.code != ERR_NONE) {
-    (void)cli_fail("check", &err);
-    status = STATUS_USAGE;
+    status = cli_fail_with(STATUS_USAGE, "check", &err);
   } else {
     status = batch ? check_batch(&c, args) : check_files(&c, args);
   }

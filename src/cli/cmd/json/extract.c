@@ -371,8 +371,7 @@ static int extract_run(const struct cli_args *args) {
   } else if (cli_flag(args, "batch")) {
     status = extract_batch(&b, path);
   } else if (!cli_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
-    (void)cli_fail("extract", &err);
-    status = STATUS_USAGE;
+    status = cli_fail_with(STATUS_USAGE, "extract", &err);
   } else {
     struct str said = buf_view(&text);
     said.n -= str_ends(said, "\n"); /* it is the file's, and hides where a cut text ends */

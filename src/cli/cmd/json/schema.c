@@ -219,8 +219,7 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
       fprintf(stderr, "segue schema: %zu keyword%s not expressed by %s: --report lists %s\n", n,
               n == 1 ? " is" : "s are", rendering->name, n == 1 ? "it" : "them");
   } else {
-    (void)cli_fail("schema", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "schema", &err);
   }
   return status;
 }
@@ -365,8 +364,7 @@ static int schema_run(const struct cli_args *args) {
   }
   const struct rendering *rendering = as != NULL ? rendering_find(as, &err) : NULL;
   if (err.code != ERR_NONE || !schema_prepare(&job, args, &err)) {
-    (void)cli_fail("schema", &err);
-    status = STATUS_USAGE;
+    status = cli_fail_with(STATUS_USAGE, "schema", &err);
   } else if (!compile(&job)) {
     status = STATUS_USAGE;
   } else if (cli_flag(args, "report")) {
