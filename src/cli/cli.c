@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -289,6 +288,13 @@ void cli_put_safe(FILE *out, const char *text) {
   buf_auto_t safe = {0};
   buf_safe(&safe, str_from(text), false);
   fputs(buf_c(&safe), out);
+}
+
+void cli_put_rule(struct buf *out, long rule) {
+  if (rule > 0)
+    buf_printf(out, "rule %ld", rule);
+  else
+    buf_puts(out, "no rule");
 }
 
 void cli_put_line(FILE *out, const char *before, const char *text) {

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -95,6 +96,8 @@ json_t *cli_member(json_t *object, const char *name);
 
 /* Prints text from outside on one line, made safe for a terminal (buf_safe). */
 void cli_put_safe(FILE *out, const char *text);
+/* Appends "rule 2", or "no rule" for 0. */
+void cli_put_rule(struct buf *out, long rule);
 /* Does so between words of the program's own and the end of the line. */
 void cli_put_line(FILE *out, const char *before, const char *text);
 /* Returns false if the value of `flag` is not UTF-8, so that no record could hold it. */

@@ -8,8 +8,6 @@
 #include "host/paths.h"
 #include "host/resume_options.h"
 
-#include <stdio.h>
-
 /* Holds everything that is gathered before the session begins. */
 struct forking {
   struct fork fork;

@@ -1,7 +1,6 @@
 /* Reads and writes JSON as commands do. */
 #include "cli/json_io.h"
 
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "format/json_write.h"
@@ -9,7 +8,6 @@
 #include "json/scan.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static size_t after_space(struct str text, size_t i) {

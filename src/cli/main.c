@@ -1,6 +1,5 @@
 /* Chooses the command and runs it. */
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "host/single_session.h"
 #include "os/random.h"
@@ -11,10 +10,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include "store/ledger.h"
 #include "store/summary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,9 +2,6 @@
 #include "cli/schema_in.h"
 
 #include "base/file.h"
-#include "base/log.h"
-#include "base/resource.h"
-#include "cli/cli.h"
 #include "cli/json_io.h"
 #include "os/fs.h"
 #include "workflow/schemas.h"

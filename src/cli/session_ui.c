@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
-#include "cli/turns.h"
 #include "core/answer.h"
 #include "core/budget.h"
 #include "format/json_object.h"
@@ -14,7 +13,6 @@
 #include "os/orphans.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

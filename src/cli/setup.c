@@ -12,7 +12,6 @@
 #include "host/key_leak.h"
 #include "host/overrides.h"
 #include "host/paths.h"
-#include "host/preflight.h"
 #include "host/workspace_set.h"
 #include "judge/stage.h"
 #include "provider/agent/agent.h"
@@ -21,7 +20,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,7 +66,7 @@ bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
 static void inputs_ask_one(const json_t *param, json_t *inputs) {
   const char *name = json_string_value(json_object_get(param, "name"));
   const char *words = json_string_value(json_object_get(param, "description"));
-  char *line = NULL;
+  char_auto_t *line = NULL;
   size_t room = 0;
   cli_put_safe(stderr, name);
   if (words != NULL) {
@@ -84,7 +82,6 @@ static void inputs_ask_one(const json_t *param, json_t *inputs) {
   json_t *value = n > 0 ? json_stringn(line, (size_t)n) : NULL;
   if (value != NULL)
     json_object_set_new(inputs, name, value);
-  free(line);
 }
 
 void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs) {
@@ -272,7 +269,7 @@ static bool keep_path(const char *flag, const char *path, char *out, size_t size
 }
 
 static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
-  char *real = realpath(given, NULL);
+  char_auto_t *real = realpath(given, NULL);
   if (real == NULL && errno == ENAMETOOLONG)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
   bool ok = cli_is_folder(real);
@@ -281,7 +278,6 @@ static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
   else
     ok = err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
                  given);
-  free(real);
   return ok;
 }
 
@@ -289,13 +285,12 @@ static bool read_scenario(struct setup *setup, const char *path, struct err *err
   if (!scenario_load(&setup->scenario, path, err))
     return bad_file(err);
   setup->has_scenario = true;
-  char *real = realpath(path, NULL);
+  char_auto_t *real = realpath(path, NULL);
   const char *kept = real ? real : path;
   bool ok = cli_is_utf8("--scenario", kept, err);
   if (ok)
     json_object_set_new(setup->config, "scenario",
                         json_pack("{ss ss}", "path", kept, "sha256", setup->scenario.sha256));
-  free(real);
   return ok;
 }
 
@@ -400,7 +395,7 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                                    warnings, &setup->marks);
   if (setup->workflow == NULL)
     return false;
-  char *real = realpath(path, NULL);
+  char_auto_t *real = realpath(path, NULL);
   bool ok;
   if (real == NULL && errno == ENAMETOOLONG)
     ok = err_set(&err, ERR_USAGE, "WORKFLOW: the path is too long");
@@ -409,7 +404,6 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                    sizeof setup->workflow_path, &err);
   if (!ok)
     err_list_add(errors, &err);
-  free(real);
   return errors->count == 0;
 }
 
@@ -460,6 +454,12 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);
   }
+}
+
+struct session_setup setup_session(const struct setup *setup) {
+  return (struct session_setup){.cwd = setup->cwd,
+                                .pass_env = setup->user.env,
+                                .scenario = setup->has_scenario ? &setup->scenario : NULL};
 }
 
 struct preflight setup_preflight_of(const struct setup *setup) {

@@ -8,7 +8,6 @@
 #include "view/number_format.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

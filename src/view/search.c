@@ -178,14 +178,13 @@ bool view_search_read(struct view_search *found, const struct verified_reader *b
   found->hits = arena_array(&found->arena, max, sizeof *found->hits);
   for (size_t i = 0; i < book->place_count; i++)
     longest = book->places[i].bytes > longest ? book->places[i].bytes : longest;
-  char *line = xmalloc(longest + 1);
+  char_auto_t *line = xmalloc(longest + 1);
   buf_puts(&f.pointer, "");
   buf_reserve(&f.pointer, 64);
   for (size_t i = 0; ok && i < book->place_count && !found->more; i++) {
     f.place = &book->places[i];
     ok = find_in_line(&f, piece, line, err);
   }
-  free(line);
   buf_deinit(&f.pointer);
   if (!ok)
     view_search_deinit(found);

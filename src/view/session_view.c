@@ -2,7 +2,6 @@
 #include "view/session_view.h"
 
 #include "audit/turn_lines.h"
-#include "audit/verified_reader.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/budget.h"
@@ -10,7 +9,6 @@
 #include "core/guard.h"
 #include "core/monitor.h"
 #include "core/record.h"
-#include "core/workflow.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "store/summary.h"

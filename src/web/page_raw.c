@@ -1,5 +1,6 @@
 /* Writes what a session's log holds: its records, places where a text was found, its workflow. */
 #include "base/limits.h"
+#include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "view/raw.h"
@@ -262,13 +263,12 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
 
 /* Shows a part of the first record, which has all of it if it is too long for this page. */
 static void put_dumped(struct html *h, const char *name, const json_t *value, bool all) {
-  char *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+  char_auto_t *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
   struct str whole = str_from(text != NULL ? text : "");
   HTML_FMT(h, "<h2>%s</h2>", name);
   part_pre(
       h, whole, all ? PART_WHOLE_BYTES : LIMIT_WINDOW_DUMP_BYTES,
       (struct part_cut){.bytes = whole.n, .whole_page = !all, .ref = all ? STR("1") : STR("")});
-  free(text);
 }
 
 unsigned page_workflow(const struct page_ask *ask, struct buf *out) {

@@ -2,7 +2,6 @@
 #include "web/pages.h"
 
 #include "audit/compare.h"
-#include "base/limits.h"
 #include "base/utf8.h"
 #include "core/record.h"
 #include "format/json_object.h"

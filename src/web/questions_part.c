@@ -1,4 +1,5 @@
 /* Writes what waits for a person's answer, with the forms for it. */
+#include "base/log.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -22,12 +23,11 @@ enum { MAX_FIELDS = 40, MAX_WORDS = 50, LONG_TEXT = 200 };
 
 /* Writes JSON in pure ASCII, which no cleaning changes. */
 static void attr_json(struct html *h, bool key, const json_t *value) {
-  char *text = json_dump_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
+  char_auto_t *text = json_dump_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
   if (key)
     HTML_ATTR(h, "data-key", str_from(text ? text : ""));
   else
     HTML_ATTR(h, "value", str_from(text ? text : ""));
-  free(text);
 }
 
 /* Writes the attributes that say which property a field is for, and whether it is required. */

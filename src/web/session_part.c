@@ -1,5 +1,4 @@
 /* Writes a session: what it is, its turns on a time axis, what it used. */
-#include "audit/turn_lines.h"
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "view/number_format.h"

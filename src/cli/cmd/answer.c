@@ -1,6 +1,5 @@
 /* segue answer, approve, reject: answers what a session is waiting for. */
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -10,8 +9,6 @@
 #include "host/single_session.h"
 #include "store/summary.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- answering --- */

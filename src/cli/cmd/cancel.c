@@ -10,7 +10,6 @@
 #include "store/summary.h"
 #include "store/worker.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -9,8 +9,6 @@
 #include "workflow/load.h"
 
 #include <assert.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
-#include "base/log.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -18,7 +17,6 @@
 #include "provider/registry.h"
 
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

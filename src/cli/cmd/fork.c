@@ -7,7 +7,6 @@
 #include "cli/session_post.h"
 #include "cli/trees/session_trees.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {

@@ -6,7 +6,6 @@
 #include "cli/resolve_id.h"
 #include "cli/setup.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {

@@ -5,7 +5,6 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "cli/help_key.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char exit_help[] =

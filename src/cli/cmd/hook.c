@@ -1,6 +1,4 @@
 /* segue hook: judges a coding agent's last answer when its own hooks ask whether it may stop. */
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/sha256.h"
@@ -14,10 +12,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -133,11 +127,10 @@ static bool write_whole(const char *path, const char *text, struct err *err) {
 
 static bool write_json(const char *folder, const char *name, json_t *value, struct err *err) {
   char path[PATHS_BYTES + 32];
-  char *text = json_dump_text(value, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(value, JSON_COMPACT);
   print_into(path, sizeof path, "%s/%s", folder, name);
   bool ok = write_whole(path, text, err);
   json_decref(value);
-  free(text);
   return ok;
 }
 
@@ -541,9 +534,8 @@ static int hook_install(const struct cli_args *args) {
     hook_line(args, &line);
     settings = settings_with(path, is_there, buf_c(&line), &err);
   }
-  char *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
+  char_auto_t *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
   ok = text != NULL && install_into(args, path, text, is_there, &err);
-  free(text);
   json_decref(settings);
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }

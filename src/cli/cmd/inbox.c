@@ -6,7 +6,6 @@
 #include "cli/trees/session_trees.h"
 #include "daemon/client.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {

@@ -1,5 +1,4 @@
 /* segue init: writes a starter workflow with its facets into the project. */
-#include "base/log.h"
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -8,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

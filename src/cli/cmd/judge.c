@@ -5,12 +5,10 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
-#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 #include "host/single_session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

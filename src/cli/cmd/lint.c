@@ -1,13 +1,9 @@
 /* segue lint: checks workflow files. */
-#include "base/buf.h"
-#include "base/err.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
 
 #include <assert.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- formats of others --- */

@@ -15,7 +15,6 @@
 #include "store/shared.h"
 #include "store/summary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

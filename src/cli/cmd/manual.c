@@ -1,15 +1,10 @@
 /* segue manual: prints a manual page, or writes them all, for those who install or package. */
-#include "base/buf.h"
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "format/json_write.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

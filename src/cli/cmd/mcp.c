@@ -1,16 +1,11 @@
 /* segue mcp: lets a client of the Model Context Protocol submit, watch and read sessions. */
-#include "base/err.h"
-#include "base/log.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "format/json_write.h"
 #include "os/fs.h"
 
-#include <jansson.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -574,14 +569,13 @@ static pthread_cond_t mcp_ended = PTHREAD_COND_INITIALIZER;
 static unsigned mcp_open_calls;
 
 static void send_answer(json_t *answer) {
-  char *text = answer ? json_dump_text(answer, JSON_COMPACT) : NULL;
+  char_auto_t *text = answer ? json_dump_text(answer, JSON_COMPACT) : NULL;
   (void)pthread_mutex_lock(&mcp_lock);
   if (text != NULL) {
     puts(text);
     (void)fflush(stdout);
   }
   (void)pthread_mutex_unlock(&mcp_lock);
-  free(text);
   json_decref(answer);
 }
 
@@ -643,7 +637,7 @@ static void mcp_take_line(const char *line, size_t n) {
 
 static int mcp_run(const struct cli_args *args) {
   (void)args;
-  char *line = NULL;
+  char_auto_t *line = NULL;
   size_t room = 0;
   ssize_t n;
   while ((n = getline(&line, &room, stdin)) >= 0) {
@@ -652,7 +646,6 @@ static int mcp_run(const struct cli_args *args) {
     else if (str_trim((struct str){line, (size_t)n}).n > 0)
       mcp_take_line(line, (size_t)n);
   }
-  free(line);
   wait_for_calls(0);
   return STATUS_COMPLETE;
 }

@@ -1,6 +1,5 @@
 /* segue plan: says what would run, before it costs anything. */
 #include "host/plan.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -9,7 +8,6 @@
 #include "provider/probe.h"
 #include "view/number_format.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -386,22 +384,20 @@ static int plan_run(const struct cli_args *args) {
   int status;
   cli_errors_as_json(cli_flag(args, "json"));
   if (!setup_flags(&setup, args, &status))
-    goto out;
+    return status;
   status = STATUS_COMPLETE;
   (void)setup_start(&setup, args, args->words[0], &task, &status);
   if (setup.workflow == NULL)
-    goto out;
+    return status;
   bool has_logs = resolve_id_store(cli_value(args, "logs"), &store, &err);
   const struct preflight p = setup_preflight_of(&setup);
-  json_t *plan = plan_json(&p, has_logs ? &store : NULL);
+  json_auto_t *plan = plan_json(&p, has_logs ? &store : NULL);
   plan_ask(plan, setup.registry, !cli_flag(args, "quick"));
   (void)json_object_set(plan, "facets", setup.facets);
   if (cli_flag(args, "json"))
     json_io_print(plan, JSON_IO_TERMINAL);
   else
     plan_print(plan);
-  json_decref(plan);
-out:
   return status;
 }
 

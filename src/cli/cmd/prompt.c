@@ -1,10 +1,8 @@
 /* segue prompt: shows exactly what would be sent. */
 #include "core/prompt.h"
-#include "base/log.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,23 +216,21 @@ static json_t *facets_of(const struct setup *setup, const char *movement) {
 
 static int prompt_run(const struct cli_args *args) {
   AUTO(setup_deinit) struct setup setup = {0};
-  struct prompt prompt = {0};
-  json_t *votes = NULL; /* those of a panel */
+  AUTO(prompt_deinit) struct prompt prompt = {0};
+  json_auto_t *votes = NULL; /* those of a panel */
   struct err err = {0};
   int status;
   cli_errors_as_json(cli_flag(args, "json"));
   if (!setup_flags(&setup, args, &status) ||
-      !setup_workflow(&setup, args, args->words[0], false, &status)) {
+      !setup_workflow(&setup, args, args->words[0], false, &status))
     return status;
-  }
-  if (!render(args, &setup, &prompt, &votes, &err)) {
-    status = cli_fail("prompt", &err);
-  } else if (cli_flag(args, "json")) {
+  if (!render(args, &setup, &prompt, &votes, &err))
+    return cli_fail("prompt", &err);
+  if (cli_flag(args, "json")) {
     const char *stage = cli_value(args, "stage");
     json_io_put(json_pack("{so ss? so so so*}", "movement", json_io_string(args->words[1]), "stage",
                           stage, "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
                           facets_of(&setup, args->words[1]), "votes", json_incref(votes)));
-    status = STATUS_COMPLETE;
   } else {
     buf_auto_t safe = {0};
     setup_print_facets(&setup, args->words[1], stderr);
@@ -246,11 +242,8 @@ static int prompt_run(const struct cli_args *args) {
     fwrite(bytes.p, 1, bytes.n, stdout);
     if (isatty(STDOUT_FILENO) && (bytes.n == 0 || bytes.p[bytes.n - 1] != '\n'))
       putchar('\n');
-    status = STATUS_COMPLETE;
   }
-  json_decref(votes);
-  prompt_deinit(&prompt);
-  return status;
+  return STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_prompt = {

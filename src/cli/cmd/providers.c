@@ -9,7 +9,6 @@
 #include "provider/agent/subscription.h"
 #include "provider/probe.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

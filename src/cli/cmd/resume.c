@@ -1,7 +1,6 @@
 /* segue resume: resumes a stopped session, here or in the daemon. */
 #include "audit/ask_trace.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/replies.h"
@@ -21,8 +20,6 @@
 #include "store/worker.h"
 
 #include <assert.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,6 @@
 #include "cli/removal.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
-
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
     {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},

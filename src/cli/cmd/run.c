@@ -5,8 +5,6 @@
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 
-#include <stdio.h>
-
 static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what to do", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
@@ -35,26 +33,20 @@ static int run_run(const struct cli_args *args) {
   cli_errors_as_json(cli_flag(args, "json"));
   enum ui_mode mode = ui_mode_of(args);
   if (!setup_flags(&setup, args, &status))
-    goto out;
+    return status;
   sandbox_make_ready(setup.config); /* before the checks, which ask what enforces limits */
   if (!setup_start(&setup, args, args->words[0], &task, &status))
-    goto out;
-  if (!setup_on_here(&setup, args, &err)) {
-    status = cli_fail("run", &err);
-    goto out;
-  }
+    return status;
+  if (!setup_on_here(&setup, args, &err))
+    return cli_fail("run", &err);
   if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
-  if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err)) {
-    status = cli_fail_with(STATUS_FAILED, "run", &err);
-    goto out;
-  }
+  if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err))
+    return cli_fail_with(STATUS_FAILED, "run", &err);
   ui_verbose(&ui, args);
   ui_notify(&ui, setup.user.notify, NULL);
   const struct session_params params = {
-      .setup = {.cwd = setup.cwd,
-                .pass_env = setup.user.env,
-                .scenario = setup.has_scenario ? &setup.scenario : NULL},
+      .setup = setup_session(&setup),
       .workflow = setup.workflow,
       .workflow_path = setup.workflow_path,
       .task = buf_view(&task),
@@ -63,14 +55,11 @@ static int run_run(const struct cli_args *args) {
   };
   ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
   if (ui.solo.session == NULL) {
-    status = cli_fail_with(STATUS_FAILED, "run", &err);
     ui_drop(&ui);
-  } else {
-    paths_note_last(session_log_name(ui.solo.session));
-    status = ui_wait(&ui);
+    return cli_fail_with(STATUS_FAILED, "run", &err);
   }
-out:
-  return status;
+  paths_note_last(session_log_name(ui.solo.session));
+  return ui_wait(&ui);
 }
 
 const struct cli_command cmd_run = {

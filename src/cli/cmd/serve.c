@@ -5,7 +5,6 @@
 #include "daemon/control.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

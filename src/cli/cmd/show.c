@@ -3,8 +3,6 @@
 #include "audit/report_files.h"
 #include "audit/turn_lines.h"
 #include "audit/verified_reader.h"
-#include "base/buf.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -21,7 +19,6 @@
 #include "view/session_view.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

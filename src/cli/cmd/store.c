@@ -8,7 +8,6 @@
 #include "store/copy.h"
 #include "store/shared.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
 /* segue submit: gives a workflow to the daemon. */
-#include "base/err.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/forge/forge.h"
@@ -16,8 +14,6 @@
 #include "os/clock.h"
 #include "store/worker.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -259,24 +255,9 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
   return status;
 }
 
-/* Gives the session to the shared store, where a worker with a free place takes it. Returns the
- * status, or -1 to go on. */
-static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
-  struct err err = {0};
-  AUTO(err_list_deinit) struct err_list errors = {0};
-  *session = submitting_send(cli_store(args), body, &err, &errors);
-  int status = -1;
-  for (size_t i = 0; i < errors.count; i++)
-    (void)cli_fail("submit", &errors.items[i]);
-  if (*session == NULL)
-    status = errors.count > 0 ? STATUS_USAGE : cli_fail("submit", &err);
-  return status;
-}
-
 static int submit_run(const struct cli_args *args) {
   AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
-  int status;
   json_auto_t *body = json_object();
   bool late = false, made = make_body(args, body, &late, &err);
   bool shared = cli_store(args) != NULL && cli_value(args, "socket") == NULL;
@@ -285,23 +266,21 @@ static int submit_run(const struct cli_args *args) {
   if (made && late) {
     fprintf(stderr, "segue submit: it is past %s: nothing was submitted\n",
             cli_value(args, "not-after"));
-    status = STATUS_COMPLETE;
-    goto out;
+    return STATUS_COMPLETE;
   }
   if (made && shared) {
-    if ((status = submit_shared(args, body, &reply.value)) >= 0)
-      goto out;
+    AUTO(err_list_deinit) struct err_list errors = {0};
+    reply.value = submitting_send(cli_store(args), body, &err, &errors);
+    for (size_t i = 0; i < errors.count; i++)
+      (void)cli_fail("submit", &errors.items[i]);
+    if (reply.value == NULL)
+      return errors.count > 0 ? STATUS_USAGE : cli_fail("submit", &err);
   } else if (!made ||
              !client_ask(cli_value(args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
-    status = cli_fail("submit", &err);
-    goto out;
+    return cli_fail("submit", &err);
   }
-  if (client_problem(&reply, &err)) {
-    bool file_errors = print_errors(&reply);
-    status = file_errors ? STATUS_USAGE : cli_fail("submit", &err);
-    goto out;
-  }
-  status = STATUS_COMPLETE;
+  if (client_problem(&reply, &err))
+    return print_errors(&reply) ? STATUS_USAGE : cli_fail("submit", &err);
   if (reply.status == 200)
     fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
             cli_value(args, "unique"));
@@ -313,9 +292,8 @@ static int submit_run(const struct cli_args *args) {
     cli_put_line(stdout, "", json_string_value(json_object_get(reply.value, "id")));
   fflush(stdout);
   if (cli_flag(args, "follow") || cli_flag(args, "wait"))
-    status = submit_follow(args, reply.value);
-out:
-  return status;
+    return submit_follow(args, reply.value);
+  return STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_submit = {

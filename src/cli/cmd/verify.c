@@ -1,10 +1,7 @@
 /* segue verify: checks whether logs are what was written. */
 #include "audit/verify.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
 #include "format/json_write.h"
@@ -14,10 +11,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -70,7 +65,7 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
   char signature[SIG_PATH_BYTES], name[NAME_BYTES], ignored[NAME_BYTES];
   char keygen[] = "ssh-keygen", how[] = "-Y", find[] = "find-principals", verify[] = "verify";
   char of[] = "-s", from[] = "-f", who[] = "-I", space[] = "-n", heads[] = "segue-heads";
-  char *file = strdup(signers);
+  char_auto_t *file = strdup(signers);
   print_into(signature, sizeof signature, "%s.sig", path);
   char *const finding[] = {keygen, how, find, of, signature, from, file, NULL};
   bool ok = access(signature, R_OK) == 0 || err_set_errno(err, errno, "cannot open %s", signature);
@@ -78,9 +73,7 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
   name[ok ? strcspn(name, "\n") : 0] = '\0';
   char *const verifying[] = {keygen, how,   verify, from, file,      who,
                              name,   space, heads,  of,   signature, NULL};
-  ok = ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
-  free(file);
-  return ok;
+  return ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
 }
 
 /* --- the command --- */
@@ -125,9 +118,8 @@ static const char *seal_name(enum verify_seal seal) {
 }
 
 static void verify_print_json(json_t *object) {
-  char *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char_auto_t *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
   printf("%s\n", line ? line : "{}");
-  free(line);
   json_decref(object);
 }
 

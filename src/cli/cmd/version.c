@@ -10,7 +10,6 @@
 #include <openssl/opensslv.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <stdio.h>
 #include <yaml.h>
 
 static const struct cli_option options[] = {

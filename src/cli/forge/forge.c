@@ -2,7 +2,6 @@
 #include "cli/forge/forge.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
@@ -26,7 +25,7 @@ static bool has_program(const char *name) {
 }
 
 static char *choose_remote(const char *folder, const char *wanted, struct err *err) {
-  char *names = trees_line(folder, err, "remote", NULL);
+  char_auto_t *names = trees_line(folder, err, "remote", NULL);
   char *found = NULL;
   struct str rest = str_from(names ? names : "");
   size_t n = 0;
@@ -45,7 +44,6 @@ static char *choose_remote(const char *folder, const char *wanted, struct err *e
     if (is)
       break;
   }
-  free(names);
   if (found != NULL && n == 1)
     return found;
   free(found);
@@ -171,9 +169,8 @@ static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err
   json_t *settings = push_settings(f);
   /* The user's own ssh is kept, which must ask nobody. */
   struct err ignored;
-  char *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
+  char_auto_t *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
   buf_printf(&ssh, "GIT_SSH_COMMAND=%s", own && own[0] ? own : "ssh -o BatchMode=yes");
-  free(own);
   ask->folder = f->folder;
   ask->pass = passed;
   ask->settings = settings;
@@ -265,8 +262,8 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
     base = json_string_value(json_object_get(about, "default_branch"));
   if (base == NULL)
     return NULL;
-  json_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
-                           "title", title, "description", json_stringn(r->body.p, r->body.n));
+  json_auto_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
+                                "title", title, "description", json_stringn(r->body.p, r->body.n));
   char *text = json_dump_text(body, JSON_COMPACT), *found = NULL;
   json_auto_t *made = forge_json(f, words, str_from(text), err);
   const char *url = json_string_value(json_object_get(made, "web_url"));
@@ -275,7 +272,6 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
   else if (made != NULL)
     err_set(err, ERR_INVALID, "glab opened no merge request: its answer has no address");
   free(text);
-  json_decref(body);
   return found;
 }
 

@@ -12,7 +12,6 @@
 #include "store/reader.h"
 #include "store/summary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,11 +45,11 @@ static bool pr_is_ready(const struct pr *p, struct err *err) {
   if (!trees_is_settled(t, NULL, err))
     return false;
   print_into(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
-  char *count = trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
+  char_auto_t *count =
+      trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
   bool some = count != NULL && strcmp(count, "0") != 0;
   if (count != NULL && !some)
     err_set(err, ERR_NOT_FOUND, "session %s has no commits", t->session);
-  free(count);
   return some;
 }
 

@@ -4,7 +4,6 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,16 +1,11 @@
 /* segue integrate: merges branches, one behind the other, into what is checked out here. */
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/trees/session_trees.h"
 #include "os/fs.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,10 +71,9 @@ static bool underway_say(struct underway *u, enum underway_state state, const ch
  * refused. */
 static bool drop_added(const struct underway *u, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer added = {0};
-  char *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);
+  char_auto_t *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);
   if (top == NULL || !trees_git(u->folder, &added, err, "diff", "--name-only", "--no-renames",
                                 "--diff-filter=A", "-z", "--no-ext-diff", "HEAD", u->tip, NULL)) {
-    free(top);
     return false;
   }
   for (size_t at = 0; added.exit == 0 && at < added.out.n;) {
@@ -89,7 +83,6 @@ static bool drop_added(const struct underway *u, struct err *err) {
     (void)unlink(buf_c(&path));
     at += strnlen(name, added.out.n - at) + 1;
   }
-  free(top);
   return true;
 }
 
@@ -211,14 +204,13 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!has_its_work(in, branch, err))
     return STATUS_USAGE;
-  char *tip = trees_tip(in->folder, branch, err);
+  char_auto_t *tip = trees_tip(in->folder, branch, err);
   if (tip == NULL && err->code != ERR_IO) /* else git could not be run */
     err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
   if (tip == NULL)
     return STATUS_USAGE;
   bool merged = underway_say(&in->underway, UNDERWAY_MERGING, tip, err) &&
                 trees_merge(in->folder, tip, branch, &answer, err) == 0;
-  free(tip);
   if (!merged)
     return STATUS_USAGE;
   bool stopped = answer.exit != 0;
@@ -258,10 +250,9 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
   struct str rest = buf_view(&text);
   while (n == 0 && status == STATUS_COMPLETE && rest.n > 0) {
     struct str line = str_trim(str_next_line(&rest));
-    char *branch = xstrndup(line.p, line.n);
+    char_auto_t *branch = xstrndup(line.p, line.n);
     if (line.n > 0)
       status = merge_branch(in, branch, err);
-    free(branch);
   }
   if (n == 0 && status == STATUS_COMPLETE && text.n == 0)
     puts("there is nothing to merge");
@@ -275,7 +266,8 @@ static int integrate_run(const struct cli_args *args) {
   const char *cwd = cli_value(args, "cwd");
   bool found = realpath(cwd ? cwd : ".", in.folder) != NULL ||
                err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
-  char *top = found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
+  char_auto_t *top =
+      found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
   print_into(in.folder, sizeof in.folder, "%s", top ? top : "");
   bool opened = top != NULL && underway_open(&in.underway, in.folder, &err);
   status = opened ? finish_merge(&in, &err) : STATUS_USAGE;
@@ -283,7 +275,6 @@ static int integrate_run(const struct cli_args *args) {
     status = STATUS_USAGE;
   if (status == STATUS_COMPLETE)
     status = merge_all(&in, args, &err);
-  free(top);
   git_answer_deinit(&in.files);
   struct underway *u = &in.underway;
   if (u->file != NULL && u->state == UNDERWAY_NONE)

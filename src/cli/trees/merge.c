@@ -1,5 +1,4 @@
 /* segue merge: brings a session's branch into another one, or leaves everything as it was. */
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/forking.h"
 #include "cli/json_io.h"
@@ -7,7 +6,6 @@
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,7 +172,7 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
   buf_auto_t more = {0};
   AUTO(trees_deinit) struct trees made = {0};
   struct err err = {0};
-  json_t *body = json_object();
+  json_auto_t *body = json_object();
   put_conflict_task(m, &more);
   struct fork_wish w = {.command = "merge",
                         .ref = ref,
@@ -192,7 +190,6 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
     status = merge_session(args, &made, NULL, &err);
   else if (status == STATUS_COMPLETE)
     status = cli_fail("merge", &err);
-  json_decref(body);
   return status;
 }
 

@@ -1,7 +1,6 @@
 /* Asks git about the worktrees of a session. */
 #include "cli/trees/session_trees.h"
 
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
 #include "format/json_object.h"
@@ -9,7 +8,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -259,10 +257,9 @@ void trees_sign_as_nobody(struct git_ask *ask) {
                                        "GIT_COMMITTER_NAME=segue",
                                        "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
-  char *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
+  char_auto_t *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
   for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
     ask->extra[i] = nobody[i];
-  free(mail);
 }
 
 int trees_merge(const char *folder, const char *commit, const char *branch,
@@ -308,14 +305,12 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
  * list, the branch included. */
 bool trees_drop_branch(const struct trees *t, const struct tree_item *item) {
   struct err err;
-  char *tip = trees_tip(t->cwd, item->branch, &err);
+  char_auto_t *tip = trees_tip(t->cwd, item->branch, &err);
   if (tip == NULL)
     return true; /* it is gone */
-  char *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
-                             "refs/heads", "refs/remotes", "refs/tags", NULL);
+  char_auto_t *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
+                                    "refs/heads", "refs/remotes", "refs/tags", NULL);
   bool others = holders != NULL && strchr(holders, '\n') != NULL;
-  free(holders);
-  free(tip);
   if (others)
     (void)trees_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
   return others;

@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,7 +61,7 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   const char *status = known ? t.status : "unknown";
   if (known && strcmp(t.status, "running") == 0 && !t.owned)
     status = "open";
-  char *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
+  char_auto_t *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
   bool dirty = trees_is_dirty(&t, path);
   enum { DESCRIPTORS = 16 };
   walked_bytes = 0;
@@ -85,7 +84,6 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
     printf("%-36s  %-13s  %6s  %4s  %-13s  ", id, status, size, age, dirty ? "not committed" : "");
     cli_put_line(stdout, "", resolve_id_shown(path));
   }
-  free(branch);
 }
 
 static int worktrees_run(const struct cli_args *args) {

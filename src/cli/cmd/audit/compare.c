@@ -4,7 +4,6 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

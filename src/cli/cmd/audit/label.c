@@ -9,7 +9,6 @@
 #include "core/workflow.h"
 #include "host/resume_options.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -128,10 +127,7 @@ static void show_rules(const struct workflow *wf) {
 static void label_put_verdict(const struct label_asked *a, struct buf *out) {
   struct str method = dictionary_text(&a->sample->draw->aggregate->names, a->turn->method);
   buf_puts(out, "the verdict was ");
-  if (a->turn->rule > 0)
-    buf_printf(out, "rule %ld", a->turn->rule);
-  else
-    buf_puts(out, "no rule");
+  cli_put_rule(out, a->turn->rule);
   if (method.p != NULL) {
     buf_puts(out, ", ");
     buf_safe(out, method, false);

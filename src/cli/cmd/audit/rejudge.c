@@ -5,7 +5,6 @@
 #include "audit/rejudged.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
@@ -21,7 +20,6 @@
 #include "provider/model_family.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -222,10 +220,10 @@ static long *rejudging_verdict(const struct again *a, size_t turn, long repeat) 
 /* --- telling --- */
 
 static void again_put_rule(struct buf *out, long rule) {
-  if (rule > 0)
-    buf_printf(out, "rule %ld", rule);
+  if (rule >= 0)
+    cli_put_rule(out, rule);
   else
-    buf_puts(out, rule == 0 ? "no rule" : "no verdict");
+    buf_puts(out, "no verdict");
 }
 
 static json_t *again_rule_json(long rule) {
@@ -435,19 +433,15 @@ static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
   if (!can_judge(a, p->made->core.workflow))
     return false;
   struct rejudge_job *job = xcalloc(1, sizeof *job);
-  json_t *config = job_config(a, p, repeat);
+  json_auto_t *config = job_config(a, p, repeat);
   struct call_result answer;
-  const struct session_params params = {
-      .setup = {.cwd = setup->cwd,
-                .pass_env = setup->user.env,
-                .scenario = setup->has_scenario ? &setup->scenario : NULL},
-      .workflow = p->made->core.workflow,
-      .task = STR(""),
-      .config = config,
-      .parent = rejudge_parent(p->made)};
+  const struct session_params params = {.setup = setup_session(setup),
+                                        .workflow = p->made->core.workflow,
+                                        .task = STR(""),
+                                        .config = config,
+                                        .parent = rejudge_parent(p->made)};
   *job = (struct rejudge_job){.owner = a, .pending = p, .turn = p->turn, .repeat = repeat};
   job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, &a->failed);
-  json_decref(config);
   if (job->session == NULL) {
     free(job);
     return false;
@@ -464,12 +458,9 @@ static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
 
 static bool left_choose(void *ctx, const json_t *config, struct session_setup *setup,
                         struct err *err) {
-  const struct setup *mine = &((const struct again *)ctx)->setup;
   (void)config;
   (void)err;
-  *setup = (struct session_setup){.cwd = mine->cwd,
-                                  .pass_env = mine->user.env,
-                                  .scenario = mine->has_scenario ? &mine->scenario : NULL};
+  *setup = setup_session(&((const struct again *)ctx)->setup);
   return true;
 }
 

@@ -4,7 +4,6 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const struct cli_option options[] = {
@@ -28,10 +27,7 @@ static json_t *verdict_json(long rule, const char *method) {
 }
 
 static void replay_put_verdict(struct buf *out, long rule, const char *method) {
-  if (rule > 0)
-    buf_printf(out, "rule %ld", rule);
-  else
-    buf_puts(out, "no rule");
+  cli_put_rule(out, rule);
   if (method != NULL) {
     buf_puts(out, " by ");
     buf_safe(out, str_from(method), false);

@@ -1,6 +1,5 @@
 /* segue test: runs judgments as a regression suite, cases against providers. */
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -12,7 +11,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,10 +1,8 @@
 /* segue ask: asks a model for a value that fits a schema: generate, extract, validate, correct. */
 #include "audit/ask_trace.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -23,7 +21,6 @@
 #include "workflow/schemas.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -248,12 +245,7 @@ static bool asking_start(struct asking *a, struct workflow *workflow, struct str
   const struct setup *setup = a->setup;
   struct ask_job *job = xcalloc(1, sizeof *job);
   const struct session_params params = {
-      .setup = {.cwd = setup->cwd,
-                .pass_env = setup->user.env,
-                .scenario = setup->has_scenario ? &setup->scenario : NULL},
-      .workflow = workflow,
-      .task = prompt,
-      .config = setup->config};
+      .setup = setup_session(setup), .workflow = workflow, .task = prompt, .config = setup->config};
   job->asking = a;
   job->index = index;
   job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, err);
@@ -878,12 +870,12 @@ static bool has_provider(const struct setup *setup, struct err *err) {
 
 static int ask_run(const struct cli_args *args) {
   AUTO(setup_deinit) struct setup setup = {0};
-  struct ask_question q = {.structured = json_object()};
+  json_auto_t *structured = json_object(), *schema = NULL;
+  struct ask_question q = {.structured = structured};
   struct err err = {0};
-  json_t *schema = NULL;
   int status;
   if (!setup_flags(&setup, args, &status))
-    goto out;
+    return status;
   const char *name = cli_value(args, "schema");
   bool ok = check_flags(args, &err) && read_question(args, &setup, &q, &err);
   if (ok)
@@ -893,15 +885,10 @@ static int ask_run(const struct cli_args *args) {
   if (ok && schema != NULL)
     setup.workflow = ask_workflow_of(&q, schema, &err);
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))
-    status = cli_fail("ask", &err);
-  else if (cli_value(args, "batch") != NULL)
-    status = ask_batch(args, &setup, &q, name != NULL);
-  else
-    status = single(args, &setup, schema);
-out:
-  json_decref(schema);
-  json_decref(q.structured);
-  return status;
+    return cli_fail("ask", &err);
+  if (cli_value(args, "batch") != NULL)
+    return ask_batch(args, &setup, &q, name != NULL);
+  return single(args, &setup, schema);
 }
 
 const struct cli_command cmd_ask = {

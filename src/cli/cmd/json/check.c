@@ -9,7 +9,6 @@
 #include "structured/invariant.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -308,16 +307,14 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   const char *path = args->words[0];
   bool input = strcmp(path, "-") == 0;
   int worst = STATUS_COMPLETE;
-  json_t *doc = schema_in_read(path, &err);
+  json_auto_t *doc = schema_in_read(path, &err);
   if (doc == NULL)
     return cli_fail_with(STATUS_USAGE, "check", &err);
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
-  if (schema == NULL) {
-    json_decref(doc);
+  if (schema == NULL)
     return STATUS_USAGE;
-  }
   for (size_t i = 1; i < args->word_count; i++) {
     int one = check_instance(c, schema, args->words[i]);
     worst = one > worst ? one : worst;
@@ -327,7 +324,6 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   else if (args->word_count == 1)
     print_sound(c, path, doc);
   schema_free(schema);
-  json_decref(doc);
   return worst;
 }
 

@@ -6,7 +6,6 @@
 #include "extract/schema_check.h"
 #include "format/json_object.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,11 +83,10 @@ static bool found(const struct extract_result *r) {
 /* Puts the members that every line of a batch has; value NULL: none was found. */
 static void put_value(json_t *object, json_t *value, enum extract_stage stage,
                       json_t *owned_repairs, bool truncated) {
-  json_t *members = json_pack("{sO? ss so sb}", "value", value, "stage",
-                              extract_stage_name(value ? stage : EXTRACT_NONE), "repairs",
-                              owned_repairs, "truncated", truncated);
+  json_auto_t *members = json_pack("{sO? ss so sb}", "value", value, "stage",
+                                   extract_stage_name(value ? stage : EXTRACT_NONE), "repairs",
+                                   owned_repairs, "truncated", truncated);
   json_object_update(object, members);
-  json_decref(members);
 }
 
 /* Fills a line of a batch, but for its id. */

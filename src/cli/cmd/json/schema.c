@@ -8,7 +8,6 @@
 #include "render/example.h"
 #include "schema/schema_lint.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
