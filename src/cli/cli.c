@@ -284,10 +284,18 @@ void cli_print_help(const struct cli_command *command) {
     command->print_more();
 }
 
-void cli_put_safe(FILE *out, const char *text) {
+void cli_say(FILE *out, const char *fmt, ...) {
+  char_auto_t *text = NULL;
   buf_auto_t safe = {0};
-  buf_safe(&safe, str_from(text), false);
-  fputs(buf_c(&safe), out);
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vasprintf(&text, fmt, ap);
+  va_end(ap);
+  if (n < 0)
+    die("out of memory");
+  bool ends = str_ends(str_from(fmt), "\n");
+  buf_safe(&safe, (struct str){text, (size_t)n - ends}, false);
+  fprintf(out, "%s%s", buf_c(&safe), ends ? "\n" : "");
 }
 
 void cli_put_rule(struct buf *out, long rule) {
@@ -295,12 +303,6 @@ void cli_put_rule(struct buf *out, long rule) {
     buf_printf(out, "rule %ld", rule);
   else
     buf_puts(out, "no rule");
-}
-
-void cli_put_line(FILE *out, const char *before, const char *text) {
-  fputs(before, out);
-  cli_put_safe(out, text);
-  fputc('\n', out);
 }
 
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
@@ -543,10 +545,4 @@ json_t *cli_list(const char *words) {
     at += n;
   }
   return list;
-}
-
-bool cli_read(const char *path, size_t max, struct buf *out, struct err *err) {
-  if (strcmp(path, "-") == 0)
-    return file_read_fd(STDIN_FILENO, "standard input", max, out, err);
-  return file_read(path, max, out, err);
 }

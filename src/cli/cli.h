@@ -94,12 +94,11 @@ void cli_put_encoded(struct buf *out, const char *text, const char *also);
 /* Returns the object that is a member of another; one that is missing is added. Borrowed. */
 json_t *cli_member(json_t *object, const char *name);
 
-/* Prints text from outside on one line, made safe for a terminal (buf_safe). */
-void cli_put_safe(FILE *out, const char *text);
+/* Prints words of the program's own and text from outside, made safe for a terminal (buf_safe). A
+ * line end counts only at the end of `fmt`. */
+void cli_say(FILE *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Appends "rule 2", or "no rule" for 0. */
 void cli_put_rule(struct buf *out, long rule);
-/* Does so between words of the program's own and the end of the line. */
-void cli_put_line(FILE *out, const char *before, const char *text);
 /* Returns false if the value of `flag` is not UTF-8, so that no record could hold it. */
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 
@@ -158,8 +157,6 @@ int cli_cell(struct buf *out, struct str text, int width, int columns);
 const char *cli_word(const json_t *object, const char *key);
 /* Makes a list of texts of words that stand between commas; white space around them is left out. */
 json_t *cli_list(const char *words);
-/* Reads a whole file, or standard input if path is "-". */
-bool cli_read(const char *path, size_t max, struct buf *out, struct err *err) MUST_CHECK;
 
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,

@@ -1,14 +1,15 @@
 /* Reads and writes JSON as commands do. */
 #include "cli/json_io.h"
 
+#include "base/file.h"
 #include "base/utf8.h"
-#include "cli/cli.h"
 #include "format/json_write.h"
 #include "format/yaml.h"
 #include "json/scan.h"
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t after_space(struct str text, size_t i) {
   while (i < text.n &&
@@ -79,11 +80,17 @@ json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind, 
   return yaml ? yaml_load(name, text, JSON_IO_BYTES, err) : json_io_parse(name, text, err);
 }
 
+bool json_io_read(const char *path, size_t max, struct buf *out, struct err *err) {
+  if (strcmp(path, "-") == 0)
+    return file_read_fd(STDIN_FILENO, "standard input", max, out, err);
+  return file_read(path, max, out, err);
+}
+
 json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) {
   assert(path != NULL);
   buf_auto_t text = {0};
   json_t *value = NULL;
-  if (cli_read(path, JSON_IO_BYTES, &text, err))
+  if (json_io_read(path, JSON_IO_BYTES, &text, err))
     value = json_io_text(path, buf_view(&text), kind, err);
   return value;
 }

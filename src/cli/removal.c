@@ -64,8 +64,8 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   bool ok = trees_may_go(&t, r->force, err) && trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
     if (!trees_drop_branch(&t, &t.items[i]))
-      cli_put_line(stderr, "segue: its branch stays, because no other branch has its commits: ",
-                   t.items[i].branch);
+      cli_say(stderr, "segue: its branch stays, because no other branch has its commits: %s\n",
+              t.items[i].branch);
   return ok;
 }
 

@@ -37,7 +37,7 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else if (!cli_flag(args, "quiet")) {
-    cli_put_line(stdout, "", cli_word(reply.value, "id"));
+    cli_say(stdout, "%s\n", cli_word(reply.value, "id"));
   }
   return status;
 }

@@ -62,26 +62,20 @@ static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
   const json_t *choices = json_at(turn->question, "choices");
   size_t i;
   live_clear(a->live);
-  cli_put_safe(stdout, core->workflow->movements[turn->movement].name.p);
-  printf(" asks:\n");
+  cli_say(stdout, "%s asks:\n", core->workflow->movements[turn->movement].name.p);
   ask_put_lines(json_view(json_at(turn->question, "text")));
   if (runs != NULL) {
     printf("  it would run:");
     json_array_foreach((json_t *)json_at(runs, "command"), i, v) {
-      putchar(' ');
-      cli_put_safe(stdout, json_string_value(v));
+      cli_say(stdout, " %s", json_string_value(v));
     }
-    if (json_at(runs, "provider") != NULL) {
-      putchar(' ');
-      cli_put_safe(stdout, json_string_value(json_at(runs, "provider")));
-    }
+    if (json_at(runs, "provider") != NULL)
+      cli_say(stdout, " %s", json_view(json_at(runs, "provider")).p);
     putchar('\n');
     ask_put_lines(json_view(json_at(runs, "instruction")));
   }
   json_array_foreach((json_t *)choices, i, v) {
-    printf("  %zu  ", i + 1);
-    cli_put_safe(stdout, json_string_value(v));
-    putchar('\n');
+    cli_say(stdout, "  %zu  %s\n", i + 1, json_string_value(v));
   }
   ask_put_prompt(turn);
 }
@@ -202,9 +196,7 @@ static void say_outage(struct ui *ui, const struct record *record) {
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
   if (away && (!ui->away || (!ui->live.on && ms >= LIMIT_LONG_WAIT_MS))) {
     live_clear(&ui->live);
-    fputs("  waiting: ", stdout);
-    cli_put_safe(stdout, buf_c(&text));
-    puts(LOOK_HOW_TO_LEAVE);
+    cli_say(stdout, "  waiting: %s" LOOK_HOW_TO_LEAVE "\n", buf_c(&text));
     fflush(stdout);
   }
   ui->away = away;
@@ -225,9 +217,7 @@ static void say_long_wait(const struct record *record) {
   const char *reason =
       record_text_c(record, MEMBER_REASON); /* a question with a deadline has none */
   if (record->type == RECORD_ADMISSION && message[0]) {
-    fputs("  waiting: ", stdout);
-    cli_put_safe(stdout, message);
-    fputs(" (Ctrl-C stops)\n", stdout);
+    cli_say(stdout, "  waiting: %s (Ctrl-C stops)\n", message);
   } else if (ms >= LIMIT_LONG_WAIT_MS && record_tree(record, MEMBER_OUTAGE) == NULL) {
     session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
   } else if (until[0]) {
@@ -268,16 +258,11 @@ static void say_worktree(const struct record *record) {
   const char *commit = json_string_value(json_object_get(data, "commit"));
   const char *head = json_string_value(json_object_get(data, "head"));
   if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
-    fputs("  works in ", stdout);
-    cli_put_safe(stdout, resolve_id_shown(path));
-    fputs(" on branch ", stdout);
-    cli_put_safe(stdout, branch);
+    cli_say(stdout, "  works in %s on branch %s", resolve_id_shown(path), branch);
   } else if (strcmp(event, "committed") == 0 && (commit != NULL || (on != NULL && head != NULL))) {
     printf("  %s %.10s", commit ? "committed" : "stands at", commit ? commit : head);
-    if (on != NULL) {
-      fputs(" on ", stdout);
-      cli_put_safe(stdout, branch ? branch : "a detached HEAD");
-    }
+    if (on != NULL)
+      cli_say(stdout, " on %s", branch ? branch : "a detached HEAD");
   } else {
     return;
   }
@@ -429,9 +414,7 @@ static bool lacks_replies(const struct core *core) {
 
 static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
   char id[STORE_ID_BYTES];
-  fprintf(out, "%s: segue resume ", before);
-  cli_put_safe(out, resolve_id_word_for(path, id));
-  fprintf(out, "%s\n", flags);
+  cli_say(out, "%s: segue resume %s%s\n", before, resolve_id_word_for(path, id), flags);
 }
 
 static int finish(struct ui *ui, int signals) {

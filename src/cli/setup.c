@@ -1,5 +1,6 @@
 /* Turns flags into a configuration, a workflow and a scenario. */
 #include "cli/setup.h"
+#include "cli/json_io.h"
 
 #include "base/file.h"
 #include "base/limits.h"
@@ -68,13 +69,10 @@ static void inputs_ask_one(const json_t *param, json_t *inputs) {
   const char *words = json_string_value(json_object_get(param, "description"));
   char_auto_t *line = NULL;
   size_t room = 0;
-  cli_put_safe(stderr, name);
-  if (words != NULL) {
-    fputs(" (", stderr);
-    cli_put_safe(stderr, words);
-    fputc(')', stderr);
-  }
-  fputs(": ", stderr);
+  if (words != NULL)
+    cli_say(stderr, "%s (%s): ", name, words);
+  else
+    cli_say(stderr, "%s: ", name);
   fflush(stderr);
   ssize_t n = getline(&line, &room, stdin);
   while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
@@ -353,8 +351,8 @@ static void print_list(const char *command, const struct err_list *list, const c
     if (list->items[i].line > 0) {
       cli_print_file_error(&list->items[i], severity);
     } else {
-      fprintf(stderr, "segue %s: %s", command, strcmp(severity, "error") == 0 ? "" : "warning: ");
-      cli_put_line(stderr, "", list->items[i].text);
+      cli_say(stderr, "segue %s: %s%s\n", command,
+              strcmp(severity, "error") == 0 ? "" : "warning: ", list->items[i].text);
       if (strcmp(severity, "error") == 0)
         cli_tell_json(&list->items[i]);
     }
@@ -448,8 +446,8 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
     const char *from = json_string_value(json_object_get(entry, "from"));
     if (!setup_has_facet(entry, movement))
       continue;
-    fprintf(out, "    %s  ", json_string_value(json_object_get(entry, "kind")));
-    cli_put_safe(out, json_string_value(json_object_get(entry, "file")));
+    cli_say(out, "    %s  %s", json_string_value(json_object_get(entry, "kind")),
+            json_string_value(json_object_get(entry, "file")));
     if (strcmp(from, "workflow") != 0)
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);
@@ -547,5 +545,5 @@ bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) 
     return err_set(err, ERR_USAGE, "give --task or --task-file, not both");
   if (text)
     buf_puts(task, text);
-  return file == NULL || cli_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
+  return file == NULL || json_io_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
 }

@@ -127,12 +127,10 @@ static int replying_tell(const struct cli_args *args, const char *action,
     json_io_put(session);
   } else {
     const char *id = json_string_value(json_object_get(there, "id"));
-    printf("%s  ", word);
-    cli_put_line(stdout, "", id ? id : b.session);
+    cli_say(stdout, "%s  %s\n", word, id ? id : b.session);
     if (!waits_for_daemon) {
       char log_id[STORE_ID_BYTES];
-      cli_put_line(stdout, "  continue with: segue resume ",
-                   resolve_id_word_for(ref->name, log_id));
+      cli_say(stdout, "  continue with: segue resume %s\n", resolve_id_word_for(ref->name, log_id));
     } else if (there == NULL) {
       printf("  it continues when its daemon runs\n");
     }
@@ -189,7 +187,7 @@ static bool answer_common(const struct cli_args *args, const char *movement, jso
 
 static bool answer_file(const char *path, json_t *body, struct err *err) {
   buf_auto_t text = {0};
-  bool ok = cli_read(path, LIMIT_ANSWER_BYTES, &text, err);
+  bool ok = json_io_read(path, LIMIT_ANSWER_BYTES, &text, err);
   if (ok && text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
   json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;

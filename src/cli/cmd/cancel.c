@@ -101,7 +101,7 @@ static int cancel(const struct cli_args *args, const char *word) {
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else {
-    cli_put_line(stdout, "cancelled  ", cli_word(reply.value, "id"));
+    cli_say(stdout, "cancelled  %s\n", cli_word(reply.value, "id"));
   }
   return status;
 }

@@ -41,12 +41,9 @@ static void print_facets(const json_t *list) {
     buf_auto_t name = {0};
     buf_safe(&name, str_from(json_string_value(json_object_get(entry, "name"))), false);
     printf("  %-24s %-9s ", buf_c(&name), json_string_value(json_object_get(entry, "from")));
-    cli_put_safe(stdout, json_string_value(json_object_get(entry, "file")));
-    if (by != NULL) {
-      printf("\n  %-24s           shadowed by ", "");
-      cli_put_safe(stdout, by);
-    }
-    putchar('\n');
+    cli_say(stdout, "%s\n", json_string_value(json_object_get(entry, "file")));
+    if (by != NULL)
+      cli_say(stdout, "  %-24s           shadowed by %s\n", "", by);
   }
 }
 

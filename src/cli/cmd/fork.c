@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/forge/forge.h"
 #include "cli/forking.h"
+#include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "cli/trees/session_trees.h"
@@ -34,7 +35,7 @@ static bool take_instruction(const struct cli_args *args, json_t *body, struct e
   buf_auto_t text = {0};
   if (path == NULL)
     return true;
-  bool ok = cli_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
+  bool ok = json_io_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
   json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;
   if (ok && value == NULL)
     ok = err_set(err, ERR_USAGE, "%.300s is not UTF-8", path);

@@ -20,9 +20,8 @@ static const struct cli_option options[] = {
 /* Prints a text of several lines, each indented. */
 static void inbox_put_text(struct str text) {
   while (text.n > 0) {
-    struct str line = str_next_line(&text);
     buf_auto_t safe = {0};
-    buf_safe(&safe, line, false);
+    buf_safe(&safe, str_next_line(&text), false);
     printf("    %s\n", buf_c(&safe));
   }
 }
@@ -38,7 +37,7 @@ static void inbox_put_list(const char *before, const json_t *list, bool numbered
       printf("%s%zu ", i > 0 ? "   " : "", i + 1);
     else
       printf("%s", i > 0 ? " " : "");
-    cli_put_safe(stdout, json_string_value(v) ? json_string_value(v) : "");
+    cli_say(stdout, "%s", json_string_value(v) ? json_string_value(v) : "");
   }
   putchar('\n');
 }
@@ -49,13 +48,9 @@ static void put_runs(const json_t *item) {
   if (runs == NULL)
     return;
   inbox_put_list("would run: ", json_object_get(runs, "command"), false);
-  if (json_object_get(runs, "provider") != NULL) {
-    printf("    would run: ");
-    cli_put_safe(stdout, cli_word(runs, "provider"));
-    printf(" (");
-    cli_put_safe(stdout, cli_word(runs, "permission"));
-    printf(")\n");
-  }
+  if (json_object_get(runs, "provider") != NULL)
+    cli_say(stdout, "    would run: %s (%s)\n", cli_word(runs, "provider"),
+            cli_word(runs, "permission"));
   const char *instruction = cli_word(runs, "instruction");
   if (instruction[0]) {
     printf("    with:\n");
@@ -77,8 +72,7 @@ static void inbox_put_files(const json_t *files) {
       printf("      and %" JSON_INTEGER_FORMAT " more\n", json_integer_value(more));
       continue;
     }
-    printf("      ");
-    cli_put_safe(stdout, cli_word(file, "path"));
+    cli_say(stdout, "      %s", cli_word(file, "path"));
     if (added != NULL || removed != NULL)
       printf("  +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
              json_integer_value(removed));
@@ -107,20 +101,10 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
 static void inbox_put_item(const json_t *item) {
   const char *until = cli_word(item, "until"), *kind = cli_word(item, "kind");
   bool approves = strcmp(kind, "approve") == 0;
-  cli_put_safe(stdout, cli_word(item, "id"));
-  printf("  ");
-  cli_put_safe(stdout, cli_word(item, "workflow"));
-  printf("  ");
-  cli_put_safe(stdout, cli_word(item, "movement"));
-  printf("  since ");
-  cli_put_safe(stdout, cli_word(item, "since"));
-  if (until[0]) {
-    printf(", until ");
-    cli_put_safe(stdout, until);
-    printf(" (then ");
-    cli_put_safe(stdout, cli_word(item, "default"));
-    printf(")");
-  }
+  cli_say(stdout, "%s  %s  %s  since %s", cli_word(item, "id"), cli_word(item, "workflow"),
+          cli_word(item, "movement"), cli_word(item, "since"));
+  if (until[0])
+    cli_say(stdout, ", until %s (then %s)", until, cli_word(item, "default"));
   putchar('\n');
   inbox_put_text(str_from(cli_word(item, "text")));
   put_runs(item);
@@ -139,11 +123,8 @@ static void inbox_put_item(const json_t *item) {
       printf(", $%.4f", json_number_value(cost));
     putchar('\n');
   }
-  printf("    segue %s ", approves ? "approve|reject" : "answer");
-  cli_put_safe(stdout, cli_word(item, "id"));
-  putchar(' ');
-  cli_put_safe(stdout, cli_word(item, "movement"));
-  printf("%s\n", approves ? "" : " ...");
+  cli_say(stdout, "    segue %s %s %s%s\n", approves ? "approve|reject" : "answer",
+          cli_word(item, "id"), cli_word(item, "movement"), approves ? "" : " ...");
 }
 
 /* Returns the open questions, NULL with err set. */

@@ -43,7 +43,7 @@ static void judge_on_record(void *ctx, const struct record *record, struct str l
 
 static void judge_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  cli_put_line(stderr, "segue judge: ", message); /* it may hold a provider's words */
+  cli_say(stderr, "segue judge: %s\n", message); /* it may hold a provider's words */
 }
 
 static void judge_on_finished(void *ctx, struct session *s) {
@@ -184,8 +184,8 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
       const char *reason = json_string_value(json_object_get(j.stop, "reason"));
-      fprintf(stderr, "segue judge: %s: ", reason ? reason : "failed");
-      cli_put_line(stderr, "", cli_word(j.stop, "message"));
+      cli_say(stderr, "segue judge: %s: %s\n", reason ? reason : "failed",
+              cli_word(j.stop, "message"));
       if (j.stop != NULL && cli_flag(args, "json"))
         judge_print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;

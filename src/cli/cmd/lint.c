@@ -141,10 +141,8 @@ static int lint_for_people(struct setup *setup, const struct cli_args *args) {
       continue;
     }
     if (!cli_flag(args, "quiet")) {
-      fputs("ok  ", stdout);
-      cli_put_safe(stdout, args->words[i]);
-      printf("  %zu movement%s\n", setup->workflow->movement_count,
-             setup->workflow->movement_count == 1 ? "" : "s");
+      cli_say(stdout, "ok  %s  %zu movement%s\n", args->words[i], setup->workflow->movement_count,
+              setup->workflow->movement_count == 1 ? "" : "s");
       setup_print_facets(setup, NULL, stdout);
     }
     lint_forget(setup);

@@ -351,8 +351,8 @@ static void say_other_folder(const char *where) {
   char shown[STORE_SHOWN_BYTES];
   if (strcmp(store_shown(store.where, shown), where) == 0)
     return;
-  cli_put_line(stderr, "the most recent session is in another folder: segue ls --logs ",
-               store.where);
+  cli_say(stderr, "the most recent session is in another folder: segue ls --logs %s\n",
+          store.where);
 }
 
 static bool read_filter(struct filter *wanted, const struct cli_args *args, struct err *err) {
@@ -399,7 +399,7 @@ static int ls_run(const struct cli_args *args) {
             ls.unproven);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
     bool filtered = filter_is_set(&ls.wanted) || ls.proven != NULL;
-    cli_put_line(stderr, filtered ? "no session matches" : "no sessions", ls.where);
+    cli_say(stderr, "%s%s\n", filtered ? "no session matches" : "no sessions", ls.where);
   }
   if (status == STATUS_COMPLETE && !ls.json && logs == NULL && ls.where[0] != '\0')
     say_other_folder(ls.where + strlen(" in "));

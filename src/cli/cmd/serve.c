@@ -27,10 +27,7 @@ static const struct cli_option options[] = {
 
 static void on_ready(const char *socket, const char *logs, size_t waiting) {
   char shown[STORE_SHOWN_BYTES];
-  fprintf(stderr, "segue serve: ready on ");
-  cli_put_safe(stderr, socket);
-  fprintf(stderr, ", logs in ");
-  cli_put_safe(stderr, store_shown(logs, shown));
+  cli_say(stderr, "segue serve: ready on %s, logs in %s", socket, store_shown(logs, shown));
   if (waiting > 0)
     fprintf(stderr, ", %zu unfinished session%s", waiting, waiting == 1 ? " goes on" : "s go on");
   fputc('\n', stderr);

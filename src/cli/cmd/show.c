@@ -62,8 +62,7 @@ static bool queue_why(const struct store *store, const char *session, struct buf
 
 /* Prints what it means for `segue show`, and why, on stderr. */
 static void queue_say(const char *what, const struct buf *why) {
-  fprintf(stderr, "segue show: %s: ", what);
-  cli_put_line(stderr, "", buf_c(why));
+  cli_say(stderr, "segue show: %s: %s\n", what, buf_c(why));
 }
 
 /* --- the agents' words --- */
@@ -505,19 +504,17 @@ static int print_closing(struct show *s, const char *path) {
     turns_print_end(stdout, &s->summary, path, &s->look);
     if (s->follow && s->summary.resumable) {
       char id[STORE_ID_BYTES];
-      bool asks = s->summary.asks;
-      printf("  %s ",
-             asks ? "answer with: segue inbox, then segue answer" : "continue with: segue resume");
-      cli_put_safe(stdout, resolve_id_word_for(path, id));
-      printf("%s%s\n", !asks && is_submitted(s) ? " --daemon" : "",
-             asks ? "" : turn_lines_resume_flags(&s->summary));
+      const char *word = resolve_id_word_for(path, id);
+      if (s->summary.asks)
+        cli_say(stdout, "  answer with: segue inbox, then segue answer %s\n", word);
+      else
+        cli_say(stdout, "  continue with: segue resume %s%s%s\n", word,
+                is_submitted(s) ? " --daemon" : "", turn_lines_resume_flags(&s->summary));
     }
   }
   fflush(stdout);
   if (s->book.state == VERIFIED_DAMAGED && s->start == NULL) {
-    fputs("segue show: ", stderr);
-    cli_put_safe(stderr, path);
-    fputs(" is not the log of a session: segue ls lists the logs\n", stderr);
+    cli_say(stderr, "segue show: %s is not the log of a session: segue ls lists the logs\n", path);
     return STATUS_USAGE;
   }
   if (s->book.state == VERIFIED_DAMAGED) {

@@ -38,16 +38,14 @@ static void print_worker(const json_t *worker) {
   size_t i;
   json_t *label;
   double lease = json_number_value(json_object_get(worker, "lease_s"));
-  printf("worker    ");
-  cli_put_safe(stdout, cli_word(worker, "name"));
-  printf("  holds %d  ", (int)json_integer_value(json_object_get(worker, "holds")));
+  cli_say(stdout, "worker    %s  holds %d  ", cli_word(worker, "name"),
+          (int)json_integer_value(json_object_get(worker, "holds")));
   if (lease > 0)
     printf("lease ends in %.1f s ", lease);
   else
     printf("lease expired %.1f s ago ", -lease);
   json_array_foreach(json_object_get(worker, "labels"), i, label) {
-    putchar(' ');
-    cli_put_safe(stdout, json_string_value(label));
+    cli_say(stdout, " %s", json_string_value(label));
   }
   putchar('\n');
 }
@@ -97,8 +95,7 @@ static int store_status(const struct cli_args *args, const char *url) {
   json_array_foreach(json_object_get(status, "providers"), i, value) {
     const json_t *limit = json_object_get(value, "limit");
     double cools = json_number_value(json_object_get(value, "cools_s"));
-    printf("provider  ");
-    cli_put_safe(stdout, cli_word(value, "name"));
+    cli_say(stdout, "provider  %s", cli_word(value, "name"));
     if (json_is_integer(limit))
       printf("  %d of %d places taken", (int)json_integer_value(json_object_get(value, "taken")),
              (int)json_integer_value(limit));

@@ -289,7 +289,7 @@ static int submit_run(const struct cli_args *args) {
   if (cli_flag(args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
   else if (!cli_flag(args, "follow"))
-    cli_put_line(stdout, "", json_string_value(json_object_get(reply.value, "id")));
+    cli_say(stdout, "%s\n", cli_word(reply.value, "id"));
   fflush(stdout);
   if (cli_flag(args, "follow") || cli_flag(args, "wait"))
     return submit_follow(args, reply.value);

@@ -155,7 +155,7 @@ static void verify_print_line(const struct verifying *v, const char *path,
   bool ok = is_ok(r);
   unsigned long long records = r->records;
   print_word(v, verify_verdict(r), ok);
-  cli_put_safe(stdout, r->session[0] && ok ? r->session : path);
+  cli_say(stdout, "%s", r->session[0] && ok ? r->session : path);
   switch (r->state) {
   case VERIFY_COMPLETE:
   case VERIFY_OPEN:
@@ -171,8 +171,7 @@ static void verify_print_line(const struct verifying *v, const char *path,
            r->torn_bytes == 1 ? "" : "s");
     break;
   case VERIFY_BAD:
-    printf("  record %llu: ", (unsigned long long)r->bad_record);
-    cli_put_line(stdout, "", r->why.text);
+    cli_say(stdout, "  record %llu: %s\n", (unsigned long long)r->bad_record, r->why.text);
     break;
   }
   if (r->reports[0] != '\0')
@@ -190,8 +189,7 @@ static void print_trouble(struct verifying *v, const char *word, const char *wha
     return;
   }
   print_word(v, word, false);
-  printf("%s  ", what);
-  cli_put_line(stdout, "", why);
+  cli_say(stdout, "%s  %s\n", what, why);
 }
 
 /* Loads the ledger of a store, before its logs are read. */
@@ -427,11 +425,12 @@ static void verify_store(struct verifying *v, const char *where) {
   v->folders = true;
   verify_logs(v, &store, ids, count, &gone);
   tell_gone(v, (const struct store_id *)(const void *)gone.p, gone.n / sizeof *ids);
-  if (count == 0 && !store_is_address(where)) {
-    fputs("segue verify: no file in ", stderr);
-    cli_put_safe(stderr, where);
-    fputs(" has a session's id as its name; name logs with other names one by one\n", stderr);
-  }
+  if (count == 0 && !store_is_address(where))
+    cli_say(
+        stderr,
+        "segue verify: no file in %s has a session's id as its name; name logs with other names "
+        "one by one\n",
+        where);
   find_missing(v, &v->ledger, ids, count);
   find_missing(v, &v->kept, ids, count);
   free(ids);

@@ -223,9 +223,8 @@ static bool web_show_alone(void *ctx, const char *url, const char *code, struct 
   browser_let_go(b); /* the loop takes what came */
   if (!ok || (b->status != 0 && !web_failed(b->status, err)))
     return false;
-  fprintf(stderr, "segue web: shows ");
-  cli_put_safe(stderr, store_shown(web->store.where, shown));
-  fputs(" until Ctrl-C, and changes nothing\n", stderr);
+  cli_say(stderr, "segue web: shows %s until Ctrl-C, and changes nothing\n",
+          store_shown(web->store.where, shown));
   return true;
 }
 

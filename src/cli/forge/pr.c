@@ -109,7 +109,7 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
   struct str body = output_of(p, "body");
   bool ok = true;
   if (given != NULL)
-    ok = cli_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
+    ok = json_io_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
   else if (body.n > 0)
     buf_str(&p->body, body);
   else
@@ -159,8 +159,7 @@ static void pr_tell(const struct pr *p, bool made, bool json) {
                           json_io_string(p->url), "opened", made));
     return;
   }
-  cli_put_safe(stdout, p->url);
-  puts(made ? "" : " (it was already open; its branch was pushed)");
+  cli_say(stdout, "%s%s\n", p->url, made ? "" : " (it was already open; its branch was pushed)");
 }
 
 static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) {

@@ -145,7 +145,7 @@ static size_t put_conflicts(const struct integration *in, bool marked_only) {
     if (!marked_only || has_marks(buf_c(&path))) {
       if (n++ == 0)
         puts("these files are in conflict:");
-      cli_put_line(stdout, "  ", name);
+      cli_say(stdout, "  %s\n", name);
     }
     at += strnlen(name, in->files.out.n - at) + 1;
   }
@@ -215,7 +215,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     return STATUS_USAGE;
   bool stopped = answer.exit != 0;
   if (!stopped) {
-    cli_put_line(stdout, "merged: ", branch);
+    cli_say(stdout, "merged: %s\n", branch);
   } else {
     (void)trees_complain(branch, &answer, err);
   }
@@ -223,7 +223,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
   if (conflict) {
     if (!find_conflicts(in, err))
       return STATUS_USAGE;
-    cli_put_line(stdout, "not merged: ", branch);
+    cli_say(stdout, "not merged: %s\n", branch);
     (void)put_conflicts(in, false);
     puts("resolve them in these files, and leave no conflict markers; the merge is finished "
          "afterwards");

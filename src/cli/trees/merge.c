@@ -122,10 +122,9 @@ static int tell_conflicts(const struct merging *m, bool json) {
                           m->conflicts));
     return STATUS_FAILED;
   }
-  fprintf(stderr, "segue merge: nothing was changed; these files are in conflict with ");
-  cli_put_safe(stderr, m->into);
-  fputs(":\n", stderr);
-  json_array_foreach(m->conflicts, i, file) cli_put_line(stderr, "  ", json_string_value(file));
+  cli_say(stderr, "segue merge: nothing was changed; these files are in conflict with %s:\n",
+          m->into);
+  json_array_foreach(m->conflicts, i, file) cli_say(stderr, "  %s\n", json_string_value(file));
   return STATUS_FAILED;
 }
 
@@ -135,12 +134,10 @@ static void tell_merged(const struct merging *m, bool json) {
                           m->into, "commit", m->commit ? m->commit : m->target));
     return;
   }
-  cli_put_safe(stdout, m->branch);
-  printf(m->commit ? " is in " : " is already merged: ");
-  cli_put_safe(stdout, m->into);
   if (m->commit != NULL)
-    printf(": %.10s", m->commit);
-  putchar('\n');
+    cli_say(stdout, "%s is in %s: %.10s\n", m->branch, m->into, m->commit);
+  else
+    cli_say(stdout, "%s is already merged: %s\n", m->branch, m->into);
 }
 
 static int merge_session(const struct cli_args *args, const struct trees *t,

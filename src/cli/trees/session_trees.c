@@ -211,7 +211,7 @@ static bool keeps_commits(const struct trees *t, const struct tree_item *item, b
   char on[256], *count = NULL, *head = stood_at(t->cwd, item->path, on, err);
   bool held = head == NULL ? err->code == ERR_NONE : on[0] != '\0';
   if (on[0] != '\0' && strcmp(on, item->branch) != 0)
-    cli_put_line(stderr, "segue: this branch stays, on which its worktree stands: ", on);
+    cli_say(stderr, "segue: this branch stays, on which its worktree stands: %s\n", on);
   if (!held && head != NULL) {
     count = trees_line(t->cwd, err, "rev-list", "--count", head, "--not", "--glob=refs/*", NULL);
     held = count != NULL && strcmp(count, "0") == 0;
@@ -223,7 +223,7 @@ static bool keeps_commits(const struct trees *t, const struct tree_item *item, b
             count, strcmp(count, "1") == 0 ? "" : "s", item->path, head, t->cwd, head,
             force ? "" : ", --force does not");
   if (!held && force)
-    cli_put_line(stderr, "segue: ", err->text);
+    cli_say(stderr, "segue: %s\n", err->text);
   free(count);
   free(head);
   return held || force;

@@ -81,8 +81,8 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
     }
     print_into(size, sizeof size, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
     put_days(st.st_mtime, age, sizeof age);
-    printf("%-36s  %-13s  %6s  %4s  %-13s  ", id, status, size, age, dirty ? "not committed" : "");
-    cli_put_line(stdout, "", resolve_id_shown(path));
+    cli_say(stdout, "%-36s  %-13s  %6s  %4s  %-13s  %s\n", id, status, size, age,
+            dirty ? "not committed" : "", resolve_id_shown(path));
   }
 }
 

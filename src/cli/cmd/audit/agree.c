@@ -36,14 +36,8 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
                           (json_int_t)t->second));
     return;
   }
-  cli_put_safe(stdout, t->session);
-  printf("  turn %ld, ", t->turn);
-  cli_put_safe(stdout, p->movement);
-  printf(": ");
-  cli_put_safe(stdout, p->first);
-  printf(" says %ld, ", t->first);
-  cli_put_safe(stdout, p->second);
-  printf(" %ld\n", t->second);
+  cli_say(stdout, "%s  turn %ld, %s: %s says %ld, %s %ld\n", t->session, t->turn, p->movement,
+          p->first, t->first, p->second, t->second);
 }
 
 static void show_pair(const struct agree_pair *p) {

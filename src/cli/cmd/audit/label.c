@@ -142,8 +142,8 @@ static void show_screen(struct label_asked *a) {
   buf_clear(&a->said);
   printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number, a->count,
          cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
-  cli_put_safe(stdout, a->made->core.workflow->movements[0].name.p);
-  printf("\n\n");
+  cli_say(stdout, "%s\n", a->made->core.workflow->movements[0].name.p);
+  putchar('\n');
   show_text(buf_view(&work->text.bytes));
   if (work->has_exit)
     printf("  exit %d\n", work->exit);
@@ -232,8 +232,8 @@ static bool label_answer(struct label_asked *a, long rule, struct err *err) {
 /* Asks about one turn. *key is as ask_key gives it. */
 static bool label_ask(struct label_asked *a, long *key, struct err *err) {
   if (!label_read(a, err)) {
-    fprintf(stderr, "segue label: turn %ld of %s is left out: ", a->turn->turn, a->turn->session);
-    cli_put_line(stderr, "", err->text);
+    cli_say(stderr, "segue label: turn %ld of %s is left out: %s\n", a->turn->turn,
+            a->turn->session, err->text);
     *key = KEY_SKIP;
     return true;
   }
@@ -385,11 +385,9 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
   store_of(&ref, &store);
   if (!labels_append(&store, &label, 1, err))
     return false;
-  printf("turn %ld, ", label.turn);
-  cli_put_safe(stdout, dictionary_text(&l->names, l->row.movement).p);
-  printf(": rule %ld says ", label.rule);
-  cli_put_safe(stdout, label.by);
-  printf("; the verdict was %s%u\n", l->row.rule > 0 ? "rule " : "no rule, ", l->row.rule);
+  cli_say(stdout, "turn %ld, %s: rule %ld says %s; the verdict was %s%u\n", label.turn,
+          dictionary_text(&l->names, l->row.movement).p, label.rule, label.by,
+          l->row.rule > 0 ? "rule " : "no rule, ", l->row.rule);
   return true;
 }
 

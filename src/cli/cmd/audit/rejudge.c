@@ -288,10 +288,11 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
     const json_t *message = json_at(record_tree(record, MEMBER_ERROR), "message");
     if (ms >= LIMIT_LONG_WAIT_MS && now_ms + ms > job->owner->waits_until_ms + LIMIT_LONG_WAIT_MS) {
       job->owner->waits_until_ms = now_ms + ms;
-      fprintf(stderr, "segue rejudge: waiting %lld s: ", (long long)(ms / 1000));
-      cli_put_safe(stderr,
-                   json_is_string(message) ? json_string_value(message) : "no reason given");
-      fputs(" (Ctrl-C stops; run the same command again to continue)\n", stderr);
+      cli_say(stderr,
+              "segue rejudge: waiting %lld s: %s (Ctrl-C stops; run the same command again to "
+              "continue)\n",
+              (long long)(ms / 1000),
+              json_is_string(message) ? json_string_value(message) : "no reason given");
     }
   } else if (record->type == RECORD_JUDGMENT) {
     const char *method = record_text_c(record, MEMBER_METHOD);
@@ -309,7 +310,7 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
 
 static void rejudge_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  cli_put_line(stderr, "segue rejudge: ", message);
+  cli_say(stderr, "segue rejudge: %s\n", message);
 }
 
 static void rejudge_on_finished(void *ctx, struct session *s) {
@@ -850,10 +851,9 @@ static void again_plan(const struct again *a, FILE *out) {
     fprintf(out, ", %zu done before", a->done);
   if (a->left_count > 0)
     fprintf(out, ", %zu unfinished to continue", a->left_count);
-  fprintf(out, ": %zu or more calls as \"", again_open(a) * judges);
-  cli_put_safe(out, a->name);
-  fprintf(out, "\"; their judging took %lld call%s, $%.4f then", (long long)a->of.calls,
-          a->of.calls == 1 ? "" : "s", (double)a->of.cost_nano / 1e9);
+  cli_say(out, ": %zu or more calls as \"%s\"; their judging took %lld call%s, $%.4f then",
+          again_open(a) * judges, a->name, (long long)a->of.calls, a->of.calls == 1 ? "" : "s",
+          (double)a->of.cost_nano / 1e9);
   if (a->of.passed_over > 0)
     fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
   if (a->of.unsound > 0)

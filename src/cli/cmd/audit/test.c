@@ -540,10 +540,11 @@ static size_t test_sum(const struct testing *t) {
                     "flaky", (json_int_t)n[RESULT_FLAKY], "skipped", (json_int_t)t->skipped));
       continue;
     }
-    printf("%s: ", i == 0 ? "\nsum" : "sum");
-    cli_put_safe(stdout, provider_name(t, i));
-    printf(": %zu of %zu pass, %zu wrong, %zu unreadable, %zu flaky\n", n[RESULT_PASS], t->cases,
-           n[RESULT_WRONG], n[RESULT_UNREADABLE], n[RESULT_FLAKY]);
+    if (i == 0)
+      putchar('\n');
+    cli_say(stdout, "sum: %s: %zu of %zu pass, %zu wrong, %zu unreadable, %zu flaky\n",
+            provider_name(t, i), n[RESULT_PASS], t->cases, n[RESULT_WRONG], n[RESULT_UNREADABLE],
+            n[RESULT_FLAKY]);
   }
   if (t->skipped > 0 && !t->json)
     printf(

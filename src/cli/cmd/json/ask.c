@@ -161,7 +161,7 @@ static void asking_on_record(void *ctx, const struct record *record, struct str 
 
 static void asking_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  cli_put_line(stderr, "segue ask: ", message);
+  cli_say(stderr, "segue ask: %s\n", message);
 }
 
 static void asking_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {

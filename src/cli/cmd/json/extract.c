@@ -209,9 +209,8 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
     json_io_print(r.value, form);
   }
   if (!found(&r)) {
-    fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r.error.code),
-            r.error.offset);
-    cli_put_line(stderr, "", r.error.message);
+    cli_say(stderr, "segue extract: %s at byte %zu: %s\n", extract_code_name(r.error.code),
+            r.error.offset, r.error.message);
     if (r.value != NULL && !r.valid) {
       AUTO(schema_errors_deinit) struct schema_errors errs = {0};
       (void)schema_check(asked->schema, r.value, &errs);
@@ -368,7 +367,7 @@ static int extract_run(const struct cli_args *args) {
     status = STATUS_USAGE;
   } else if (cli_flag(args, "batch")) {
     status = extract_batch(&b, path);
-  } else if (!cli_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
+  } else if (!json_io_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
     status = cli_fail_with(STATUS_USAGE, "extract", &err);
   } else {
     struct str said = buf_view(&text);
