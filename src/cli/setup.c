@@ -272,11 +272,9 @@ static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
   bool ok = cli_is_folder(real);
   if (ok)
-    ok = keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
-  else
-    ok = err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
+    return keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
+  return err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
                  given);
-  return ok;
 }
 
 static bool read_scenario(struct setup *setup, const char *path, struct err *err) {

@@ -467,12 +467,10 @@ static struct str place_in(struct str origin) {
 
 static void put_piece_cut(struct html *h, const struct view_judgment *told,
                           const struct view_piece *p) {
-  bool pages = told->text_max<PART_WHOLE_BYTES, within = p->part> 0;
   const struct part_cut cut = {.shown = p->text.n,
                                .bytes = p->text.n + p->more_bytes,
                                .ref = place_in(p->origin),
-                               .whole_page = pages,
-                               .within = within};
+                               .whole_page = told->text_max<PART_WHOLE_BYTES, .within = p->part> 0};
   part_cut(h, &cut);
 }
 

@@ -17,8 +17,7 @@ static const struct cli_option options[] = {
     BODY_STEER_OPTIONS,
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"cwd", 'C', "DIR", "where agents work (default: where the session's did)", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {"pr", 0, "N", "add the comments on this pull request of the session, and its failed checks",
@@ -129,7 +128,6 @@ static int fork_here(const struct cli_args *args, json_t *body) {
 
 static int fork_run(const struct cli_args *args) {
   struct err err = {0};
-  int status;
   bool there = cli_flag(args, "daemon"), pr = cli_value(args, "pr") != NULL;
   if (pr && there)
     err_set(&err, ERR_USAGE, "--pr only works for a fork in this terminal: leave out --daemon");
@@ -142,8 +140,7 @@ static int fork_run(const struct cli_args *args) {
   json_auto_t *body = fork_body(args, &err);
   if (body == NULL)
     return cli_fail("fork", &err);
-  status = there ? session_post_told(args, "fork", body) : fork_here(args, body);
-  return status;
+  return there ? session_post_told(args, "fork", body) : fork_here(args, body);
 }
 
 const struct cli_command cmd_fork = {

@@ -8,8 +8,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {0},
 };
 

@@ -540,8 +540,8 @@ static int hook_install(const struct cli_args *args) {
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
-/* For Claude Code, status 2 of a hook forbids stopping and its errors are the reason: with a misspelt
- * option the agent would never end. Status 1 is shown to the person. */
+/* For Claude Code, status 2 of a hook forbids stopping and its errors are the reason: with a
+ * misspelt option the agent would never end. Status 1 is shown to the person. */
 static int hook_misused(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "claude-stop") == 0)

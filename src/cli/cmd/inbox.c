@@ -11,8 +11,7 @@
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print one JSON object per line, with texts up to 2,000 bytes", false},
     {"diff", 'd', NULL, "also show the lines that each session has changed so far", false},
-    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };

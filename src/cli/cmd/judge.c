@@ -215,10 +215,8 @@ static int judge_run(const struct cli_args *args) {
     return status;
   if (!build_workflow(&setup, args, &err) || !setup_preflight(&setup, &err) ||
       !file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &text, &err))
-    status = cli_fail("judge", &err);
-  else
-    status = judge_text(&setup, args, buf_view(&text), &err);
-  return status;
+    return cli_fail("judge", &err);
+  return judge_text(&setup, args, buf_view(&text), &err);
 }
 
 const struct cli_command cmd_judge = {

@@ -14,6 +14,7 @@
 #include "store/index.h"
 #include "store/shared.h"
 #include "store/summary.h"
+#include "view/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,7 @@ static const struct cli_option options[] = {
     {"provider", 0, "P", "only those with a call to this provider", false},
     {"number", 'n', "N", "how many to list at most (default 50)", false},
     {"json", 0, NULL, "print one JSON object per line", false},
-    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };
@@ -83,16 +83,6 @@ static enum colour colour_of(struct str status) {
   if (str_among(status, "stopped open paused cancelled"))
     return COLOUR_YELLOW;
   return COLOUR_RED;
-}
-
-/* Puts the cost: "$0.0123", with a + if that of some calls is unknown, "?" if none is known. */
-static void put_cost(const json_t *spent, struct buf *out) {
-  const json_t *cost = json_object_get(spent, "cost_usd");
-  bool unpriced = json_object_get(spent, "unpriced") != NULL;
-  if (cost != NULL)
-    buf_printf(out, "$%.4f%s", json_number_value(cost), unpriced ? "+" : "");
-  else if (unpriced)
-    buf_puts(out, "?");
 }
 
 /* Lays out the rows. On a narrow terminal a row has less, so that it stays one line: no cost and
@@ -142,7 +132,9 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
     (void)cli_cell(&line, str_from(cli_word(s, "movement")), ls->name_columns + 2,
                    ls->name_columns);
   put_age(ls, cli_word(s, "started"), &age);
-  put_cost(json_object_get(s, "spent"), &cost);
+  const json_t *spent = json_object_get(s, "spent"), *usd = json_object_get(spent, "cost_usd");
+  view_put_dollars(&cost, json_number_value(usd), usd != NULL,
+                   json_object_get(spent, "unpriced") != NULL);
   buf_printf(&line, "%s  %4s", turns, buf_c(&age));
   if (ls->tells_cost)
     buf_printf(&line, "  %8s  %s", buf_c(&cost), cli_word(s, "origin"));

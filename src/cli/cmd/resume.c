@@ -190,8 +190,7 @@ static const struct cli_option options[] = {
     {"add-budget", 0, "[MOVEMENT.]UNIT=N",
      "add to a budget: tokens, cost (dollars), time (30m), calls or movements", true},
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"label", 0, "WORD", "with --store: this machine has what sessions with this label need", true},
     {"cut", 0, NULL, "cut off the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
@@ -498,17 +497,14 @@ static int resume_release(const struct cli_args *args) {
 
 static int resume_resume(const struct cli_args *args) {
   struct err err = {0};
-  int status;
   json_auto_t *body = resume_body(args, &err);
   bool release = cli_flag(args, "release");
   bool says = release || cli_flag(args, "cut") || json_object_size(body) > 0;
   if (body == NULL || (says && !resume_options_by_person("resume", args->words[0], &err)))
-    status = cli_fail("resume", &err);
-  else if (release)
-    status = resume_release(args);
-  else
-    status = cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
-  return status;
+    return cli_fail("resume", &err);
+  if (release)
+    return resume_release(args);
+  return cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
 }
 
 const struct cli_command cmd_resume = {

@@ -4,8 +4,7 @@
 #include "cli/resolve_id.h"
 
 static const struct cli_option options[] = {
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"older-than", 0, "AGE", "remove all that ended longer ago than this: 30d, 12h", false},
     {"stopped", 0, NULL, "also remove sessions that stopped and could continue", false},
     {"force", 'f', NULL,

@@ -142,8 +142,7 @@ static const struct cli_option options[] = {
     {"full", 0, NULL, "do not shorten texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
     {"as", 0, "view", "print the same content as one JSON object", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"socket", 'S', "PATH", "ask the daemon at this socket for the log", false},
     {0},
 };

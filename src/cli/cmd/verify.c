@@ -79,8 +79,7 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
 /* --- the command --- */
 
 static const struct cli_option options[] = {
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"heads", 0, "FILE", "check against heads that were saved elsewhere (segue heads)", false},
     {"signed", 0, "SIGNERS", "FILE.sig must be a signature of FILE by one of these", false},
     {"json", 0, NULL, "print a JSON object for each log; for a FOLDER, a summary after them",
@@ -466,10 +465,9 @@ static bool load_kept(struct verifying *v, const struct cli_args *args, struct e
     return err_set(err, ERR_USAGE, "--signed needs --heads");
   if (v->kept_path == NULL)
     return true;
-  bool ok = file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
-            (signers == NULL || signed_check(v->kept_path, signers, err)) &&
-            heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
-  return ok;
+  return file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
+         (signers == NULL || signed_check(v->kept_path, signers, err)) &&
+         heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
 }
 
 static int verify(const struct cli_args *args) {

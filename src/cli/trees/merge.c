@@ -222,13 +222,11 @@ static int merge_run(const struct cli_args *args) {
   struct store_ref ref;
   AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
-  int status;
   cli_errors_as_json(cli_flag(args, "json"));
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err))
     return cli_fail("merge", &err);
-  status = merge_session(args, &t, &ref, &err);
-  return status;
+  return merge_session(args, &t, &ref, &err);
 }
 
 const struct cli_command cmd_merge = {

@@ -96,8 +96,7 @@ bool trees_did(const char *folder, struct err *err, ...) {
   va_end(words);
   if (!ok)
     return false;
-  ok = answer.exit == 0 || trees_complain("git", &answer, err);
-  return ok;
+  return answer.exit == 0 || trees_complain("git", &answer, err);
 }
 
 char *trees_tip(const char *repo, const char *branch, struct err *err) {

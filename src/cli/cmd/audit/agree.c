@@ -14,9 +14,7 @@ static const struct cli_option options[] = {
     {"list", 0, NULL, "list the turns where two raters differ", false},
     {"json", 'j', NULL, "print a JSON object for each pair; with --list, first one for each turn",
      false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
     {0},
 };
 

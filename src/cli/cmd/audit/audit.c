@@ -27,9 +27,7 @@ static const struct cli_option options[] = {
      false},
     {"json", 'j', NULL, "print one JSON object: groups and totals", false},
     {"csv", 0, NULL, "print the groups as CSV", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
     {0},
 };
 

@@ -10,8 +10,7 @@
 
 static const struct cli_option options[] = {
     {"json", 'j', NULL, "print one JSON object", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in"),
     {0},
 };
 

@@ -281,8 +281,7 @@ static const struct cli_option options[] = {
     {"blind", 0, NULL, "with --sample: show the verdict only after your answer", false},
     {"seed", 0, "TEXT", "with --sample: another text draws other judgments", false},
     AUDIT_FILTER_OPTIONS,
-    {"logs", 'l', "DIR", "log folder to look up the ID in", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up the ID in"),
     {0},
 };
 

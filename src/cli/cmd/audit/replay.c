@@ -10,8 +10,7 @@ static const struct cli_option options[] = {
     {"check", 'c', NULL, "exit with 1 if a verdict would differ, or a question would be asked",
      false},
     {"json", 'j', NULL, "print a JSON object for each judgment, and one for all", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in"),
     {0},
 };
 

@@ -20,9 +20,7 @@ static const struct cli_option options[] = {
     {"since", 0, "WHEN", "in a folder: started since: 90m, 12h or 3d ago, or a date", false},
     {"workflow", 0, "NAME", "in a folder: sessions of this workflow", false},
     {"status", 's', "STATUS,...", "in a folder: sessions with this status", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
     {0},
 };
 
