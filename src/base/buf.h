@@ -20,6 +20,9 @@ struct buf {
   uint64_t dropped; /* bytes that did not fit */
 };
 
+/* Declares a buffer that is freed at the end of its block. */
+#define buf_auto_t AUTO(buf_deinit) struct buf
+
 void buf_append(struct buf *b, const void *p, size_t n);
 void buf_str(struct buf *b, struct str s);
 void buf_puts(struct buf *b, const char *s);

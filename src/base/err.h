@@ -14,7 +14,9 @@
 #define MUST_CHECK        __attribute__((warn_unused_result))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #define NORETURN          __attribute__((noreturn))
-#define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
+/* Before a variable: its block ends with end(&variable), on whatever way it is left. */
+#define AUTO(end)    __attribute__((cleanup(end)))
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 enum err_code {
   ERR_NONE = 0,

@@ -49,3 +49,7 @@ char *xstrndup(const char *s, size_t n) {
   copy[n] = '\0';
   return copy;
 }
+
+void text_free(char **text) {
+  free(*text);
+}

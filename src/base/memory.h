@@ -4,6 +4,8 @@
 #ifndef SEGUE_BASE_MEMORY_H
 #define SEGUE_BASE_MEMORY_H
 
+#include "base/err.h"
+
 #include <stddef.h>
 
 void *xmalloc(size_t n);
@@ -14,5 +16,8 @@ void *xrealloc(void *p, size_t n);
 void *xgrow(void *items, size_t *capacity, size_t need, size_t each);
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
+void text_free(char **text);
+/* Declares a text that is freed at the end of its block. */
+#define char_auto_t AUTO(text_free) char
 
 #endif

@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -51,7 +50,7 @@ static bool usage(const struct cli_command *command, int *status, const char *fm
     PRINTF_LIKE(3, 4);
 
 static bool usage(const struct cli_command *command, int *status, const char *fmt, ...) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char raw[512];
   va_list ap;
   va_start(ap, fmt);
@@ -59,7 +58,6 @@ static bool usage(const struct cli_command *command, int *status, const char *fm
   va_end(ap);
   buf_safe(&text, str_from(raw), false);
   fprintf(stderr, "segue %s: %s\ntry: segue help %s\n", command->name, text.p, command->name);
-  buf_deinit(&text);
   *status = STATUS_USAGE;
   return false;
 }
@@ -148,17 +146,17 @@ const char *cli_store(const struct cli_args *args) {
   return store && store[0] ? store : NULL;
 }
 
-bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
-               struct cli_args *out, int *status) {
+static bool parse(const struct cli_command *command, int argc, char **argv, struct cli_args *out,
+                  int *status) {
   assert(argc > 0);
-  assert(min <= max);
+  assert(command->words.least <= command->words.most);
   struct parsing p = {command, argc, 1, argv, out, status};
   bool only_words = false;
   *out = (struct cli_args){.command = command, .words = argv};
   for (; p.at < argc; p.at++) {
     char *arg = argv[p.at];
     if (only_words || arg[0] != '-' || arg[1] == '\0') {
-      if (out->word_count == max)
+      if (out->word_count == command->words.most)
         return usage(command, status, "too many arguments: \"%.100s\"%s", arg,
                      find_long(command, STR("task")) ? ": write the task after --task" : "");
       out->words[out->word_count++] = arg;
@@ -168,7 +166,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
       return false;
     }
   }
-  if (out->word_count < min)
+  if (out->word_count < command->words.least)
     return usage(command, status, "missing argument: segue %s %s", command->name,
                  command->arguments);
   const char *store = cli_store(out);
@@ -176,6 +174,14 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
     return usage(command, status,
                  "\"%.80s\" is not a store's address: write postgres://HOST/DATABASE", store);
   return true;
+}
+
+int cli_run(const struct cli_command *command, int argc, char **argv) {
+  struct cli_args args;
+  int status;
+  if (parse(command, argc, argv, &args, &status))
+    return command->run(&args);
+  return status == STATUS_USAGE && command->misused != NULL ? command->misused(argc, argv) : status;
 }
 
 bool cli_flag(const struct cli_args *args, const char *name) {
@@ -248,7 +254,7 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
 }
 
 void cli_print_help(const struct cli_command *command) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   size_t columns = cli_help_columns();
   buf_printf(&out, "segue %s%s", command->name, command->arguments[0] != '\0' ? " " : "");
   cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
@@ -274,22 +280,29 @@ void cli_print_help(const struct cli_command *command) {
     buf_putc(&out, '\n');
   }
   fputs(buf_c(&out), stdout);
-  buf_deinit(&out);
   if (command->print_more)
     command->print_more();
 }
 
-void cli_put_safe(FILE *out, const char *text) {
-  struct buf safe = {0};
-  buf_safe(&safe, str_from(text), false);
-  fputs(buf_c(&safe), out);
-  buf_deinit(&safe);
+void cli_say(FILE *out, const char *fmt, ...) {
+  char_auto_t *text = NULL;
+  buf_auto_t safe = {0};
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vasprintf(&text, fmt, ap);
+  va_end(ap);
+  if (n < 0)
+    die("out of memory");
+  bool ends = str_ends(str_from(fmt), "\n");
+  buf_safe(&safe, (struct str){text, (size_t)n - ends}, false);
+  fprintf(out, "%s%s", buf_c(&safe), ends ? "\n" : "");
 }
 
-void cli_put_line(FILE *out, const char *before, const char *text) {
-  fputs(before, out);
-  cli_put_safe(out, text);
-  fputc('\n', out);
+void cli_put_rule(struct buf *out, long rule) {
+  if (rule > 0)
+    buf_printf(out, "rule %ld", rule);
+  else
+    buf_puts(out, "no rule");
 }
 
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
@@ -355,7 +368,7 @@ void cli_tell_json(const struct err *err) {
 int cli_fail(const char *command, const struct err *err) {
   assert(command != NULL);
   assert(err != NULL);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (err->line > 0) {
     cli_print_file_error(err, "error");
   } else {
@@ -363,10 +376,14 @@ int cli_fail(const char *command, const struct err *err) {
     fprintf(stderr, "segue %s: %s\n", command, buf_c(&text));
     cli_tell_json(err);
   }
-  buf_deinit(&text);
   bool by_user = err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
                  err->code == ERR_LIMIT || err->code == ERR_INVALID;
   return by_user ? STATUS_USAGE : STATUS_FAILED;
+}
+
+int cli_fail_with(int status, const char *command, const struct err *err) {
+  (void)cli_fail(command, err);
+  return status;
 }
 
 int cli_refuse(const char *command, const char *fmt, ...) {
@@ -391,7 +408,7 @@ static size_t column_offset(struct str line, int column) {
 }
 
 bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err ignored;
   bool found = false;
   if (file_read(err->file, LIMIT_WORKFLOW_BYTES, &text, &ignored)) {
@@ -405,7 +422,6 @@ bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
       }
     }
   }
-  buf_deinit(&text);
   return found;
 }
 
@@ -413,7 +429,7 @@ bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
 static void print_place(const struct err *err, struct str line, size_t at, bool colours) {
   enum { WIDTH = 120, BEFORE = 80, KEPT = 60 }; /* columns: in all, before the caret */
   static const struct str ellipsis = STR_INIT("\xE2\x80\xA6");
-  struct buf shown = {0}, before = {0};
+  buf_auto_t shown = {0}, before = {0};
   if (line.n > 0 && line.p[line.n - 1] == '\r')
     line.n--;
   int used = cli_fit(&before, (struct str){line.p, at}, INT_MAX);
@@ -429,13 +445,11 @@ static void print_place(const struct err *err, struct str line, size_t at, bool 
   if (used < WIDTH)
     fprintf(stderr, "      | %*s%s^%s\n", used, "", cli_paint(colours, COLOUR_GREEN),
             cli_paint(colours, COLOUR_NONE));
-  buf_deinit(&shown);
-  buf_deinit(&before);
 }
 
 void cli_print_file_error(const struct err *err, const char *severity) {
   bool colours = cli_colours(STDERR_FILENO);
-  struct buf line = {0}, text = {0}, file = {0};
+  buf_auto_t line = {0}, text = {0}, file = {0};
   size_t at = 0;
   buf_safe(&file, str_from(err->file), false);
   buf_safe(&text, str_from(err->text), true);
@@ -449,9 +463,6 @@ void cli_print_file_error(const struct err *err, const char *severity) {
     cli_tell_json(err);
   if (cli_line_of(err, &line, &at))
     print_place(err, buf_view(&line), at, colours);
-  buf_deinit(&line);
-  buf_deinit(&text);
-  buf_deinit(&file);
 }
 
 bool cli_colours(int fd) {
@@ -483,7 +494,7 @@ int cli_columns(int fd) {
 
 int cli_fit(struct buf *out, struct str text, int columns) {
   assert(out != NULL);
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   int used = 0;
   buf_safe(&safe, text, false);
   size_t i = 0, cut = 0;
@@ -512,7 +523,6 @@ int cli_fit(struct buf *out, struct str text, int columns) {
   } else {
     buf_append(out, buf_c(&safe), safe.n);
   }
-  buf_deinit(&safe);
   return used;
 }
 
@@ -535,10 +545,4 @@ json_t *cli_list(const char *words) {
     at += n;
   }
   return list;
-}
-
-bool cli_read(const char *path, size_t max, struct buf *out, struct err *err) {
-  if (strcmp(path, "-") == 0)
-    return file_read_fd(STDIN_FILENO, "standard input", max, out, err);
-  return file_read(path, max, out, err);
 }

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -33,12 +34,27 @@ struct cli_option {
   bool repeats; /* may be given more than once */
 };
 
+/* These rows of a command's table say where sessions are; `help` is of --logs. */
+#define CLI_STORE_OPTIONS(help)                                                                    \
+  {"logs", 'l', "DIR", help, false}, {                                                             \
+    "store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false            \
+  }
+
+struct cli_args;
+
+enum { CLI_WORDS = INT_MAX }; /* any number of words */
+
 struct cli_command {
-  const char *name, *arguments, *summary;
+  const char *name, *arguments;
+  struct {
+    size_t least, most;
+  } words; /* how many it takes */
+  const char *summary;
   const char *help; /* after the usage line, see cli_wrap_help; may be NULL */
   const struct cli_option *options;
-  int (*run)(int argc, char **argv); /* argv[0] is the command's name */
-  void (*print_more)(void);          /* at the end of the help; may be NULL */
+  int (*run)(const struct cli_args *args);
+  int (*misused)(int argc, char **argv); /* the status of bad usage; NULL: STATUS_USAGE */
+  void (*print_more)(void);              /* at the end of the help; may be NULL */
   bool hidden;
 };
 
@@ -54,15 +70,13 @@ struct cli_args {
     const char *value; /* NULL for a flag */
   } given[128];
   size_t given_count;
-  char **words; /* the rest, in order; cli_parse moves them to the front of argv */
+  char **words; /* the rest, in order; cli_run moves them to the front of argv */
   size_t word_count;
 };
 
-/* Reads argv against the command's table. On bad usage, or after --help, prints and returns false:
- * *status is what main must return. min/max: number of words allowed; CLI_WORDS: any. */
-enum { CLI_WORDS = INT_MAX };
-bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
-               struct cli_args *out, int *status);
+/* Reads argv against the command's table and runs it; argv[0] is the command's name. On bad usage,
+ * or after --help, it prints instead. Returns what main must return. */
+int cli_run(const struct cli_command *command, int argc, char **argv);
 bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
 /* Returns --store, or SEGUE_STORE, or the configuration's `store` (after SEGUE_LOGS), if the
@@ -86,10 +100,11 @@ void cli_put_encoded(struct buf *out, const char *text, const char *also);
 /* Returns the object that is a member of another; one that is missing is added. Borrowed. */
 json_t *cli_member(json_t *object, const char *name);
 
-/* Prints text from outside on one line, made safe for a terminal (buf_safe). */
-void cli_put_safe(FILE *out, const char *text);
-/* Does so between words of the program's own and the end of the line. */
-void cli_put_line(FILE *out, const char *before, const char *text);
+/* Prints words of the program's own and text from outside, made safe for a terminal (buf_safe). A
+ * line end counts only at the end of `fmt`. */
+void cli_say(FILE *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Appends "rule 2", or "no rule" for 0. */
+void cli_put_rule(struct buf *out, long rule);
 /* Returns false if the value of `flag` is not UTF-8, so that no record could hold it. */
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 
@@ -100,6 +115,8 @@ void cli_tell_json(const struct err *err);     /* does so when it is on */
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
+/* Does so and returns another status. */
+int cli_fail_with(int status, const char *command, const struct err *err);
 /* Does so for a wrong use, which the format describes. */
 int cli_refuse(const char *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Prints file:line:column: text, the line itself, and a caret. */
@@ -146,8 +163,6 @@ int cli_cell(struct buf *out, struct str text, int width, int columns);
 const char *cli_word(const json_t *object, const char *key);
 /* Makes a list of texts of words that stand between commas; white space around them is left out. */
 json_t *cli_list(const char *words);
-/* Reads a whole file, or standard input if path is "-". */
-bool cli_read(const char *path, size_t max, struct buf *out, struct err *err) MUST_CHECK;
 
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,

@@ -8,8 +8,6 @@
 #include "host/paths.h"
 #include "host/resume_options.h"
 
-#include <stdio.h>
-
 /* Holds everything that is gathered before the session begins. */
 struct forking {
   struct fork fork;
@@ -52,10 +50,8 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
                       const struct config *user, const struct provider_registry *registry) {
   struct ui ui;
   struct err err = {0};
-  if (!ui_init(&ui, w->command, w->mode, where, registry, &err)) {
-    (void)cli_fail(w->command, &err);
-    return STATUS_FAILED;
-  }
+  if (!ui_init(&ui, w->command, w->mode, where, registry, &err))
+    return cli_fail_with(STATUS_FAILED, w->command, &err);
   ui_notify(&ui, user->notify, NULL);
   struct session_params params = {
       .setup = {.cwd = json_string_value(json_object_get(k->fork.config, "cwd")),
@@ -71,14 +67,13 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
   if (w->mode == UI_LINES) {
     const struct core *core = &k->fork.core;
     struct str name = core->workflow->movements[core->next].name;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_safe(&text, name, false);
     fprintf(
         stderr,
         "segue %s: starts with %s, after record %llu of %s; files and agents' conversations are "
         "as they are now, not as they were then\n",
         w->command, buf_c(&text), (unsigned long long)core->seq, core->session);
-    buf_deinit(&text);
   }
   (void)store_ref_named(session_log_name(ui.solo.session), &w->made);
   paths_note_last(session_log_name(ui.solo.session));
@@ -87,7 +82,7 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
 
 int forking_run(struct fork_wish *w) {
   struct forking k = {.body = w->body};
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct provider_registry *registry = NULL;
   struct err err = {0};
   struct store store;
@@ -106,6 +101,5 @@ int forking_run(struct fork_wish *w) {
   resume_options_deinit(&k.steer);
   fork_deinit(&k.fork);
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }

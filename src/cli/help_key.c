@@ -86,7 +86,7 @@ static void help_put_keys(const struct key_set *set, struct buf *out) {
 
 static void explain(const struct key_set *set, const struct key *k, struct buf *out) {
   const char *example = key_example(k);
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(out, "%s%s of %s%s\n", out->n > 0 ? "\n" : "", k->name, set->what,
              k->required ? " (required)" : "");
   if (k->alias != NULL)
@@ -95,7 +95,6 @@ static void explain(const struct key_set *set, const struct key *k, struct buf *
   if (k->type == KEY_NOTED) {
     buf_printf(&line, "This key is accepted and ignored: %s.", k->description);
     put_wrapped(out, buf_c(&line));
-    buf_deinit(&line);
     return;
   }
   put_wrapped(out, k->description);
@@ -108,7 +107,6 @@ static void explain(const struct key_set *set, const struct key *k, struct buf *
   }
   if (example != NULL)
     buf_printf(out, "\n    %s: %s\n", k->name, example);
-  buf_deinit(&line);
 }
 
 /* Lists the names of all keys, NULL-terminated, and their sets; returns the number of sets. */

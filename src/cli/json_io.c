@@ -1,16 +1,15 @@
 /* Reads and writes JSON as commands do. */
 #include "cli/json_io.h"
 
-#include "base/log.h"
+#include "base/file.h"
 #include "base/utf8.h"
-#include "cli/cli.h"
 #include "format/json_write.h"
 #include "format/yaml.h"
 #include "json/scan.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t after_space(struct str text, size_t i) {
   while (i < text.n &&
@@ -81,13 +80,18 @@ json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind, 
   return yaml ? yaml_load(name, text, JSON_IO_BYTES, err) : json_io_parse(name, text, err);
 }
 
+bool json_io_read(const char *path, size_t max, struct buf *out, struct err *err) {
+  if (strcmp(path, "-") == 0)
+    return file_read_fd(STDIN_FILENO, "standard input", max, out, err);
+  return file_read(path, max, out, err);
+}
+
 json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) {
   assert(path != NULL);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_t *value = NULL;
-  if (cli_read(path, JSON_IO_BYTES, &text, err))
+  if (json_io_read(path, JSON_IO_BYTES, &text, err))
     value = json_io_text(path, buf_view(&text), kind, err);
-  buf_deinit(&text);
   return value;
 }
 
@@ -110,7 +114,7 @@ static void write_value(const json_t *value, int level, struct buf *out) {
   case JSON_OBJECT:
     buf_putc(out, '{');
     json_object_keylen_foreach((json_t *)value, key, key_n, item) {
-      json_t *name = json_stringn_nocheck(key, key_n);
+      json_auto_t *name = json_stringn_nocheck(key, key_n);
       if (name == NULL)
         die("out of memory");
       if (!first)
@@ -118,7 +122,6 @@ static void write_value(const json_t *value, int level, struct buf *out) {
       first = false;
       new_line(out, inner);
       json_write(name, out);
-      json_decref(name);
       buf_puts(out, level < 0 ? ":" : ": ");
       write_value(item, inner, out);
     }
@@ -162,7 +165,7 @@ static bool must_escape(uint32_t cp, enum json_io_form form) {
 
 void json_io_write(const json_t *value, enum json_io_form form, struct buf *out) {
   assert(value != NULL);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   size_t from = 0, n;
   write_value(value, form == JSON_IO_TERMINAL ? 0 : -1, &text);
   for (size_t i = 0; i < text.n; i += n) {
@@ -177,27 +180,24 @@ void json_io_write(const json_t *value, enum json_io_form form, struct buf *out)
     }
   }
   buf_append(out, text.p + from, text.n - from);
-  buf_deinit(&text);
 }
 
 json_t *json_io_string(const char *text) {
   assert(text != NULL);
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   if (!utf8_valid(text, strlen(text)))
     buf_safe(&safe, str_from(text), true);
   json_t *string = json_string(safe.n > 0 ? safe.p : text);
-  buf_deinit(&safe);
   if (string == NULL)
     die("out of memory");
   return string;
 }
 
 void json_io_print(const json_t *value, enum json_io_form form) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   json_io_write(value, form, &line);
   buf_putc(&line, '\n');
   fwrite(line.p, 1, line.n, stdout);
-  buf_deinit(&line);
 }
 
 void json_io_put(json_t *owned_value) {

@@ -1,4 +1,4 @@
-/* json_io.h - reads and writes JSON for commands.
+/* json_io.h - reads files for commands, and reads and writes JSON.
  *
  * Reading is jscan's: everything RFC 8259 allows, which is more than jansson's own reader accepts
  * (lone surrogates become U+FFFD, integers beyond 64 bits become reals, \u0000 is kept). A value
@@ -14,6 +14,9 @@
 
 /* a document, a schema or a text given whole; as long as a line of NDJSON (ndjson_in.h) */
 #define JSON_IO_BYTES (64u * 1024u * 1024u)
+
+/* Reads a whole file, or standard input if path is "-". */
+bool json_io_read(const char *path, size_t max, struct buf *out, struct err *err) MUST_CHECK;
 
 /* Reads one value with only white space around it: a new reference, or NULL with the place. The
  * error shows `name`. */

@@ -1,6 +1,5 @@
 /* Chooses the command and runs it. */
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "host/single_session.h"
 #include "os/random.h"
@@ -11,10 +10,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -157,11 +154,10 @@ static int report_unknown_command(const char *word) {
     names[n++] = cli_commands[i]->name;
   names[n] = NULL;
   const char *near = str_nearest(str_from(word), names);
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   (void)cli_fit(&safe, str_from(word), 100);
   fprintf(stderr, "segue: there is no command \"%s\"%s%s%s\ntry: segue help\n", buf_c(&safe),
           near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
-  buf_deinit(&safe);
   return STATUS_USAGE;
 }
 
@@ -180,7 +176,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* beyond a limit on file sizes the write fails and we go on */
   if (argc < 2)
-    return cli_end("help", cmd_help.run(1, argv));
+    return cli_end("help", cli_run(&cmd_help, 1, argv));
   const char *word = argv[1];
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
     word = "version";
@@ -189,7 +185,7 @@ int main(int argc, char **argv) {
   const struct cli_command *command = cli_find(word);
   if (command == NULL)
     return report_unknown_command(word);
-  int status = command->run(argc - 1, argv + 1);
+  int status = cli_run(command, argc - 1, argv + 1);
   worker_leave_all();
   tmpdir_leave();
   return cli_end(command->name, status);

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,10 +127,8 @@ int ndjson_in_answer(const char *command, const char *path, void *ctx,
   struct ndjson_in in;
   struct err err = {0};
   struct str line;
-  if (!ndjson_in_open(&in, path, &err)) {
-    (void)cli_fail(command, &err);
-    return STATUS_USAGE;
-  }
+  if (!ndjson_in_open(&in, path, &err))
+    return cli_fail_with(STATUS_USAGE, command, &err);
   while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
     json_t *out = json_object();
     answer(ctx, &in, line, out);
@@ -143,8 +140,7 @@ int ndjson_in_answer(const char *command, const char *path, void *ctx,
   int status = STATUS_COMPLETE;
   if (in.error != 0) {
     err_set_errno(&err, in.error, "cannot read %s", path ? path : "standard input");
-    (void)cli_fail(command, &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, command, &err);
   }
   ndjson_in_close(&in);
   return status;

@@ -8,7 +8,6 @@
 #include "store/ledger.h"
 #include "store/summary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,21 +15,19 @@
  * about to begin. */
 static bool read_unread(struct summary *summary, const struct store_ref *ref, struct err *err) {
   struct store store;
-  struct heads heads;
+  AUTO(heads_deinit) struct heads heads = {0};
   store_of(ref, &store);
   if (!heads_load(&heads, &store, NULL, err))
     return false;
   *err = (struct err){0};
-  bool is_there = summary_unread(summary, ref, &heads);
-  heads_deinit(&heads);
-  return is_there;
+  return summary_unread(summary, ref, &heads);
 }
 
 /* Returns true if the session may be removed, with the entry that its head gets in the ledger. On
  * false with err->code ERR_NONE it is skipped. */
 static bool may_remove(const struct session_removal *r, const struct store_ref *ref,
                        struct ledger_entry *entry, struct err *err) {
-  struct summary summary;
+  AUTO(summary_deinit) struct summary summary = {0};
   int64_t updated;
   *err = (struct err){0};
   if (store_is_owned(ref))
@@ -45,7 +42,6 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
       r->old_only && (!record_time_parse(summary.updated, &updated) || updated > r->since_ms);
   entry->seq = summary.seq;
   memcpy(entry->hash, summary.hash, sizeof entry->hash);
-  summary_deinit(&summary);
   if (!allowed && bad && !r->old_only)
     return err_set(err, ERR_USAGE,
                    "the log of %s is not what was written, see segue verify: give --force to "
@@ -61,16 +57,15 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
  * other one stays. */
 static bool remove_trees(const struct session_removal *r, const struct store_ref *ref,
                          struct err *err) {
-  struct trees t;
+  AUTO(trees_deinit) struct trees t = {0};
   struct err ignored;
   if (!trees_read(&t, ref, &ignored))
     return true;
   bool ok = trees_may_go(&t, r->force, err) && trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
     if (!trees_drop_branch(&t, &t.items[i]))
-      cli_put_line(stderr, "segue: its branch stays, because no other branch has its commits: ",
-                   t.items[i].branch);
-  trees_deinit(&t);
+      cli_say(stderr, "segue: its branch stays, because no other branch has its commits: %s\n",
+              t.items[i].branch);
   return ok;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 bool replies_take(struct replies *r, const char *path, json_t *changed, struct err *err) {
-  json_t *member = json_object();
+  json_auto_t *member = json_object();
   bool ok = body_path(member, "path", "--scenario", path, err) &&
             scenario_load(&r->scenario, json_string_value(json_object_get(member, "path")), err);
   r->has = ok;
@@ -14,7 +14,6 @@ bool replies_take(struct replies *r, const char *path, json_t *changed, struct e
     json_object_set_new(member, "sha256", json_string(r->scenario.sha256));
     json_object_set(changed, "scenario", member);
   }
-  json_decref(member);
   return ok;
 }
 

@@ -21,7 +21,7 @@ bool resolve_id_since(const char *text, int64_t *since_ms, struct err *err) {
 /* Asks the daemon, which may keep its logs elsewhere. */
 static bool resolve_id_ask_daemon(const char *socket, const char *word, struct store_ref *ref,
                                   struct err *err) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   char request[80];
   bool is_id = strlen(word) <= 36 && strspn(word, "0123456789abcdef-") == strlen(word);
   if (!is_id && strcmp(word, "last") != 0)
@@ -29,9 +29,7 @@ static bool resolve_id_ask_daemon(const char *socket, const char *word, struct s
   print_into(request, sizeof request, "/v1/sessions/%s", word);
   bool ok = client_ask(socket, "GET", request, NULL, &reply, err) && !client_problem(&reply, err);
   const char *log = json_string_value(json_object_get(reply.value, "log"));
-  ok = ok && log != NULL && store_ref_named(log, ref);
-  client_reply_deinit(&reply);
-  return ok;
+  return ok && log != NULL && store_ref_named(log, ref);
 }
 
 bool resolve_id_store(const char *logs, struct store *store, struct err *err) {

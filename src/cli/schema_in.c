@@ -2,9 +2,6 @@
 #include "cli/schema_in.h"
 
 #include "base/file.h"
-#include "base/log.h"
-#include "base/resource.h"
-#include "cli/cli.h"
 #include "cli/json_io.h"
 #include "os/fs.h"
 #include "workflow/schemas.h"
@@ -40,7 +37,7 @@ static bool path_of(const char *rest, char path[REGISTRY_IN_URI_BYTES]) {
 }
 
 static json_t *read_document(struct registry_in *r, size_t dir, const char *path) {
-  struct buf text = {0}, name = {0};
+  buf_auto_t text = {0}, name = {0};
   struct stat st;
   json_t *doc = NULL;
   int fd = fs_open_beneath(r->dirs[dir].fd, path, O_RDONLY);
@@ -52,8 +49,6 @@ static json_t *read_document(struct registry_in *r, size_t dir, const char *path
   else if (file_read_fd(fd, name.p, JSON_IO_BYTES, &text, &r->err))
     doc = json_io_text(name.p, buf_view(&text), JSON_IO_SCHEMA, &r->err);
   close(fd);
-  buf_deinit(&text);
-  buf_deinit(&name);
   return doc;
 }
 
@@ -211,16 +206,14 @@ json_t *schema_errors_json(const struct schema_errors *errs) {
 }
 
 void schema_line_print(FILE *to, const char *file, const char *place, const char *message) {
-  struct buf line = {0}, safe = {0};
+  buf_auto_t line = {0}, safe = {0};
   buf_printf(&line, "%s%s: %s", file, place, message);
   buf_safe(&safe, buf_view(&line), false);
   fprintf(to, "%s\n", buf_c(&safe));
-  buf_deinit(&line);
-  buf_deinit(&safe);
 }
 
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs) {
-  struct buf place = {0};
+  buf_auto_t place = {0};
   for (size_t i = 0; i < errs->count; i++) {
     buf_clear(&place);
     buf_printf(&place, ": %s", errs->items[i].path);
@@ -230,7 +223,6 @@ void schema_errors_print(FILE *to, const char *file, const struct schema_errors 
   buf_printf(&place, "and %zu more errors", errs->dropped);
   if (errs->dropped > 0)
     schema_line_print(to, file, "", buf_c(&place));
-  buf_deinit(&place);
 }
 
 void schema_trouble_print(const char *command, const char *file, const struct schema_errors *errs,
@@ -244,11 +236,9 @@ void schema_trouble_print(const char *command, const char *file, const struct sc
 }
 
 static const struct resource *schema_in_find_in(const char *folder, const char *word) {
-  struct buf name = {0};
+  buf_auto_t name = {0};
   buf_printf(&name, "%s/%s.json", folder, word);
-  const struct resource *found = resource_find(buf_c(&name));
-  buf_deinit(&name);
-  return found;
+  return resource_find(buf_c(&name));
 }
 
 const struct resource *schema_in_own(const char *word) {

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@ bool session_post(const char *socket, const char *word, const char *action, cons
 
 int session_post_told(const struct cli_args *args, const char *action, json_t *body) {
   const char *scenario = cli_value(args, "scenario");
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   bool ok = cli_value(args, "logs") == NULL ||
@@ -38,9 +37,8 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else if (!cli_flag(args, "quiet")) {
-    cli_put_line(stdout, "", cli_word(reply.value, "id"));
+    cli_say(stdout, "%s\n", cli_word(reply.value, "id"));
   }
-  client_reply_deinit(&reply);
   return status;
 }
 

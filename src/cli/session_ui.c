@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
-#include "cli/turns.h"
 #include "core/answer.h"
 #include "core/budget.h"
 #include "format/json_object.h"
@@ -14,7 +13,6 @@
 #include "os/orphans.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,10 +39,9 @@ static bool wants_approval(const struct turn *turn) {
 
 static void ask_put_lines(struct str text) {
   while (text.n > 0) {
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, str_next_line(&text), false);
     printf("  %s\n", buf_c(&safe));
-    buf_deinit(&safe);
   }
 }
 
@@ -65,26 +62,20 @@ static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
   const json_t *choices = json_at(turn->question, "choices");
   size_t i;
   live_clear(a->live);
-  cli_put_safe(stdout, core->workflow->movements[turn->movement].name.p);
-  printf(" asks:\n");
+  cli_say(stdout, "%s asks:\n", core->workflow->movements[turn->movement].name.p);
   ask_put_lines(json_view(json_at(turn->question, "text")));
   if (runs != NULL) {
     printf("  it would run:");
     json_array_foreach((json_t *)json_at(runs, "command"), i, v) {
-      putchar(' ');
-      cli_put_safe(stdout, json_string_value(v));
+      cli_say(stdout, " %s", json_string_value(v));
     }
-    if (json_at(runs, "provider") != NULL) {
-      putchar(' ');
-      cli_put_safe(stdout, json_string_value(json_at(runs, "provider")));
-    }
+    if (json_at(runs, "provider") != NULL)
+      cli_say(stdout, " %s", json_view(json_at(runs, "provider")).p);
     putchar('\n');
     ask_put_lines(json_view(json_at(runs, "instruction")));
   }
   json_array_foreach((json_t *)choices, i, v) {
-    printf("  %zu  ", i + 1);
-    cli_put_safe(stdout, json_string_value(v));
-    putchar('\n');
+    cli_say(stdout, "  %zu  %s\n", i + 1, json_string_value(v));
   }
   ask_put_prompt(turn);
 }
@@ -200,18 +191,15 @@ enum ui_mode ui_mode_of(const struct cli_args *args) {
 /* Says that a provider is away: when that begins, and where no live line shows it, before each
  * long pause. */
 static void say_outage(struct ui *ui, const struct record *record) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool away = turn_lines_outage(record, &text);
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
   if (away && (!ui->away || (!ui->live.on && ms >= LIMIT_LONG_WAIT_MS))) {
     live_clear(&ui->live);
-    fputs("  waiting: ", stdout);
-    cli_put_safe(stdout, buf_c(&text));
-    puts(LOOK_HOW_TO_LEAVE);
+    cli_say(stdout, "  waiting: %s" LOOK_HOW_TO_LEAVE "\n", buf_c(&text));
     fflush(stdout);
   }
   ui->away = away;
-  buf_deinit(&text);
 }
 
 static void session_ui_say_wait(int64_t ms, const char *class) {
@@ -229,9 +217,7 @@ static void say_long_wait(const struct record *record) {
   const char *reason =
       record_text_c(record, MEMBER_REASON); /* a question with a deadline has none */
   if (record->type == RECORD_ADMISSION && message[0]) {
-    fputs("  waiting: ", stdout);
-    cli_put_safe(stdout, message);
-    fputs(" (Ctrl-C stops)\n", stdout);
+    cli_say(stdout, "  waiting: %s (Ctrl-C stops)\n", message);
   } else if (ms >= LIMIT_LONG_WAIT_MS && record_tree(record, MEMBER_OUTAGE) == NULL) {
     session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
   } else if (until[0]) {
@@ -255,11 +241,10 @@ static void say_budget(struct ui *ui, const struct record *record) {
   const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
   size_t i;
   json_array_foreach(notes, i, note) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     budget_note_tell(note, &text);
     live_clear(&ui->live);
     printf("  %s\n", buf_c(&text));
-    buf_deinit(&text);
   }
 }
 
@@ -273,16 +258,11 @@ static void say_worktree(const struct record *record) {
   const char *commit = json_string_value(json_object_get(data, "commit"));
   const char *head = json_string_value(json_object_get(data, "head"));
   if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
-    fputs("  works in ", stdout);
-    cli_put_safe(stdout, resolve_id_shown(path));
-    fputs(" on branch ", stdout);
-    cli_put_safe(stdout, branch);
+    cli_say(stdout, "  works in %s on branch %s", resolve_id_shown(path), branch);
   } else if (strcmp(event, "committed") == 0 && (commit != NULL || (on != NULL && head != NULL))) {
     printf("  %s %.10s", commit ? "committed" : "stands at", commit ? commit : head);
-    if (on != NULL) {
-      fputs(" on ", stdout);
-      cli_put_safe(stdout, branch ? branch : "a detached HEAD");
-    }
+    if (on != NULL)
+      cli_say(stdout, " on %s", branch ? branch : "a detached HEAD");
   } else {
     return;
   }
@@ -305,12 +285,11 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     say_budget(ui, record);
   if (ui->mode == UI_LINES && type == RECORD_TURN_START) {
     /* A guard reports work that goes in circles. */
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_safe(&text, record_text(record, MEMBER_NOTE), false);
     live_clear(&ui->live);
     if (text.n > 0)
       printf("  guard: %s\n", buf_c(&text));
-    buf_deinit(&text);
   }
   if (type == RECORD_CALL_END)
     live_text_over(&ui->live);
@@ -341,11 +320,10 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
 
 static void session_ui_on_trouble(void *ctx, const char *message) {
   struct ui *ui = ctx;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   live_clear(&ui->live);
   buf_safe(&text, str_from(message), false);
   fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
-  buf_deinit(&text);
 }
 
 void ui_close(struct ui *ui) {
@@ -436,9 +414,7 @@ static bool lacks_replies(const struct core *core) {
 
 static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
   char id[STORE_ID_BYTES];
-  fprintf(out, "%s: segue resume ", before);
-  cli_put_safe(out, resolve_id_word_for(path, id));
-  fprintf(out, "%s\n", flags);
+  cli_say(out, "%s: segue resume %s%s\n", before, resolve_id_word_for(path, id), flags);
 }
 
 static int finish(struct ui *ui, int signals) {
@@ -454,7 +430,7 @@ static int finish(struct ui *ui, int signals) {
   }
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->lines, resolve_id_shown(path), &ui->look);
-    struct buf flags = {0};
+    buf_auto_t flags = {0};
     if (lacks_replies(core))
       buf_puts(&flags, " --scenario FILE");
     else
@@ -463,12 +439,10 @@ static int finish(struct ui *ui, int signals) {
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)
       print_resume(stdout, "  continue with", path, buf_c(&flags));
-    buf_deinit(&flags);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_safe(&text, buf_view(&ui->lines.message), false);
     fprintf(stderr, "segue %s: stopped: %s\n", ui->command, buf_c(&text));
-    buf_deinit(&text);
   }
   if (signals > 0 && core->status == SESSION_STOPPED)
     return STATUS_INTERRUPTED;
@@ -489,7 +463,7 @@ void ui_complain(const char *command, const json_t *result) {
   const char *message = json_string_value(json_object_get(result, "message"));
   const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
   const json_t *errors = json_object_get(result, "errors"), *item;
-  struct buf text = {0}, safe = {0};
+  buf_auto_t text = {0}, safe = {0};
   size_t i;
   if (error != NULL)
     buf_printf(&text, "segue %s: %s: %s\n", command,
@@ -511,6 +485,4 @@ void ui_complain(const char *command, const json_t *result) {
   }
   buf_safe(&safe, buf_view(&text), true);
   fputs(buf_c(&safe), stderr);
-  buf_deinit(&text);
-  buf_deinit(&safe);
 }

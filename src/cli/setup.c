@@ -1,5 +1,6 @@
 /* Turns flags into a configuration, a workflow and a scenario. */
 #include "cli/setup.h"
+#include "cli/json_io.h"
 
 #include "base/file.h"
 #include "base/limits.h"
@@ -12,7 +13,6 @@
 #include "host/key_leak.h"
 #include "host/overrides.h"
 #include "host/paths.h"
-#include "host/preflight.h"
 #include "host/workspace_set.h"
 #include "judge/stage.h"
 #include "provider/agent/agent.h"
@@ -21,7 +21,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,7 +29,7 @@
 /* --- values for params --- */
 
 static bool put_file(json_t *inputs, struct str name, const char *path, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (!file_read(path, LIMIT_INPUT_BYTES, &text, err)) {
     err->code = ERR_USAGE;
     return err_wrap(err, "--input " STR_FMT, STR_ARG(name));
@@ -38,7 +37,6 @@ static bool put_file(json_t *inputs, struct str name, const char *path, struct e
   while (text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
   json_t *value = json_stringn(text.n ? text.p : "", text.n);
-  buf_deinit(&text);
   if (value == NULL)
     return err_set(err, ERR_USAGE, "--input " STR_FMT ": %.200s is not UTF-8", STR_ARG(name), path);
   json_object_setn_new(inputs, name.p, name.n, value);
@@ -69,15 +67,12 @@ bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
 static void inputs_ask_one(const json_t *param, json_t *inputs) {
   const char *name = json_string_value(json_object_get(param, "name"));
   const char *words = json_string_value(json_object_get(param, "description"));
-  char *line = NULL;
+  char_auto_t *line = NULL;
   size_t room = 0;
-  cli_put_safe(stderr, name);
-  if (words != NULL) {
-    fputs(" (", stderr);
-    cli_put_safe(stderr, words);
-    fputc(')', stderr);
-  }
-  fputs(": ", stderr);
+  if (words != NULL)
+    cli_say(stderr, "%s (%s): ", name, words);
+  else
+    cli_say(stderr, "%s: ", name);
   fflush(stderr);
   ssize_t n = getline(&line, &room, stdin);
   while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
@@ -85,7 +80,6 @@ static void inputs_ask_one(const json_t *param, json_t *inputs) {
   json_t *value = n > 0 ? json_stringn(line, (size_t)n) : NULL;
   if (value != NULL)
     json_object_set_new(inputs, name, value);
-  free(line);
 }
 
 void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs) {
@@ -161,18 +155,15 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
 static bool base_is_there(const struct cli_args *args, struct err *err) {
   const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
   char folder[PATH_MAX];
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err ignored;
-  struct buf commit = {0};
+  buf_auto_t commit = {0};
   if (base == NULL || realpath(cwd ? cwd : ".", folder) == NULL)
     return true;
   buf_printf(&commit, "%s^{commit}", base);
   bool asked = trees_git(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
                          "--end-of-options", buf_c(&commit), NULL);
   bool gone = asked && answer.exit == 1 && answer.err.n == 0;
-  if (asked)
-    git_answer_deinit(&answer);
-  buf_deinit(&commit);
   return !gone ||
          err_set(err, ERR_USAGE, "--base %.200s is not a commit of the repository here", base);
 }
@@ -180,7 +171,7 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
   static const char *const names[] = {"commit", "branch", "base"};
   const char *mode = cli_value(args, "workspace");
-  json_t *set = json_object();
+  json_auto_t *set = json_object();
   bool ok = mode == NULL || cli_is_utf8("--workspace", mode, err);
   if (ok && mode != NULL)
     json_object_set_new(set, "mode", json_string(mode));
@@ -195,7 +186,6 @@ bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
     err->code = ERR_USAGE;
   if (ok && json_object_size(set) > 0)
     json_object_set(config, "workspace", set);
-  json_decref(set);
   if (cli_flag(args, "no-lock"))
     json_object_set_new(config, "lock", json_false());
   return ok;
@@ -205,7 +195,7 @@ bool setup_on(const struct cli_args *args, json_t *config, struct err *err) {
   const char *text = cli_value(args, "on");
   if (text == NULL)
     return true;
-  json_t *labels = json_array();
+  json_auto_t *labels = json_array();
   bool ok = cli_is_utf8("--on", text, err);
   for (size_t n; ok && text != NULL; text = text[n] == ',' ? text + n + 1 : NULL) {
     n = strcspn(text, ",");
@@ -214,7 +204,6 @@ bool setup_on(const struct cli_args *args, json_t *config, struct err *err) {
   ok = ok && worker_labels_check(labels, err);
   if (ok)
     json_object_set(config, "on", labels);
-  json_decref(labels);
   return ok;
 }
 
@@ -278,30 +267,26 @@ static bool keep_path(const char *flag, const char *path, char *out, size_t size
 }
 
 static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
-  char *real = realpath(given, NULL);
+  char_auto_t *real = realpath(given, NULL);
   if (real == NULL && errno == ENAMETOOLONG)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
   bool ok = cli_is_folder(real);
   if (ok)
-    ok = keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
-  else
-    ok = err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
+    return keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
+  return err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
                  given);
-  free(real);
-  return ok;
 }
 
 static bool read_scenario(struct setup *setup, const char *path, struct err *err) {
   if (!scenario_load(&setup->scenario, path, err))
     return bad_file(err);
   setup->has_scenario = true;
-  char *real = realpath(path, NULL);
+  char_auto_t *real = realpath(path, NULL);
   const char *kept = real ? real : path;
   bool ok = cli_is_utf8("--scenario", kept, err);
   if (ok)
     json_object_set_new(setup->config, "scenario",
                         json_pack("{ss ss}", "path", kept, "sha256", setup->scenario.sha256));
-  free(real);
   return ok;
 }
 
@@ -333,12 +318,11 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
 
 /* Returns the page of the key in the error's line, or of the key to write instead. */
 static const char *page_of_error(const struct err *e) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   size_t at = 0;
   const char *page = NULL;
   if (e->line > 0 && cli_line_of(e, &line, &at))
     page = help_key_of_line(buf_view(&line), at);
-  buf_deinit(&line);
   return page;
 }
 
@@ -365,8 +349,8 @@ static void print_list(const char *command, const struct err_list *list, const c
     if (list->items[i].line > 0) {
       cli_print_file_error(&list->items[i], severity);
     } else {
-      fprintf(stderr, "segue %s: %s", command, strcmp(severity, "error") == 0 ? "" : "warning: ");
-      cli_put_line(stderr, "", list->items[i].text);
+      cli_say(stderr, "segue %s: %s%s\n", command,
+              strcmp(severity, "error") == 0 ? "" : "warning: ", list->items[i].text);
       if (strcmp(severity, "error") == 0)
         cli_tell_json(&list->items[i]);
     }
@@ -407,7 +391,7 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                                    warnings, &setup->marks);
   if (setup->workflow == NULL)
     return false;
-  char *real = realpath(path, NULL);
+  char_auto_t *real = realpath(path, NULL);
   bool ok;
   if (real == NULL && errno == ENAMETOOLONG)
     ok = err_set(&err, ERR_USAGE, "WORKFLOW: the path is too long");
@@ -416,7 +400,6 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                    sizeof setup->workflow_path, &err);
   if (!ok)
     err_list_add(errors, &err);
-  free(real);
   return errors->count == 0;
 }
 
@@ -461,12 +444,18 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
     const char *from = json_string_value(json_object_get(entry, "from"));
     if (!setup_has_facet(entry, movement))
       continue;
-    fprintf(out, "    %s  ", json_string_value(json_object_get(entry, "kind")));
-    cli_put_safe(out, json_string_value(json_object_get(entry, "file")));
+    cli_say(out, "    %s  %s", json_string_value(json_object_get(entry, "kind")),
+            json_string_value(json_object_get(entry, "file")));
     if (strcmp(from, "workflow") != 0)
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);
   }
+}
+
+struct session_setup setup_session(const struct setup *setup) {
+  return (struct session_setup){.cwd = setup->cwd,
+                                .pass_env = setup->user.env,
+                                .scenario = setup->has_scenario ? &setup->scenario : NULL};
 }
 
 struct preflight setup_preflight_of(const struct setup *setup) {
@@ -495,7 +484,7 @@ static bool setup_keys(const struct setup *setup, const struct cli_args *args, s
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status) {
   const char *name = args->command->name;
-  struct err_list errors = {0}, warnings = {0}, doubts = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0}, doubts = {0};
   struct err err = {0};
   bool quiet = cli_flag(args, "quiet"), given;
   char found[PATHS_BYTES];
@@ -531,9 +520,6 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   ok = errors.count == 0;
   if (!ok)
     *status = STATUS_USAGE;
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
-  err_list_deinit(&doubts);
   return ok;
 }
 
@@ -557,5 +543,5 @@ bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) 
     return err_set(err, ERR_USAGE, "give --task or --task-file, not both");
   if (text)
     buf_puts(task, text);
-  return file == NULL || cli_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
+  return file == NULL || json_io_read(file, LIMIT_TASK_BYTES, task, err) || bad_file(err);
 }

@@ -72,6 +72,8 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
  * (host/preflight.h) at once. Reads the task too. */
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status);
+/* Says where and with what its sessions work; borrowed from the setup. */
+struct session_setup setup_session(const struct setup *setup);
 /* Gathers what its checks need. */
 struct preflight setup_preflight_of(const struct setup *setup);
 /* Checks that every movement's backend exists, takes its options and can do what is asked of it.

@@ -8,7 +8,6 @@
 #include "view/number_format.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,7 +69,7 @@ static void put_painted(struct buf *b, const struct turns_look *look, enum colou
 /* Prints the reason and what was used, after the method or, without room, below the line. */
 static void print_rest(struct buf *b, const struct turn_line *line, const struct turns_look *look,
                        int used, bool beside) {
-  struct buf spent = {0};
+  buf_auto_t spent = {0};
   enum colour why = line->tried ? COLOUR_RED : COLOUR_DIM;
   int below = look->columns - WIDTH_TURN - 3, rest = look->columns - used - 2;
   if (line->judged) {
@@ -96,13 +95,12 @@ static void print_rest(struct buf *b, const struct turn_line *line, const struct
   }
   if (!fits && tells)
     put_painted(b, look, COLOUR_DIM, buf_view(&spent), tail);
-  buf_deinit(&spent);
 }
 
 void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look) {
   const int columns = look->columns;
   assert(columns >= LIMIT_TERM_MIN_COLUMNS);
-  struct buf b = {0};
+  buf_auto_t b = {0};
   const char *plain = cli_paint(look->colours, COLOUR_NONE);
   bool wide = columns >= WIDTH_WIDE;
   int name = names_width(look), spent = wide ? WIDTH_USED : 0;
@@ -134,7 +132,6 @@ void turns_print(FILE *out, const struct turn_line *line, const struct turns_loo
   print_rest(&b, line, look, used, beside);
   fprintf(out, "%s\n", b.p);
   fflush(out);
-  buf_deinit(&b);
 }
 
 static const struct {
@@ -168,11 +165,11 @@ void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
   assert(path != NULL);
   const bool colours = look->colours;
   const int columns = look->columns;
-  struct buf b = {0}, methods = {0};
+  buf_auto_t b = {0}, methods = {0};
   size_t i = status_index(s);
-  json_t *spent = turn_lines_spent(s);
+  json_auto_t *spent = turn_lines_spent(s);
   turn_lines_methods(s, &methods);
-  struct buf used_up = {0};
+  buf_auto_t used_up = {0};
   spend_print(spent, &used_up);
   if (s->turns > 0) {
     buf_puts(&methods, methods.n > 0 ? "  " : "");
@@ -181,8 +178,6 @@ void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
   if (methods.n > 0 && used_up.n > 0)
     buf_puts(&methods, "  ");
   buf_str(&methods, buf_view(&used_up));
-  buf_deinit(&used_up);
-  json_decref(spent);
   buf_printf(&b, "%s%s%s  %ld turn%s", cli_paint(colours, statuses[i].colour), statuses[i].shown,
              cli_paint(colours, COLOUR_NONE), s->turns, s->turns == 1 ? "" : "s");
   buf_puts(&b, methods.n > 0 ? "  " : "");
@@ -199,8 +194,6 @@ void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
     (void)cli_fit(&b, buf_view(&s->message), columns > 200 ? 2000 : columns * 3);
     fprintf(out, "  %s\n", b.p);
   }
-  buf_deinit(&methods);
-  buf_deinit(&b);
 }
 
 /* Appends the live line of a turn on a terminal: spinner, movement, what runs, tool, tokens, how
@@ -212,7 +205,7 @@ static void turns_live(struct buf *out, const struct turn_line *line, unsigned t
   const struct spend *s = &line->spends.all;
   int64_t tokens = s->input + s->output + line->told_tokens;
   int64_t silent_ms = now_ms - line->heard_ms;
-  struct buf tail = {0}, text = {0};
+  buf_auto_t tail = {0}, text = {0};
   buf_puts(&tail, "  ");
   view_put_time(&tail, now_ms > line->started_ms ? now_ms - line->started_ms : 0);
   if (tokens > 0)
@@ -238,8 +231,6 @@ static void turns_live(struct buf *out, const struct turn_line *line, unsigned t
     (void)cli_fit(out, buf_view(&text), rest);
   rest = look->columns - used - 1;
   (void)cli_fit(out, buf_view(&tail), rest);
-  buf_deinit(&tail);
-  buf_deinit(&text);
 }
 
 /* --- the live part --- */

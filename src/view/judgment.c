@@ -84,9 +84,8 @@ bool view_judgment_read(struct view_judgment *told, const struct verified_reader
                                         .mark = judgment_mark,
                                         .ctx = told};
   const struct explain_opts opts = {.full = true, .sink = &sink};
-  struct buf unused = {0};
+  buf_auto_t unused = {0};
   bool ok = explain_turn(book, turn, &opts, &unused, err);
-  buf_deinit(&unused);
   for (size_t i = 0; ok && i < book->place_count; i++) {
     if (book->places[i].kind != VERIFIED_JUDGMENT || book->places[i].turn != turn)
       continue;

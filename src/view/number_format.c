@@ -96,15 +96,13 @@ size_t view_fitting(struct str text, size_t max) {
 }
 
 struct str view_cut(struct arena *arena, struct str text, size_t max) {
-  struct buf noted = {0};
+  buf_auto_t noted = {0};
   if (text.n <= max)
     return arena_str(arena, text);
   size_t kept = view_fitting(text, max);
   buf_append(&noted, text.p, kept);
   buf_printf(&noted, "... (%zu bytes left out)", text.n - kept);
-  struct str out = arena_str(arena, buf_view(&noted));
-  buf_deinit(&noted);
-  return out;
+  return arena_str(arena, buf_view(&noted));
 }
 
 void view_put_proof(struct buf *out, const struct verify_result *r) {

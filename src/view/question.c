@@ -44,7 +44,7 @@ static const json_t *child_in(const json_t *movements, struct str name, const ch
 
 /* Returns the first record, which holds the workflow. */
 static json_t *first_record(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err ignored;
   json_t *record = NULL;
@@ -52,7 +52,6 @@ static json_t *first_record(const struct store_ref *ref) {
     return NULL;
   if (reader_next(&r, &line) && r.whole)
     record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  reader_close(&r);
   return record;
 }
 
@@ -61,7 +60,7 @@ static void question_take_words(json_t *item, struct str line) {
   static const char type[] = "\"type\":\"call_end\"";
   if (memmem(line.p, line.n < 128 ? line.n : 128, type, sizeof type - 1) == NULL)
     return;
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct str text = str_trim(json_view_at(record, "text"));
   if (text.n > LIMIT_ASKED_WORDS) {
     size_t left_out = text.n - LIMIT_ASKED_WORDS;
@@ -76,13 +75,12 @@ static void question_take_words(json_t *item, struct str line) {
     json_put(item, "words", json_text(text));
     json_put(item, "words_turn", json_integer(json_int_at(record, "turn")));
   }
-  json_decref(record);
 }
 
 static void add_words(json_t *item, const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct err ignored;
-  struct buf tail = {0};
+  buf_auto_t tail = {0};
   if (!reader_open(&r, ref, &ignored))
     return;
   uint64_t size = reader_bytes(&r);
@@ -95,8 +93,6 @@ static void add_words(json_t *item, const struct store_ref *ref) {
     while (rest.n > 0)
       question_take_words(item, str_next_line(&rest));
   }
-  reader_close(&r);
-  buf_deinit(&tail);
 }
 
 void view_asked_add(const struct store *store, json_t *list) {
@@ -109,7 +105,7 @@ void view_asked_add(const struct store *store, json_t *list) {
     if (id == NULL)
       continue;
     store_ref(store, id, &ref);
-    json_t *record = first_record(&ref);
+    json_auto_t *record = first_record(&ref);
     /* Names the session by its workflow and the first line of its task. */
     struct str task = str_trim(json_view_at(record, "task"));
     struct str first = str_trim(str_next_line(&task));
@@ -131,7 +127,6 @@ void view_asked_add(const struct store *store, json_t *list) {
       if (json_is_object(schema))
         json_object_set(item, "schema", schema);
     }
-    json_decref(record);
     add_words(item, &ref);
   }
 }

@@ -124,12 +124,11 @@ json_t *view_call_json(const struct verified_reader *book, long call, size_t max
         !reader_read_all(&book->reader, book->places[i].offset, head, n) ||
         memmem(head, n, word, (size_t)word_n) == NULL)
       continue;
-    json_t *record = verified_get(book, book->places[i].seq, err);
+    json_auto_t *record = verified_get(book, book->places[i].seq, err);
     if (record != NULL && json_int_at(record, "call") == call) {
       bytes += book->places[i].bytes;
       json_array_append(list, record);
     }
-    json_decref(record);
   }
   if (json_array_size(list) == 0) {
     json_decref(list);
@@ -151,13 +150,12 @@ static bool excerpt_line(struct view_excerpt *e, const struct verified_reader *b
   e->offset = offset < e->bytes ? offset : e->bytes;
   size_t back = e->offset < 3 ? e->offset : 3; /* a character may begin there */
   size_t left = e->bytes - e->offset, n = back + (left < max ? left : max);
-  char *piece = xmalloc(n + 1);
+  char_auto_t *piece = xmalloc(n + 1);
   bool ok = reader_read_all(&book->reader, place->offset + e->offset - back, piece, n) ||
             err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);
   size_t from = ok ? utf8_floor(piece, back) : 0, to = n - back < left ? utf8_floor(piece, n) : n;
   if (ok)
     buf_append(&e->buf, piece + from, to - from);
-  free(piece);
   e->offset -= back - from;
   e->text = buf_view(&e->buf);
   return ok;

@@ -104,11 +104,10 @@ static bool view_running_of_turn(struct view_running *now, const struct record_i
   for (size_t i = first; i < book->place_count; i++) {
     if (book->places[i].turn != turn->turn)
       continue;
-    json_t *record = verified_get(book, book->places[i].seq, err);
+    json_auto_t *record = verified_get(book, book->places[i].seq, err);
     if (record == NULL)
       return false;
     view_running_feed(now, turn, record);
-    json_decref(record);
   }
   return true;
 }

@@ -98,7 +98,7 @@ static void find_in_text(struct finding *f, const char *text, size_t n) {
 }
 
 static void find_in_blob(struct finding *f, const char *key, const json_t *blob) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err ignored;
   size_t n = strlen(key);
   if (n < 6 || strcmp(key + n - 5, "_blob") != 0 || !json_is_string(blob))
@@ -107,7 +107,6 @@ static void find_in_blob(struct finding *f, const char *key, const json_t *blob)
   buf_printf(&f->pointer, "/%.*s", (int)(n - 5), key);
   if (store_blob_get(&f->book->store, json_string_value(blob), &text, &ignored))
     find_in_text(f, buf_c(&text), text.n);
-  buf_deinit(&text);
   f->pointer.n = kept;
   f->pointer.p[kept] = '\0';
 }
@@ -179,14 +178,13 @@ bool view_search_read(struct view_search *found, const struct verified_reader *b
   found->hits = arena_array(&found->arena, max, sizeof *found->hits);
   for (size_t i = 0; i < book->place_count; i++)
     longest = book->places[i].bytes > longest ? book->places[i].bytes : longest;
-  char *line = xmalloc(longest + 1);
+  char_auto_t *line = xmalloc(longest + 1);
   buf_puts(&f.pointer, "");
   buf_reserve(&f.pointer, 64);
   for (size_t i = 0; ok && i < book->place_count && !found->more; i++) {
     f.place = &book->places[i];
     ok = find_in_line(&f, piece, line, err);
   }
-  free(line);
   buf_deinit(&f.pointer);
   if (!ok)
     view_search_deinit(found);
@@ -198,7 +196,7 @@ json_t *view_search_json(const struct view_search *found) {
   for (size_t i = 0; i < found->count; i++) {
     const struct view_hit *hit = &found->hits[i];
     char ref[32];
-    struct buf place = {0};
+    buf_auto_t place = {0};
     print_into(ref, sizeof ref, "%llu#", (unsigned long long)hit->seq);
     buf_printf(&place, "%s" STR_FMT, ref, STR_ARG(hit->place));
     json_t *one = json_object();
@@ -212,7 +210,6 @@ json_t *view_search_json(const struct view_search *found) {
     json_put(one, "after", json_text(hit->after));
     json_put_true(one, "more", hit->more);
     json_array_append_new(list, one);
-    buf_deinit(&place);
   }
   return json_pack("{so sb}", "found", list, "more", found->more);
 }

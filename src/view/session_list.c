@@ -123,7 +123,7 @@ static void skim_line(struct skim *g, struct str line) {
 /* Reads the log; one over LIMIT_SKIM_BYTES only for its task, and for what its end says. */
 static void skim_read(struct skim *g, const struct store_ref *ref) {
   assert(g != NULL && ref != NULL);
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err ignored;
   *g = (struct skim){0};
@@ -131,14 +131,13 @@ static void skim_read(struct skim *g, const struct store_ref *ref) {
     return;
   bool more = reader_next(&r, &line);
   if (more) {
-    struct buf scratch = {0};
+    buf_auto_t scratch = {0};
     struct str task = task_in(line, &scratch);
     if (task.n > 0)
       task = str_next_line(&task);
     if (task.n > LIMIT_VIEW_LINE_BYTES)
       task.n = LIMIT_VIEW_LINE_BYTES;
     buf_str(&g->task, task);
-    buf_deinit(&scratch);
   }
   uint64_t bytes = reader_bytes(&r);
   bool small = bytes <= LIMIT_SKIM_BYTES;
@@ -149,7 +148,6 @@ static void skim_read(struct skim *g, const struct store_ref *ref) {
   while (more && (more = reader_next(&r, &line)))
     skim_line(g, line);
   g->whole = small && !r.too_long && r.error == 0;
-  reader_close(&r);
 }
 
 /* --- the row --- */
@@ -184,7 +182,7 @@ static void keep_methods(struct view_row *row, const json_t *methods) {
 }
 
 static void keep_wait(struct view_row *row, const struct summary *b) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (b->wait == NULL || strcmp(b->status, "running") != 0)
     return;
   buf_printf(&text, "%s%s%s", b->wait->what, b->wait->provider[0] ? " of " : "", b->wait->provider);
@@ -195,7 +193,6 @@ static void keep_wait(struct view_row *row, const struct summary *b) {
   row->retries = strcmp(b->wait->what, "concurrency") != 0 && strcmp(b->wait->what, "seats") != 0 &&
                  strcmp(b->wait->what, "folder") != 0;
   row->wait_ms = list_row_time(b->wait->since);
-  buf_deinit(&text);
 }
 
 /* Makes a digest of what summary_unread says. */
@@ -221,7 +218,7 @@ static struct list_row *list_row_of(struct summary *owned_b, const struct store_
   row->unpriced = json_at(b.spent, "unpriced") != NULL;
   keep_methods(row, b.methods);
   /* Commands are programs of the workflow, not providers. */
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const char *name;
   const json_t *used;
   json_object_foreach((json_t *)json_at(b.spent, "providers"), name, used) {
@@ -229,7 +226,6 @@ static struct list_row *list_row_of(struct summary *owned_b, const struct store_
       buf_printf(&text, "%s%s", text.n > 0 ? ", " : "", name);
   }
   row->providers = list_row_line(buf_view(&text));
-  buf_deinit(&text);
   keep_wait(row, &b);
   d->unfinished = strcmp(b.status, "running") == 0;
   print_into(d->status, sizeof d->status, "%s", summary_status(&b));

@@ -2,7 +2,6 @@
 #include "view/session_view.h"
 
 #include "audit/turn_lines.h"
-#include "audit/verified_reader.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/budget.h"
@@ -10,7 +9,6 @@
 #include "core/guard.h"
 #include "core/monitor.h"
 #include "core/record.h"
-#include "core/workflow.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "store/summary.h"
@@ -526,7 +524,7 @@ static void put_loops(struct bounds_out *out) {
   const struct view_session *v = out->v;
   for (size_t i = 0; i < out->b->monitor_count; i++) {
     const struct monitor *m = &out->b->monitors[i];
-    struct buf names = {0};
+    buf_auto_t names = {0};
     for (size_t k = 0; k < m->cycle_count; k++)
       if (m->cycle[k] < v->movement_count)
         buf_printf(&names, "%s" STR_FMT, k > 0 ? ", " : "",
@@ -535,7 +533,6 @@ static void put_loops(struct bounds_out *out) {
                                        .of = arena_str(out->arena, buf_view(&names)),
                                        .used = out->b->loops[i].times,
                                        .limit = m->threshold});
-    buf_deinit(&names);
   }
 }
 
@@ -836,7 +833,7 @@ static void keep_workflow(struct view_reading *r, const json_t *start) {
     const struct movement *m = &wf->movements[i];
     struct view_movement *out = &r->v->movements[i];
     out->name = view_keep(r, m->name);
-    struct buf text = {0};
+    buf_auto_t text = {0};
     if (m->child_count > 0)
       buf_printf(&text, "%zu at once", m->child_count);
     else if (m->argv != NULL)
@@ -844,7 +841,6 @@ static void keep_workflow(struct view_reading *r, const json_t *start) {
     else
       buf_str(&text, m->provider.n > 0 ? m->provider : wf->provider);
     out->who = view_keep(r, buf_view(&text));
-    buf_deinit(&text);
     out->rules = arena_array(arena, m->rule_count, sizeof *out->rules);
     out->rule_count = m->rule_count;
     for (size_t k = 0; k < m->rule_count; k++)
@@ -1028,7 +1024,7 @@ static void view_take(struct view_reading *r, const json_t *record) {
 /* Says what state the session is in, as segue ls does: a log alone does not say whether somebody
  * runs it. */
 static struct str view_status(struct view_reading *r, const struct store_ref *ref) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err err;
   if (strcmp(r->summary.status, "running") != 0)
     return view_keep(r, str_from(r->summary.status));
@@ -1036,9 +1032,7 @@ static struct str view_status(struct view_reading *r, const struct store_ref *re
     return STR("open");
   if (!summary_read(&b, ref, &err))
     return STR("running");
-  struct str status = view_keep(r, str_from(summary_status(&b)));
-  summary_deinit(&b);
-  return status;
+  return view_keep(r, str_from(summary_status(&b)));
 }
 
 /* Takes back what was said about open turns. */
@@ -1179,13 +1173,12 @@ bool view_reading_go_on(struct view_reading *r, struct verified_reader *book, st
 
 bool view_session_read(struct view_session *v, const struct store_ref *ref, struct err *err) {
   assert(v != NULL && ref != NULL);
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   *v = (struct view_session){0};
   if (!verified_open(&book, ref, false, err))
     return false;
   v->reading = view_reading_new(v);
   bool ok = view_reading_go_on(v->reading, &book, err);
-  verified_close(&book);
   if (!ok)
     view_session_deinit(v);
   return ok;

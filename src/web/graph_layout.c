@@ -196,7 +196,7 @@ static void next_number(struct html *h) {
 }
 
 static void put_row(struct html *h, const struct view_movement *m) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   HTML_FMT(h, "<th scope=row><bdi>%.*s</bdi>", STR_ARG(m->name));
   if (m->open)
     HTML(h, " <span class=mark>open</span>");
@@ -212,7 +212,6 @@ static void put_row(struct html *h, const struct view_movement *m) {
   HTML_FMT(h, "%.*s</td><td>", STR_ARG(buf_view(&text)));
   put_led(h, m);
   HTML(h, "</td></tr>");
-  buf_deinit(&text);
 }
 
 void graph_layout_table(struct html *h, const struct view_session *v) {

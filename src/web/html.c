@@ -19,7 +19,7 @@ void html_literal(struct html *h, const char *markup, size_t n) {
 }
 
 static void put_escaped(struct html *h, struct str text) {
-  struct buf cleaned = {0};
+  buf_auto_t cleaned = {0};
   sanitize_text(&cleaned, text);
   const char *p = buf_c(&cleaned), *end = p + cleaned.n;
   while (p < end) {
@@ -29,7 +29,6 @@ static void put_escaped(struct html *h, struct str text) {
     if (p < end)
       buf_printf(h->out, "&#%d;", *p++);
   }
-  buf_deinit(&cleaned);
 }
 
 static bool may_be_written(const char *name) {
@@ -204,7 +203,7 @@ static void check_attribute(const char *fmt, size_t n, bool number) {
 }
 
 void html_format(struct html *h, const char *fmt, ...) {
-  struct buf value = {0};
+  buf_auto_t value = {0};
   va_list ap;
   va_start(ap, fmt);
   for (const char *from = fmt, *at; *from != '\0'; from = at) {
@@ -231,7 +230,6 @@ void html_format(struct html *h, const char *fmt, ...) {
     put_escaped(h, buf_view(&value));
   }
   va_end(ap);
-  buf_deinit(&value);
 }
 
 void html_said(struct html *h, struct str text) {

@@ -109,19 +109,16 @@ void part_find_form(struct html *h, struct str text) {
 /* Writes the words before and behind an age, or those before a time in full. */
 static void put_time(struct html *h, int64_t real_ms, int64_t age_ms, const char *before,
                      const char *behind) {
-  struct buf full = {0}, age = {0};
+  buf_auto_t full = {0}, age = {0};
   view_put_when(&full, real_ms);
   view_put_age(&age, age_ms);
   HTML_FMT(h, "<time title=\"%s\">%s%s%s</time>", buf_c(&full), before, buf_c(&age), behind);
-  buf_deinit(&full);
-  buf_deinit(&age);
 }
 
 static void put_full(struct html *h, int64_t real_ms, const char *before) {
-  struct buf full = {0};
+  buf_auto_t full = {0};
   view_put_when(&full, real_ms);
   HTML_FMT(h, "%s%.*s", before, STR_ARG(buf_view(&full)));
-  buf_deinit(&full);
 }
 
 static bool has_age(const struct html *h, int64_t real_ms) {
@@ -137,7 +134,7 @@ void part_when(struct html *h, int64_t real_ms) {
 
 /* Writes the same in a table cell. */
 static void part_when_cell(struct html *h, int64_t real_ms) {
-  struct buf full = {0}, age = {0};
+  buf_auto_t full = {0}, age = {0};
   bool ages = has_age(h, real_ms);
   view_put_when(&full, real_ms);
   HTML(h, "<td");
@@ -147,8 +144,6 @@ static void part_when_cell(struct html *h, int64_t real_ms) {
   if (ages)
     view_put_age(&age, h->now_ms - real_ms);
   HTML_FMT(h, "%.*s%s</td>", STR_ARG(buf_view(ages ? &age : &full)), ages ? " ago" : "");
-  buf_deinit(&full);
-  buf_deinit(&age);
 }
 
 void part_bare_size(struct html *h, int width, int height) {
@@ -174,10 +169,9 @@ void part_until(struct html *h, int64_t real_ms) {
 }
 
 void part_took(struct html *h, int64_t ms) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   view_put_time(&text, ms);
   html_text(h, buf_view(&text));
-  buf_deinit(&text);
 }
 
 void part_time(struct html *h, struct str text) {
@@ -206,7 +200,7 @@ void part_copy(struct html *h, struct str text) {
 
 /* Writes the link after a cut; the caller has said what is missing. */
 static void put_show_all(struct html *h, const struct part_cut *cut) {
-  struct buf size = {0};
+  buf_auto_t size = {0};
   buf_put_size(&size, cut->bytes);
   if (cut->ref.n > 0) {
     HTML(h, " <a");
@@ -217,11 +211,10 @@ static void put_show_all(struct html *h, const struct part_cut *cut) {
     HTML_FMT(h, " <a href=\"?all=1\">%s%s%s</a>", all ? "Show all (" : "Show 1.0 MiB of ",
              buf_c(&size), all ? ")" : "");
   }
-  buf_deinit(&size);
 }
 
 void part_cut(struct html *h, const struct part_cut *cut) {
-  struct buf shown = {0}, bytes = {0};
+  buf_auto_t shown = {0}, bytes = {0};
   if (cut->shown >= cut->bytes)
     return;
   buf_put_size(&shown, cut->shown);
@@ -237,8 +230,6 @@ void part_cut(struct html *h, const struct part_cut *cut) {
     HTML(h, "</span>");
   else
     HTML(h, "</p>");
-  buf_deinit(&shown);
-  buf_deinit(&bytes);
 }
 
 void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut) {
@@ -317,12 +308,11 @@ struct html page_html(const struct page_ask *ask, struct buf *out) {
 }
 
 void page_begin(struct html *h, const char *title, const char *watch) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool names = h->session != NULL && h->session[0] != '\0' && strstr(title, h->session) == NULL;
   buf_printf(&text, "%s%s%s - segue", title, names ? " - " : "", names ? h->session : "");
   part_begin_page(h, buf_view(&text), watch);
   HTML_FMT(h, "<h1>%s</h1>", title);
-  buf_deinit(&text);
 }
 
 void page_trouble(struct html *h, const struct err *err) {
@@ -391,7 +381,7 @@ static const char *method_class(int method) {
 }
 
 static void put_method_bar(struct html *h, const struct view_row *row) {
-  struct buf words = {0};
+  buf_auto_t words = {0};
   if (row->last_methods)
     buf_puts(&words, "of its last records: ");
   long sum = 0;
@@ -421,7 +411,6 @@ static void put_method_bar(struct html *h, const struct view_row *row) {
     HTML(h, "</svg>");
   }
   HTML(h, "</td>");
-  buf_deinit(&words);
 }
 
 void part_methods_key(struct html *h) {
@@ -478,7 +467,7 @@ static void put_about(struct html *h, const struct view_row *row) {
 }
 
 static void put_session_row(struct html *h, const struct view_row *row) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   HTML_FMT(h, "<tr id=\"r-%s\"><td", row->id);
   const char *colour = status_colour(row->class);
   if (colour[0])
@@ -498,7 +487,6 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   HTML_FMT(h, "</td><td>%lld</td><td>", (long long)row->tokens);
   view_put_dollars(&text, row->cost_usd, row->priced, row->unpriced);
   HTML_FMT(h, "%.*s</td></tr>", STR_ARG(buf_view(&text)));
-  buf_deinit(&text);
 }
 
 /* Writes the head of a sortable column, which links to that order and back again. */

@@ -93,14 +93,13 @@ static bool drilldown_what_read(const char *word, enum drilldown_what *what) {
 /* --- which --- */
 
 static bool has_keys(const struct drilldown *b, const struct group_by_unit *u) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool same = true;
   for (size_t i = 0; same && i < b->keyed->key_count; i++) {
     buf_clear(&text);
     group_by_unit_text(b->keyed, u, i, &b->aggregate->names, &text);
     same = str_eq(buf_view(&text), b->keys[i]);
   }
-  buf_deinit(&text);
   return same;
 }
 
@@ -279,9 +278,8 @@ static void drilldown_json(const struct drilldown *b, struct buf *out) {
         buf_str(out, column->text);
       else {
         /* Names come from logs, whatever these say. */
-        json_t *value = json_text(column->text);
+        json_auto_t *value = json_text(column->text);
         json_write(value, out);
-        json_decref(value);
       }
     }
     buf_putc(out, '}');
@@ -295,7 +293,7 @@ enum { AGREE_PAIRS = 50 };
 
 static void put_agree_pair(struct html *h, const struct agree_pair *pair) {
   struct kappa k = agree_kappa(pair);
-  struct buf advice = {0};
+  buf_auto_t advice = {0};
   HTML_FMT(h,
            "<tr><th scope=row><bdi>%s</bdi><br><span "
            "class=dim><bdi>%s</bdi></span></th><td><bdi>%s</bdi></td><td><bdi>%s</bdi></td><td "
@@ -318,7 +316,6 @@ static void put_agree_pair(struct html *h, const struct agree_pair *pair) {
   HTML(h, "</td><td>");
   agree_advice(pair, &advice);
   HTML_FMT(h, "<bdi>%.*s</bdi></td></tr>", STR_ARG(buf_view(&advice)));
-  buf_deinit(&advice);
 }
 
 static void part_agree(struct html *h, const struct agree *a) {
@@ -351,7 +348,7 @@ static const char *key_filter(enum group_by_key key) {
 }
 
 static void put_audit_key(struct html *h, const char *filter, struct str text) {
-  struct buf q = {0};
+  buf_auto_t q = {0};
   enum judge_stage stage;
   bool method = filter != NULL && strcmp(filter, "method") == 0;
   bool plain = text.n > 0 && (!method || judge_stage_from_name(text, &stage)) &&
@@ -364,13 +361,12 @@ static void put_audit_key(struct html *h, const char *filter, struct str text) {
   HTML(h, "<a");
   HTML_LINK(h, "/?q=", buf_view(&q), "");
   HTML_FMT(h, "><bdi>%.*s</bdi></a>", STR_ARG(text));
-  buf_deinit(&q);
 }
 
 static void put_keys_cell(struct html *h, const struct aggregate *c, const struct group_by_table *t,
                           const struct group_by_row *g) {
   for (size_t k = 0; k < t->key_count; k++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     group_by_key_text(t, g, k, &c->names, &text);
     if (k == 0)
       HTML(h, "<th scope=row>");
@@ -381,7 +377,6 @@ static void put_keys_cell(struct html *h, const struct aggregate *c, const struc
       HTML(h, "</th>");
     else
       HTML(h, "</td>");
-    buf_deinit(&text);
   }
 }
 
@@ -458,7 +453,7 @@ static void put_use_cost(struct buf *out, const struct row_use *use) {
 }
 
 static void put_use(struct html *h, const struct group_by_row *g) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const int percents[] = {50, 90, 99};
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     HTML(h, "<td class=n>");
@@ -468,7 +463,6 @@ static void put_use(struct html *h, const struct group_by_row *g) {
   HTML_FMT(h, "<td class=n>%lld</td><td class=n>", (long long)(g->use.input + g->use.output));
   put_use_cost(&text, &g->use);
   HTML_FMT(h, "%.*s</td>", STR_ARG(buf_view(&text)));
-  buf_deinit(&text);
 }
 
 static void put_method_cells(struct html *h, const struct audit_at *at,
@@ -639,7 +633,7 @@ static void put_apart(struct html *h, const struct aggregate *c) {
 static void put_audit_sums(struct html *h, const struct aggregate *c, struct str q) {
   const struct audit_at at = {c, q, AGGREGATE_ALL};
   const struct group_by_row *g = &table_at(&at)->groups[0];
-  struct buf cost = {0};
+  buf_auto_t cost = {0};
   put_use_cost(&cost, &g->unsure_use);
   HTML(h, "<p>");
   put_behind(h, &at, g, DRILLDOWN_ALL, g->judgments);
@@ -655,7 +649,6 @@ static void put_audit_sums(struct html *h, const struct aggregate *c, struct str
            " a stage that reads a model&#39;s words did not decide, at a cost of %lld tokens and "
            "%s.</p>",
            (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
-  buf_deinit(&cost);
 }
 
 void part_audit(struct html *h, const struct aggregate *c, struct str q) {
@@ -857,14 +850,13 @@ static void put_unit_word(struct html *h, const struct drilldown *b, uint32_t wo
 
 static void put_behind_judgment(struct html *h, const struct drilldown *b,
                                 const struct drilldown_unit *u) {
-  struct buf turn = {0};
+  buf_auto_t turn = {0};
   struct str movement = dictionary_text(&b->aggregate->names, u->movement);
   buf_printf(&turn, "%ld", u->turn);
   HTML(h, "<th scope=row><a");
   html_link2(h, str_from(u->session), buf_view(&turn));
   HTML_FMT(h, "><bdi>%.*s</bdi>, turn %s</a></th>", STR_ARG(movement.n > 0 ? movement : STR("-")),
            buf_c(&turn));
-  buf_deinit(&turn);
 }
 
 static void put_unit_row(struct html *h, const struct drilldown *b,
@@ -937,7 +929,7 @@ unsigned page_behind(const struct page_ask *ask, struct buf *out) {
     put_behind_sum(&h, &b);
     if (b.count > 0)
       put_units(&h, &b);
-    struct buf from = {0};
+    buf_auto_t from = {0};
     if (b.from + b.count < b.total) {
       buf_printf(&from, "%llu", (unsigned long long)(b.from + b.count));
       HTML(&h, "<p><a");
@@ -945,7 +937,6 @@ unsigned page_behind(const struct page_ask *ask, struct buf *out) {
       put_address(&h, ask);
       HTML_LINK_MORE(&h, "from", buf_view(&from));
       HTML(&h, ">Further ones</a></p>");
-      buf_deinit(&from);
     }
   }
   part_end_page(&h);

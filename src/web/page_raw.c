@@ -1,5 +1,6 @@
 /* Writes what a session's log holds: its records, places where a text was found, its workflow. */
 #include "base/limits.h"
+#include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "view/raw.h"
@@ -70,7 +71,7 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
 /* --- records --- */
 
 static void put_record(struct html *h, const struct view_raw *raw) {
-  struct buf number = {0};
+  buf_auto_t number = {0};
   HTML_FMT(h, "<article class=record id=\"rec%llu\"><h2><a", (unsigned long long)raw->seq);
   buf_printf(&number, "%llu", (unsigned long long)raw->seq);
   html_link_text(h, STR(""), buf_view(&number), 0);
@@ -85,7 +86,6 @@ static void put_record(struct html *h, const struct view_raw *raw) {
   part_pre(h, raw->line, SIZE_MAX,
            (struct part_cut){.bytes = raw->line.n + raw->more_bytes, .ref = buf_view(&number)});
   HTML(h, "</article>");
-  buf_deinit(&number);
 }
 
 static void put_record_link(struct html *h, char key, uint64_t from, const char *name) {
@@ -148,7 +148,7 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
 
 static void put_hit(struct html *h, const struct view_hit *hit) {
   unsigned long long seq = hit->seq;
-  struct buf place = {0};
+  buf_auto_t place = {0};
   HTML(h, "<tr><td class=n>");
   if (hit->turn > 0)
     HTML_FMT(h, "<a href=\"%ld\">%ld", hit->turn, hit->turn);
@@ -163,7 +163,6 @@ static void put_hit(struct html *h, const struct view_hit *hit) {
            "class=said><bdi>%.*s<mark>%.*s</mark>%.*s</bdi></td></tr>",
            STR_ARG(hit->type), hit->offset, hit->more ? "; more of them in this text" : "",
            STR_ARG(hit->before), STR_ARG(hit->that), STR_ARG(hit->after));
-  buf_deinit(&place);
 }
 
 static void put_hits(struct html *h, const struct page_ask *ask, const struct view_search *found) {
@@ -219,7 +218,7 @@ static void put_text_link(struct html *h, const struct page_ask *ask, char key, 
 
 static void put_text_nav(struct html *h, const struct page_ask *ask, const struct view_excerpt *e) {
   size_t end = e->offset + e->text.n;
-  struct buf size = {0};
+  buf_auto_t size = {0};
   buf_put_size(&size, e->bytes);
   HTML(h, "<p><a href=\"./\">The session</a>");
   if (e->offset > 0)
@@ -234,7 +233,6 @@ static void put_text_nav(struct html *h, const struct page_ask *ask, const struc
   else
     HTML_FMT(h, " %s", buf_c(&size));
   HTML(h, "</p>");
-  buf_deinit(&size);
 }
 
 /* Shows a text of any length, in pieces. */
@@ -265,13 +263,12 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
 
 /* Shows a part of the first record, which has all of it if it is too long for this page. */
 static void put_dumped(struct html *h, const char *name, const json_t *value, bool all) {
-  char *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+  char_auto_t *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
   struct str whole = str_from(text != NULL ? text : "");
   HTML_FMT(h, "<h2>%s</h2>", name);
   part_pre(
       h, whole, all ? PART_WHOLE_BYTES : LIMIT_WINDOW_DUMP_BYTES,
       (struct part_cut){.bytes = whole.n, .whole_page = !all, .ref = all ? STR("1") : STR("")});
-  free(text);
 }
 
 unsigned page_workflow(const struct page_ask *ask, struct buf *out) {

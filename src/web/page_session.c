@@ -242,14 +242,13 @@ static bool bound_around(enum view_bound_kind kind, const char **before, const c
 }
 
 static void now_put_amounts(struct html *h, enum budget_unit unit, int64_t used, int64_t limit) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (unit != BUDGET_COST)
     buf_printf(&text, "%s ", budget_unit_name(unit));
   budget_put_amount(&text, unit, used);
   buf_puts(&text, " of ");
   budget_put_amount(&text, unit, limit);
   html_text(h, buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void put_bound_words(struct html *h, const struct view_bound *b) {
@@ -436,7 +435,7 @@ static void put_said(struct html *h, long call, const char *kind, const char *te
 }
 
 static void put_call_tool(struct html *h, const struct view_tool *tool) {
-  struct buf place = {0};
+  buf_auto_t place = {0};
   HTML_FMT(h, "<li><bdi>%.*s</bdi> <code>%.*s</code> ", STR_ARG(tool->name),
            STR_ARG(tool->argument));
   buf_printf(&place, "%llu#/data/argument", (unsigned long long)tool->argument_seq);
@@ -445,7 +444,6 @@ static void put_call_tool(struct html *h, const struct view_tool *tool) {
                                .ref = buf_view(&place),
                                .within = true};
   part_cut(h, &cut);
-  buf_deinit(&place);
   html_said(h, tool->state);
   if (tool->has_exit)
     HTML_FMT(h, " exit %ld", tool->exit);
@@ -495,13 +493,11 @@ static void put_call(struct html *h, const struct page_ask *ask, const struct vi
 
 /* Shows the session's questions, with forms for the answers. */
 static bool put_asked_now(struct html *h, const struct page_ask *ask) {
-  json_t *list = json_array();
+  json_auto_t *list = json_array();
   inbox_add_log(list, &ask->store, ask->id);
   view_asked_add(&ask->store, list);
   part_questions(h, list, ask->acts);
-  bool asks = json_array_size(list) > 0;
-  json_decref(list);
-  return asks;
+  return json_array_size(list) > 0;
 }
 
 /* Returns the movement of the last turn that the page shows. */
@@ -535,17 +531,16 @@ static void put_graph(struct html *h, const struct page_ask *ask, const struct v
 }
 
 static void put_forked(struct html *h, const struct page_ask *ask, const struct view_session *v) {
-  struct buf pair = {0};
+  buf_auto_t pair = {0};
   buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
   HTML(h, "<p><a");
   HTML_LINK(h, "/compare/", buf_view(&pair), "");
-  buf_deinit(&pair);
   HTML(h, ">Compare with the session it was forked from</a></p>");
 }
 
 static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct record_index *track) {
-  struct buf task = {0};
+  buf_auto_t task = {0};
   part_banner(h, v);
   part_now(h, v, ask->day);
   if (ask->acts)
@@ -577,7 +572,6 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   buf_printf(&task, "%llu#/task", (unsigned long long)v->task_seq);
   part_pre(h, v->task, LIMIT_WINDOW_TEXT_BYTES,
            (struct part_cut){.bytes = v->task.n + v->task_more_bytes, .ref = buf_view(&task)});
-  buf_deinit(&task);
   HTML(h, "</details>");
   if (v->forked_from.n == STORE_ID_BYTES - 1)
     put_forked(h, ask, v);
@@ -614,11 +608,10 @@ struct record_index *page_track(const struct page_ask *ask, struct record_index 
   if (record_index_read(track, err))
     return track;
   /* An empty log is said to be one: its program was killed as it started. */
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   if (summary_unread(&b, &ref, NULL)) {
     if (strcmp(b.status, "empty") == 0)
       err_set(err, ERR_NOT_FOUND, "session %s was %s", ask->id, b.message);
-    summary_deinit(&b);
   }
   record_index_free(*own);
   *own = NULL;
@@ -664,13 +657,12 @@ static bool turn_words(const struct verified_reader *book, long turn, struct buf
   for (size_t i = 0; i < book->place_count; i++) {
     if (book->places[i].turn != turn || book->places[i].kind != VERIFIED_TURN_START)
       continue;
-    json_t *record = verified_get(book, book->places[i].seq, err);
+    json_auto_t *record = verified_get(book, book->places[i].seq, err);
     if (record == NULL)
       return false;
     const char *name = json_string_value(json_object_get(record, "movement"));
     buf_printf(out, "%s#%lld", name ? name : "",
                (long long)json_int_at(record, "movement_iteration"));
-    json_decref(record);
     return true;
   }
   return err_set(err, ERR_NOT_FOUND, "there is no turn %ld in this session", turn);
@@ -749,8 +741,8 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
 
 unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
   struct record_index *own, *track;
-  struct view_judgment told;
-  struct buf words = {0};
+  AUTO(view_judgment_deinit) struct view_judgment told = {0};
+  buf_auto_t words = {0};
   struct err err = {0};
   long turn = 0;
   if ((track = page_track(ask, &own, &err)) == NULL)
@@ -764,17 +756,15 @@ unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
   if (ok) {
     struct html h = page_html(ask, out);
     put_judgment(&h, ask, track, turn, &told, buf_c(&words));
-    view_judgment_deinit(&told);
   }
   record_index_free(own);
-  buf_deinit(&words);
   return ok ? 200 : page_problem(ask, out, &err);
 }
 
 unsigned page_integrity(const struct page_ask *ask, struct buf *out) {
   struct store_ref ref;
   struct verify_result result;
-  struct buf words = {0};
+  buf_auto_t words = {0};
   struct err err = {0};
   store_ref(&ask->store, ask->id, &ref);
   if (!store_is_there(&ref)) {
@@ -799,6 +789,5 @@ unsigned page_integrity(const struct page_ask *ask, struct buf *out) {
            "href=\"./\">The session</a></p>",
            STR_ARG(buf_view(&words)));
   part_end_page(&h);
-  buf_deinit(&words);
   return 200;
 }

@@ -1,4 +1,5 @@
 /* Writes what waits for a person's answer, with the forms for it. */
+#include "base/log.h"
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -22,21 +23,19 @@ enum { MAX_FIELDS = 40, MAX_WORDS = 50, LONG_TEXT = 200 };
 
 /* Writes JSON in pure ASCII, which no cleaning changes. */
 static void attr_json(struct html *h, bool key, const json_t *value) {
-  char *text = json_dump_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
+  char_auto_t *text = json_dump_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
   if (key)
     HTML_ATTR(h, "data-key", str_from(text ? text : ""));
   else
     HTML_ATTR(h, "value", str_from(text ? text : ""));
-  free(text);
 }
 
 /* Writes the attributes that say which property a field is for, and whether it is required. */
 static void field_is(struct html *h, const char *form, const char *property, bool required) {
   HTML_ATTR(h, "data-form", str_from(form));
   if (property != NULL) {
-    json_t *key = json_string(property);
+    json_auto_t *key = json_string(property);
     attr_json(h, true, key);
-    json_decref(key);
   }
   if (required)
     HTML(h, " required");
@@ -55,10 +54,9 @@ static void put_word(struct html *h, const json_t *word, const json_t *otherwise
   if (json_is_string(word)) {
     html_text(h, json_view(word));
   } else {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     json_write(word, &text);
     html_text(h, buf_view(&text));
-    buf_deinit(&text);
   }
   HTML(h, "</option>");
 }
@@ -112,7 +110,7 @@ static void put_text_field(struct html *h, const json_t *schema, const char *pro
 
 static void put_json_field(struct html *h, const json_t *schema, const char *property,
                            bool required) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (json_at(schema, "default") != NULL)
     json_write(json_at(schema, "default"), &text);
   HTML(h, "<textarea rows=3 cols=60 spellcheck=false");
@@ -121,7 +119,6 @@ static void put_json_field(struct html *h, const json_t *schema, const char *pro
   buf_clear(&text);
   json_write(schema, &text);
   HTML_FMT(h, "<br><span class=dim>as JSON that matches %.*s</span>", STR_ARG(buf_view(&text)));
-  buf_deinit(&text);
 }
 
 /* Writes the field itself. With property NULL it is for the whole answer. */
@@ -324,10 +321,9 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
     part_time(h, json_view_at(item, "until"));
     HTML_FMT(h, "; then: <bdi>%.*s</bdi>", STR_ARG(json_view_at(item, "default")));
   }
-  struct buf spent = {0};
+  buf_auto_t spent = {0};
   spend_print(json_at(item, "spent"), &spent);
   HTML_FMT(h, "%s%s", spent.n > 0 ? ". Used so far: " : "", buf_c(&spent));
-  buf_deinit(&spent);
   HTML(h, "</p>");
   put_would_run(h, json_at(item, "runs"));
   put_asked_files(h, item);

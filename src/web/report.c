@@ -4,251 +4,31 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "view/number_format.h"
+#include "web/markdown.h"
 #include "web/parts.h"
 #include "web/sanitize.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* --- as Markdown --- */
-
-/* Writes the report's parts as Markdown (CommonMark with tables): the same views, for
- * places that show no HTML. Everything from outside is cleaned (sanitize.h), and every character
- * that could be markup is escaped; longer texts go into fences longer than any they contain. */
-
-/* Returns true if the character at `i` has a meaning there in Markdown. A bare URL would become a
- * link. */
-static bool is_markup(struct str text, size_t i) {
-  char c = text.p[i];
-  bool begins = i == 0 || (i < 12 && strspn(text.p, "0123456789") == i);
-  if (c == ':')
-    return i + 1 < text.n && text.p[i + 1] == '/';
-  if (c == '.' || c == ')')
-    return begins || (i >= 3 && strncmp(text.p + i - 3, LIT("www")) == 0);
-  return (i == 0 && strchr("-+=", c) != NULL) || strchr("\\`*_[]<>#|~&@$", c) != NULL;
-}
-
-void markdown_text(struct buf *out, struct str text) {
-  struct buf cleaned = {0};
-  sanitize_text(&cleaned, text);
-  for (size_t i = 0; i < cleaned.n; i++) {
-    if (cleaned.p[i] == '\n' || cleaned.p[i] == '\t') {
-      buf_putc(out, ' ');
-      continue;
-    }
-    if (is_markup(buf_view(&cleaned), i))
-      buf_putc(out, '\\');
-    buf_putc(out, cleaned.p[i]);
-  }
-  buf_deinit(&cleaned);
-}
-
-/* Writes a code block that nothing in the text can end. */
-static void put_fenced(struct buf *out, struct str text) {
-  struct buf cleaned = {0};
-  size_t run = 0, longest = 2;
-  sanitize_text(&cleaned, text);
-  for (size_t i = 0; i < cleaned.n; i++) {
-    run = cleaned.p[i] == '`' ? run + 1 : 0;
-    longest = run > longest ? run : longest;
-  }
-  for (size_t i = 0; i <= longest; i++)
-    buf_putc(out, '`');
-  buf_putc(out, '\n');
-  buf_str(out, buf_view(&cleaned));
-  buf_putc(out, '\n');
-  for (size_t i = 0; i <= longest; i++)
-    buf_putc(out, '`');
-  buf_puts(out, "\n\n");
-  buf_deinit(&cleaned);
-}
-
-static void put_cell(struct buf *out, struct str text) {
-  buf_puts(out, "| ");
-  markdown_text(out, text);
-  buf_putc(out, ' ');
-}
-
-/* --- a folder --- */
-
-static void put_md_methods(struct buf *out, const struct aggregate *c) {
-  const struct group_by_table *t = &c->tables[AGGREGATE_METHODS];
-  if (t->count == 0)
-    return;
-  buf_puts(out,
-           "## Judgments by method\n\n| method | judgments | share |\n| --- | ---: | ---: |\n");
-  for (size_t i = 0; i < t->count; i++) {
-    struct buf key = {0};
-    if (t->groups[i].judgments == 0)
-      continue;
-    group_by_key_text(t, &t->groups[i], 0, &c->names, &key);
-    put_cell(out, key.n > 0 ? buf_view(&key) : STR("none"));
-    buf_printf(out, "| %llu | %.1f %% |\n", (unsigned long long)t->groups[i].judgments,
-               100 * aggregate_share(c, t->groups[i].judgments));
-    buf_deinit(&key);
-  }
-  buf_putc(out, '\n');
-}
-
-static void markdown_folder(struct buf *out, const struct session_list *f, struct str where) {
-  markdown_text(out, where);
-  buf_printf(out, "\n\n%zu sessions: ", f->count);
-  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-    buf_printf(out, "%s%zu %s", i > 0 ? ", " : "", f->classes[i],
-               view_class_name((enum view_class)i));
-  if (f->left_out > 0)
-    buf_printf(out, "; %zu older sessions were not read", f->left_out);
-  buf_puts(out,
-           "\n\n| status | session | workflow | task | movement | why | turns | tokens | cost |\n"
-           "| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |\n");
-  for (int class = 0; class < VIEW_CLASS_COUNT; class ++)
-    for (size_t i = 0; i < f->count; i++)
-      if ((int)f->rows[i].class == class) {
-        struct buf cost = {0};
-        put_cell(out, f->rows[i].status);
-        put_cell(out, str_from(f->rows[i].id));
-        put_cell(out, f->rows[i].workflow);
-        put_cell(out, f->rows[i].task);
-        put_cell(out, f->rows[i].movement);
-        put_cell(out, f->rows[i].message);
-        view_put_dollars(&cost, f->rows[i].cost_usd, f->rows[i].priced, f->rows[i].unpriced);
-        buf_printf(out, "| %ld | %lld ", f->rows[i].turns, (long long)f->rows[i].tokens);
-        put_cell(out, buf_view(&cost));
-        buf_puts(out, "|\n");
-        buf_deinit(&cost);
-      }
-  buf_putc(out, '\n');
-  put_md_methods(out, f->aggregate);
-  if (f->aggregate->cause_count > 0)
-    buf_puts(out, "## Sessions that did not complete, by cause\n\n| cause | sessions | example |\n"
-                  "| --- | ---: | --- |\n");
-  for (size_t i = 0; i < f->aggregate->cause_count; i++) {
-    put_cell(out, dictionary_text(&f->aggregate->names, f->aggregate->causes[i].word));
-    buf_printf(out, "| %llu ", (unsigned long long)f->aggregate->causes[i].count);
-    put_cell(out, str_from(f->aggregate->causes[i].example));
-    buf_puts(out, "|\n");
-  }
-}
-
-/* --- a session --- */
-
-static void md_fact(struct buf *out, const char *name, struct str value) {
-  if (value.n == 0)
-    return;
-  buf_printf(out, "- %s: ", name);
-  markdown_text(out, value);
-  buf_putc(out, '\n');
-}
-
-static void put_md_turn(struct buf *out, const struct view_turn *t) {
-  struct buf text = {0};
-  buf_printf(out, "| %ld ", t->turn);
-  put_cell(out, t->movement);
-  put_cell(out, t->what);
-  view_put_time(&text, t->duration_ms);
-  put_cell(out, buf_view(&text));
-  buf_printf(out, "| %lld ", (long long)(t->spend.input + t->spend.output));
-  buf_clear(&text);
-  view_put_cost(&text, &t->spend);
-  put_cell(out, buf_view(&text));
-  put_cell(out, t->leads_to);
-  put_cell(out, t->over ? t->method : STR("open"));
-  put_cell(out, t->why);
-  buf_puts(out, "|\n");
-  buf_deinit(&text);
-}
-
-static void markdown_session(struct buf *out, const struct view_session *v,
-                             const struct verify_result *verification) {
-  struct buf text = {0};
-  buf_puts(out, "## Session ");
-  markdown_text(out, str_from(v->id));
-  buf_puts(out, "\n\n");
-  if (v->chain == VIEW_BAD)
-    buf_printf(out,
-               "**This log is not what was written (record %llu). What is shown from there on "
-               "is not proven.**\n\n",
-               (unsigned long long)v->records + 1);
-  md_fact(out, "workflow", v->workflow);
-  md_fact(out, "status", v->status);
-  md_fact(out, "because", v->message);
-  view_put_when(&text, v->started_ms);
-  md_fact(out, "started", buf_view(&text));
-  buf_clear(&text);
-  spend_print(v->spent, &text);
-  md_fact(out, "used", buf_view(&text));
-  buf_clear(&text);
-  view_put_proof(&text, verification);
-  md_fact(out, "integrity", buf_view(&text));
-  md_fact(out, "log", v->log);
-  buf_deinit(&text);
-  if (v->task.n > 0) {
-    buf_puts(out, "\nTask:\n\n");
-    put_fenced(out, v->task);
-  }
-  buf_puts(out, "\n| turn | movement | did | took | tokens | cost | led to | by | why |\n"
-                "| ---: | --- | --- | ---: | ---: | ---: | --- | --- | --- |\n");
-  for (size_t i = 0; i < v->turn_count; i++)
-    put_md_turn(out, &v->turns[i]);
-  buf_putc(out, '\n');
-}
-
-static void markdown_told(struct buf *out, const struct view_turn *turn,
-                          const struct view_judgment *told, struct str command) {
-  bool cut = false;
-  buf_printf(out, "\n### Turn %ld: ", turn->turn);
-  markdown_text(out, turn->movement);
-  buf_puts(out, "\n\n");
-  for (size_t i = 0; i < told->count; i++) {
-    const struct view_piece *p = &told->pieces[i];
-    switch (p->kind) {
-    case VIEW_TITLE:
-      if (i == 0) /* the turn's own title, which the heading already has */
-        break;
-      buf_puts(out, "\n#### ");
-      markdown_text(out, p->text);
-      buf_puts(out, "\n\n");
-      break;
-    case VIEW_LINE:
-      buf_puts(out, "- ");
-      markdown_text(out, p->text);
-      buf_putc(out, '\n');
-      break;
-    case VIEW_TEXT:
-      buf_putc(out, '\n');
-      put_fenced(out, p->text.n > 0 ? p->text : p->origin);
-      if (p->more_bytes > 0)
-        buf_printf(out, "%zu more bytes\n\n", p->more_bytes);
-      cut = cut || p->more_bytes > 0;
-      break;
-    }
-  }
-  if (cut) {
-    buf_puts(out, "\nIn full: ");
-    markdown_text(out, command);
-    buf_puts(out, "\n");
-  }
-}
-
 /* --- what fits --- */
 
 enum { ESCAPED_BYTES = 5, ROW_TEXTS = 7, TURN_TEXTS = 6 }; /* of one character: &#60; */
 
 static size_t fit_cost(struct str text) {
-  struct buf cleaned = {0};
+  buf_auto_t cleaned = {0};
   sanitize_text(&cleaned, text);
   size_t cost = cleaned.n;
   for (size_t i = 0; i < cleaned.n; i++)
     if (cleaned.p[i] != '\0' && strchr("&<>\"'`", cleaned.p[i]) != NULL)
       cost += ESCAPED_BYTES - 1;
-  buf_deinit(&cleaned);
   return cost;
 }
 
 /* more: bytes after the text that the view has already left out. */
 static struct str fit_rest(struct arena *arena, struct str text, size_t more, size_t max) {
   struct str kept = text;
-  struct buf noted = {0};
+  buf_auto_t noted = {0};
   size_t cost;
   assert(max > 0);
   while ((cost = fit_cost(kept)) > max) {
@@ -259,9 +39,7 @@ static struct str fit_rest(struct arena *arena, struct str text, size_t more, si
     return text;
   buf_str(&noted, kept);
   buf_printf(&noted, "... (%zu bytes left out)", text.n - kept.n + more);
-  kept = arena_str(arena, buf_view(&noted));
-  buf_deinit(&noted);
-  return kept;
+  return arena_str(arena, buf_view(&noted));
 }
 
 struct str fit_text(struct arena *arena, struct str text, size_t max) {
@@ -341,13 +119,12 @@ void report_begin(struct report_file *r, struct str title) {
   part_begin_file(&h, title);
   HTML_FMT(&h, "<h1>%.*s</h1>", STR_ARG(title));
   if (r->now_ms > 0) {
-    struct buf when = {0};
+    buf_auto_t when = {0};
     view_put_when(&when, r->now_ms);
     HTML_FMT(
         &h,
         "<p class=dim>Made %.*s from the logs as they were then. This file does not change.</p>",
         STR_ARG(buf_view(&when)));
-    buf_deinit(&when);
   }
 }
 
@@ -511,7 +288,7 @@ bool report_wants(struct report_file *r) {
 
 void report_turn(struct report_file *r, const struct view_turn *turn,
                  const struct view_judgment *told) {
-  struct buf command = {0};
+  buf_auto_t command = {0};
   struct buf *out = r->form == REPORT_MARKDOWN ? r->out : &r->told;
   size_t before = out->n;
   char id[ID_BYTES];
@@ -534,7 +311,6 @@ void report_turn(struct report_file *r, const struct view_turn *turn,
     part_told(&h, told, buf_view(&command));
     HTML(&h, "</details>");
   }
-  buf_deinit(&command);
   r->told_bytes += out->n - before;
   if (r->session_count <= 1 || r->told_bytes <= LIMIT_REPORT_TOLD_MANY)
     return;

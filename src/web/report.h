@@ -60,9 +60,4 @@ struct str fit_text(struct arena *arena, struct str text, size_t max);
 void fit_folder(struct session_list *f);
 void fit_session(struct view_session *v, size_t session_count);
 
-/* --- as Markdown --- */
-
-/* Writes one line of text, all markup escaped. */
-void markdown_text(struct buf *out, struct str text);
-
 #endif

@@ -44,7 +44,7 @@ static size_t sanitize_run(struct str text, size_t at) {
 }
 
 void sanitize_text(struct buf *out, struct str text) {
-  struct buf copy = {0};
+  buf_auto_t copy = {0};
   uint32_t before = 0;
   if (text.n > 0 && memchr(text.p, '\x1B', text.n) != NULL) {
     buf_str(&copy, text);
@@ -67,5 +67,4 @@ void sanitize_text(struct buf *out, struct str text) {
     before = cp;
     i += n > 0 ? n : 1;
   }
-  buf_deinit(&copy);
 }

@@ -1,5 +1,4 @@
 /* Writes a session: what it is, its turns on a time axis, what it used. */
-#include "audit/turn_lines.h"
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "view/number_format.h"
@@ -15,7 +14,7 @@ static void fact_when(struct html *h, const char *name, int64_t ms) {
 
 /* Writes the status, and the command that continues the session. */
 static void put_status(struct html *h, const struct view_session *v) {
-  struct buf command = {0};
+  buf_auto_t command = {0};
   HTML_FMT(h, "<dt>status</dt><dd><bdi>%.*s</bdi>", STR_ARG(v->status));
   if (v->resumable || str_eq_c(v->status, "open")) {
     html_puts(h, ": continue with ");
@@ -26,12 +25,11 @@ static void put_status(struct html *h, const struct view_session *v) {
     part_code(h, buf_view(&command));
   }
   HTML(h, "</dd>");
-  buf_deinit(&command);
 }
 
 void part_session_facts(struct html *h, const struct view_session *v,
                         const struct verify_result *verification) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   HTML(h, "<dl>");
   if (h->root != NULL) { /* in a file the heading above says it */
     HTML(h, "<dt>session</dt><dd>");
@@ -54,7 +52,7 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_clear(&text);
   buf_printf(&text, "%zu", v->turn_count);
   part_fact(h, "turns", buf_view(&text));
-  struct buf methods = {0};
+  buf_auto_t methods = {0};
   const char *method;
   json_t *n;
   json_object_foreach(v->methods, method, n) {
@@ -62,18 +60,15 @@ void part_session_facts(struct html *h, const struct view_session *v,
                (long long)json_integer_value(n));
   }
   part_fact(h, "decided by", buf_view(&methods));
-  buf_deinit(&methods);
-  struct buf spent = {0};
+  buf_auto_t spent = {0};
   spend_print(v->spent, &spent);
   part_fact(h, "used", buf_view(&spent));
-  buf_deinit(&spent);
   buf_clear(&text);
   if (verification != NULL)
     view_put_proof(&text, verification);
   part_fact(h, "integrity", buf_view(&text));
   part_fact(h, "log", v->log);
   HTML(h, "</dl>");
-  buf_deinit(&text);
 }
 
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why) {
@@ -134,10 +129,9 @@ static void put_span_fill(struct html *h, enum view_span_kind kind) {
 
 /* Writes an attribute in thousandths of the bar. */
 static void put_bar_share(struct html *h, const char *name, long long n) {
-  struct buf share = {0};
+  buf_auto_t share = {0};
   buf_printf(&share, n % 10 == 0 ? "%lld%%" : "%lld.%lld%%", n / 10, n % 10);
   html_attr(h, name, buf_view(&share));
-  buf_deinit(&share);
 }
 
 /* Draws a turn's bar. Its parts are shares of its width, so that hatching is not stretched. What
@@ -294,12 +288,11 @@ static void put_turn_number(struct html *h, const struct view_turn *t, const cha
   if (h->root != NULL) {
     HTML_FMT(h, "<a href=\"%ld\">%ld</a></td>", t->turn, t->turn);
   } else if (told) {
-    struct buf place = {0};
+    buf_auto_t place = {0};
     buf_printf(&place, "%st%ld", id, t->turn);
     HTML(h, "<a");
     HTML_LINK(h, "#", buf_view(&place), "");
     HTML_FMT(h, ">%ld</a></td>", t->turn);
-    buf_deinit(&place);
   } else {
     HTML_FMT(h, "%ld</td>", t->turn);
   }
@@ -307,7 +300,7 @@ static void put_turn_number(struct html *h, const struct view_turn *t, const cha
 
 static void put_turn_row(struct html *h, const struct view_session *v, const struct view_turn *t,
                          const char *id, bool told) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (t->parent > 0)
     HTML(h, "<tr class=child");
   else
@@ -345,7 +338,6 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
            t->doing != NULL && t->leads_to.n > 0 ? "now: " : "", STR_ARG(t->leads_to));
   put_method_cell(h, t);
   HTML(h, "</tr>");
-  buf_deinit(&text);
 }
 
 void part_turns(struct html *h, const struct view_session *v, const char *id,
@@ -379,7 +371,7 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
 
 static void put_total(struct html *h, const char *group, const char *name, const json_t *part) {
   const json_t *cost = json_at(part, "cost_usd");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   HTML_FMT(h, "<tr><td>%s</td><th scope=row><bdi>%s</bdi></th>", group, name);
   put_number_cell(h, json_int_at(part, "calls"));
   begin_number(h);
@@ -391,7 +383,6 @@ static void put_total(struct html *h, const char *group, const char *name, const
   view_put_dollars(&text, json_number_value(cost), json_is_number(cost),
                    json_at(part, "unpriced") != NULL);
   HTML_FMT(h, "%.*s</td></tr>", STR_ARG(buf_view(&text)));
-  buf_deinit(&text);
 }
 
 void part_totals(struct html *h, const struct view_session *v) {
@@ -476,12 +467,10 @@ static struct str place_in(struct str origin) {
 
 static void put_piece_cut(struct html *h, const struct view_judgment *told,
                           const struct view_piece *p) {
-  bool pages = told->text_max<PART_WHOLE_BYTES, within = p->part> 0;
   const struct part_cut cut = {.shown = p->text.n,
                                .bytes = p->text.n + p->more_bytes,
                                .ref = place_in(p->origin),
-                               .whole_page = pages,
-                               .within = within};
+                               .whole_page = told->text_max<PART_WHOLE_BYTES, .within = p->part> 0};
   part_cut(h, &cut);
 }
 

@@ -1,6 +1,5 @@
 /* segue answer, approve, reject: answers what a session is waiting for. */
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -10,8 +9,6 @@
 #include "host/single_session.h"
 #include "store/summary.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- answering --- */
@@ -79,7 +76,7 @@ static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer
 
 static bool reply_here(const struct store_ref *ref, const char *action, const json_t *body,
                        struct err *err) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct parsed_answer said = {0};
   struct provider_registry *registry = NULL;
   enum answer_says says = SAYS_TEXT;
@@ -89,7 +86,6 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
             (registry = backends_new(&user, err)) != NULL &&
             reply_in_log(ref, &said.core, registry, err);
   registry_free(registry);
-  config_deinit(&user);
   parsed_answer_deinit(&said);
   return ok;
 }
@@ -100,10 +96,9 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
  * know the session. */
 static bool reply_there(const struct cli_args *args, const char *id, const char *action,
                         const json_t *body, json_t **session, struct err *err) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   bool ok = session_post(cli_value(args, "socket"), id, action, body, &reply, err);
   *session = ok ? json_incref(reply.value) : NULL;
-  client_reply_deinit(&reply);
   return ok;
 }
 
@@ -115,7 +110,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
                          const struct store_ref *ref, const json_t *there) {
   static const char *const done[] = {"answered", "approved", "rejected"};
   const char *word = done[0];
-  struct summary b = {0};
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   bool known = there == NULL && summary_read(&b, ref, &ignored);
   bool waits_for_daemon = there != NULL || (known && b.submitted);
@@ -124,7 +119,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
     word = strcmp(action, "approve") == 0 ? done[1] : done[2];
   if (cli_flag(args, "resume") && there == NULL) {
     char *words[] = {(char *)"resume", (char *)ref->name, (char *)"--json", NULL};
-    status = cmd_resume.run(cli_flag(args, "json") ? 3 : 2, words);
+    status = cli_run(&cmd_resume, cli_flag(args, "json") ? 3 : 2, words);
   } else if (cli_flag(args, "json")) {
     json_t *session = json_incref((json_t *)there);
     if (there == NULL)
@@ -132,17 +127,14 @@ static int replying_tell(const struct cli_args *args, const char *action,
     json_io_put(session);
   } else {
     const char *id = json_string_value(json_object_get(there, "id"));
-    printf("%s  ", word);
-    cli_put_line(stdout, "", id ? id : b.session);
+    cli_say(stdout, "%s  %s\n", word, id ? id : b.session);
     if (!waits_for_daemon) {
       char log_id[STORE_ID_BYTES];
-      cli_put_line(stdout, "  continue with: segue resume ",
-                   resolve_id_word_for(ref->name, log_id));
+      cli_say(stdout, "  continue with: segue resume %s\n", resolve_id_word_for(ref->name, log_id));
     } else if (there == NULL) {
       printf("  it continues when its daemon runs\n");
     }
   }
-  summary_deinit(&b);
   return status;
 }
 
@@ -153,7 +145,7 @@ static int replying_run(const struct cli_args *args, const char *action, const j
   char id[STORE_ID_BYTES] = "";
   struct store_ref ref;
   struct err err = {0}, none = {0};
-  json_t *session = NULL;
+  json_auto_t *session = NULL;
   cli_errors_as_json(cli_flag(args, "json"));
   bool found = resume_options_by_person(action, args->words[0], &err) &&
                resolve_id_session(args->words[0], cli_value(args, "logs"), socket, &ref, &err);
@@ -164,9 +156,7 @@ static int replying_run(const struct cli_args *args, const char *action, const j
   if (found && !there && !asks_here)
     err = none;
   bool ok = there || (asks_here && reply_here(&ref, action, body, &err));
-  int status = ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
-  json_decref(session);
-  return status;
+  return ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
 }
 
 /* --- the command --- */
@@ -196,8 +186,8 @@ static bool answer_common(const struct cli_args *args, const char *movement, jso
 }
 
 static bool answer_file(const char *path, json_t *body, struct err *err) {
-  struct buf text = {0};
-  bool ok = cli_read(path, LIMIT_ANSWER_BYTES, &text, err);
+  buf_auto_t text = {0};
+  bool ok = json_io_read(path, LIMIT_ANSWER_BYTES, &text, err);
   if (ok && text.n > 0 && text.p[text.n - 1] == '\n')
     text.n--;
   json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;
@@ -205,7 +195,6 @@ static bool answer_file(const char *path, json_t *body, struct err *err) {
     ok = err_set(err, ERR_USAGE, "--file %.200s is not UTF-8", path);
   if (ok)
     json_object_set_new(body, "text", value);
-  buf_deinit(&text);
   return ok;
 }
 
@@ -234,31 +223,24 @@ static bool answer_body(const struct cli_args *args, json_t *body, struct err *e
   return true;
 }
 
-static int said_run(const struct cli_command *command, int argc, char **argv) {
-  struct cli_args args;
+/* Runs answer, approve and reject. */
+static int said_run(const struct cli_args *args) {
   struct err err = {0};
-  bool answers = command == &cmd_answer;
-  int status;
-  if (!cli_parse(command, argc, argv, 1, answers ? 3 : 2, &args, &status))
-    return status;
-  json_t *body = json_object();
-  const char *movement = args.word_count > 1 ? args.words[1] : NULL;
-  bool ok = answers && answer_body(&args, body, &err);
-  if (!answers)
-    ok = answer_common(&args, movement, body, &err) && body_text(&args, body, "reason", &err);
-  status = ok ? replying_run(&args, command->name, body) : cli_fail(command->name, &err);
-  json_decref(body);
-  return status;
-}
-
-static int answer_run(int argc, char **argv) {
-  return said_run(&cmd_answer, argc, argv);
+  const char *command = args->command->name;
+  const char *movement = args->word_count > 1 ? args->words[1] : NULL;
+  json_auto_t *body = json_object();
+  bool ok;
+  if (args->command == &cmd_answer)
+    ok = answer_body(args, body, &err);
+  else
+    ok = answer_common(args, movement, body, &err) && body_text(args, body, "reason", &err);
+  return ok ? replying_run(args, command, body) : cli_fail(command, &err);
 }
 
 /* Returns true if the session stopped because a movement changed a protected file. That is not a
  * question: resuming it accepts the change. */
 static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), ref,
                           &ignored) ||
@@ -266,41 +248,33 @@ static bool stopped_protected(const struct cli_args *args, struct store_ref *ref
     return false;
   bool is = summary_is_stopped(&b) && strcmp(b.stop_reason, "protected") == 0;
   *submitted = b.submitted;
-  summary_deinit(&b);
   return is;
 }
 
-static int approve_run(int argc, char **argv) {
-  struct cli_args args;
+static int approve_run(const struct cli_args *args) {
   struct store_ref ref;
   bool submitted;
-  int status;
-  if (!cli_parse(&cmd_approve, argc, argv, 1, 2, &args, &status))
-    return status;
-  if (args.word_count == 1 && stopped_protected(&args, &ref, &submitted)) {
-    const char *socket = cli_value(&args, "socket");
+  if (args->word_count == 1 && stopped_protected(args, &ref, &submitted)) {
+    const char *socket = cli_value(args, "socket");
     char *words[8] = {(char *)"resume", ref.name};
     int n = 2;
-    if (submitted && !cli_flag(&args, "resume"))
+    if (submitted && !cli_flag(args, "resume"))
       words[n++] = (char *)"--daemon";
-    if (submitted && !cli_flag(&args, "resume") && socket != NULL) {
+    if (submitted && !cli_flag(args, "resume") && socket != NULL) {
       words[n++] = (char *)"--socket";
       words[n++] = (char *)socket;
     }
-    if (cli_flag(&args, "json"))
+    if (cli_flag(args, "json"))
       words[n++] = (char *)"--json";
-    return cmd_resume.run(n, words);
+    return cli_run(&cmd_resume, n, words);
   }
-  return said_run(&cmd_approve, argc, argv);
-}
-
-static int reject_run(int argc, char **argv) {
-  return said_run(&cmd_reject, argc, argv);
+  return said_run(args);
 }
 
 const struct cli_command cmd_answer = {
     .name = "answer",
     .arguments = "ID [MOVEMENT] TEXT|--choice N|--file FILE",
+    .words = {1, 3},
     .summary = "answer a session's question",
     .help = "ID is an id, a unique prefix of one, or last; MOVEMENT says which question you "
             "answer where several are open. segue inbox lists them. The answer, with who gave it "
@@ -311,12 +285,13 @@ const struct cli_command cmd_answer = {
             "Exit: 0 answered, 1 already answered, or nothing is asked or can be answered, 2 the "
             "answer does not fit the question, or there is no such session.",
     .options = answer_options,
-    .run = answer_run,
+    .run = said_run,
 };
 
 const struct cli_command cmd_approve = {
     .name = "approve",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
+    .words = {1, 2},
     .summary = "let a session run what is waiting for approval",
     .help = "Works like segue answer, for a movement with approve; segue inbox shows what would "
             "run. It also resumes a session that stopped because a movement changed protected "
@@ -328,9 +303,10 @@ const struct cli_command cmd_approve = {
 const struct cli_command cmd_reject = {
     .name = "reject",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
+    .words = {1, 2},
     .summary = "refuse what is waiting for approval",
     .help = "Works like segue approve, but the movement does not run: the session continues where "
             "its on_reject leads, by default to ABORT.",
     .options = verdict_options,
-    .run = reject_run,
+    .run = said_run,
 };

@@ -10,7 +10,6 @@
 #include "store/summary.h"
 #include "store/worker.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ static const struct cli_option options[] = {
 
 /* Cancels a session that nobody runs: takes it, writes the end and lets go. */
 static int cancel_here(const struct store_ref *ref, struct err *err) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct store store;
   struct ui ui;
   int status = STATUS_FAILED;
@@ -43,18 +42,15 @@ static int cancel_here(const struct store_ref *ref, struct err *err) {
     }
   }
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }
 
 static bool is_cancelled(const struct store_ref *ref) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!summary_read(&b, ref, &ignored))
     return false;
-  bool over = summary_is_over(&b);
-  summary_deinit(&b);
-  return over;
+  return summary_is_over(&b);
 }
 
 static bool cancel_shared(const struct store_ref *ref, struct err *err) {
@@ -97,7 +93,7 @@ static int cancel_in_store(const struct cli_args *args, const char *word) {
 /* --- of the daemon --- */
 
 static int cancel(const struct cli_args *args, const char *word) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   if (!session_post(cli_value(args, "socket"), word, "cancel", NULL, &reply, &err)) {
@@ -105,23 +101,19 @@ static int cancel(const struct cli_args *args, const char *word) {
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);
   } else {
-    cli_put_line(stdout, "cancelled  ", cli_word(reply.value, "id"));
+    cli_say(stdout, "cancelled  %s\n", cli_word(reply.value, "id"));
   }
-  client_reply_deinit(&reply);
   return status;
 }
 
-static int cancel_run(int argc, char **argv) {
-  struct cli_args args;
+static int cancel_run(const struct cli_args *args) {
   int status, worst = STATUS_COMPLETE;
-  if (!cli_parse(&cmd_cancel, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  for (size_t i = 0; i < args.word_count; i++) {
-    if (cli_store(&args) != NULL && cli_value(&args, "socket") == NULL)
-      status = cancel_in_store(&args, args.words[i]);
+  cli_errors_as_json(cli_flag(args, "json"));
+  for (size_t i = 0; i < args->word_count; i++) {
+    if (cli_store(args) != NULL && cli_value(args, "socket") == NULL)
+      status = cancel_in_store(args, args->words[i]);
     else
-      status = cancel(&args, args.words[i]);
+      status = cancel(args, args->words[i]);
     worst = status != STATUS_COMPLETE ? status : worst;
   }
   return worst;
@@ -130,6 +122,7 @@ static int cancel_run(int argc, char **argv) {
 const struct cli_command cmd_cancel = {
     .name = "cancel",
     .arguments = "ID...",
+    .words = {1, CLI_WORDS},
     .summary = "end sessions for good",
     .help = "ID is an id, a unique prefix of one, or last. Everything that the session started is "
             "ended too. Cancel a session of `segue run` in its own terminal, with Ctrl-\\. With "

@@ -9,8 +9,6 @@
 #include "workflow/load.h"
 
 #include <assert.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,17 +37,16 @@ static void offer(const struct completing *c, const char *word, const char *what
   if (strncmp(word, c->start, strlen(c->start)) != 0 ||
       strpbrk(word, " \t\n'\"\\$`;&|<>()") != NULL)
     return;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_safe(&line, str_from(what ? what : ""), false);
   fprintf(c->out, "%s\t%s\n", word, buf_c(&line));
-  buf_deinit(&line);
 }
 
 /* ---- what there is at the moment ---- */
 
 static void offer_session(const struct completing *c, const struct store *store, const char *id) {
   struct store_ref ref;
-  struct summary summary = {0};
+  AUTO(summary_deinit) struct summary summary = {0};
   struct err err;
   char what[200];
   store_ref(store, id, &ref);
@@ -58,7 +55,6 @@ static void offer_session(const struct completing *c, const struct store *store,
   print_into(what, sizeof what, "%s %.60s", summary_status(&summary),
              summary.workflow ? summary.workflow : "");
   offer(c, id, what);
-  summary_deinit(&summary);
 }
 
 /* Offers the newest sessions whose names begin like the word. */
@@ -98,30 +94,27 @@ static void offer_movements_of(const struct completing *c, const json_t *workflo
 static void offer_movements(const struct completing *c, const char *word) {
   char path[PATHS_BYTES], cwd[PATHS_BYTES];
   struct store_ref ref;
-  struct log_reader reader;
+  AUTO(reader_close) struct log_reader reader = {0};
   struct err err;
   struct str line;
   json_t *workflow = NULL;
   if (resolve_id_session(word, c->logs, NULL, &ref, &err)) {
     if (!reader_open(&reader, &ref, &err))
       return;
-    json_t *first = reader_next(&reader, &line) ? json_loadb(line.p, line.n, 0, NULL) : NULL;
+    json_auto_t *first = reader_next(&reader, &line) ? json_loadb(line.p, line.n, 0, NULL) : NULL;
     offer_movements_of(c, json_object_get(first, "workflow"));
-    json_decref(first);
-    reader_close(&reader);
     return;
   }
   word = paths_workflow(word, getcwd(cwd, sizeof cwd) ? cwd : ".", path, &err);
   if (word == NULL)
     return;
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct workflow_source source = {.path = word, .named_by_user = true};
   struct workflow_marks *marks = NULL;
   workflow = workflow_load_marked(&source, &errors, &marks);
   offer_movements_of(c, workflow);
   json_decref(workflow);
   workflow_marks_free(marks);
-  err_list_deinit(&errors);
 }
 
 /* ---- what a place takes ---- */
@@ -135,7 +128,7 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
     struct completing copy = *c;
     paths_workflows(NULL, offer_workflow, &copy);
   } else if (str_among(word, "P PROVIDER NAME=P")) {
-    struct config config = {0};
+    AUTO(config_deinit) struct config config = {0};
     struct err err;
     struct provider_registry *registry = NULL;
     if (config_load(&config, &err) && (registry = backends_new(&config, &err)) != NULL) {
@@ -145,7 +138,6 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
     }
     if (registry != NULL)
       registry_free(registry);
-    config_deinit(&config);
   } else if (str_eq_c(word, "COMMAND")) {
     for (size_t i = 0; cli_commands[i]; i++)
       offer(c, cli_commands[i]->name, cli_commands[i]->summary);
@@ -306,20 +298,16 @@ static const char fish_script[] =
     "end\n"
     "complete -c segue -f -a '(__segue_complete)'\n";
 
-static int completion_run(int argc, char **argv) {
+static int completion_run(const struct cli_args *args) {
   static const struct {
     const char *shell, *script;
   } scripts[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_completion, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  if (cli_flag(&args, "for")) {
-    complete_words(args.words, args.word_count, stdout);
+  if (cli_flag(args, "for")) {
+    complete_words(args->words, args->word_count, stdout);
     return STATUS_COMPLETE;
   }
-  for (size_t i = 0; args.word_count == 1 && i < ARRAY_LEN(scripts); i++)
-    if (strcmp(args.words[0], scripts[i].shell) == 0) {
+  for (size_t i = 0; args->word_count == 1 && i < ARRAY_LEN(scripts); i++)
+    if (strcmp(args->words[0], scripts[i].shell) == 0) {
       fputs(scripts[i].script, stdout);
       return STATUS_COMPLETE;
     }
@@ -330,6 +318,7 @@ static int completion_run(int argc, char **argv) {
 const struct cli_command cmd_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
+    .words = {0, CLI_WORDS},
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
     .help = "Completes the sessions, workflows, movements and providers that exist at that "
             "moment.\n"

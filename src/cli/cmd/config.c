@@ -6,7 +6,6 @@
 #include "format/json_write.h"
 #include "host/paths.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,21 +90,16 @@ static void put_places(json_t *list) {
   put_config_row(list, &s);
 }
 
-static int config_run(int argc, char **argv) {
-  struct cli_args args;
-  struct config config;
+static int config_run(const struct cli_args *args) {
+  AUTO(config_deinit) struct config config = {0};
   struct err err = {0};
   char path[CONFIG_PATH_BYTES];
-  int status;
-  if (!cli_parse(&cmd_config, argc, argv, 0, 1, &args, &status))
-    return status;
-  if (args.word_count == 1 && strcmp(args.words[0], "show") != 0) {
+  if (args->word_count == 1 && strcmp(args->words[0], "show") != 0) {
     fprintf(stderr, "segue config: there is only segue config show\n");
     return STATUS_USAGE;
   }
   if (!config_load(&config, &err)) /* reported as everywhere else */
     return cli_fail("config", &err);
-  config_deinit(&config);
   json_t *values = config_values(path, &err), *list = json_array();
   if (values == NULL) {
     json_decref(list);
@@ -115,21 +109,19 @@ static int config_run(int argc, char **argv) {
   put_places(list);
   size_t i;
   const json_t *s;
-  if (cli_flag(&args, "json")) {
+  if (cli_flag(args, "json")) {
     json_io_put(json_pack("{ss*sO}", "file", path[0] ? path : NULL, "settings", list));
   } else {
     json_array_foreach(list, i, s) {
       const json_t *value = json_object_get(s, "value");
       const char *origin = json_string_value(json_object_get(s, "origin"));
       bool is_plain = json_is_string(value) || json_is_null(value);
-      char *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+      char_auto_t *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
       const char *shown = text ? text : json_string_value(value);
-      struct buf safe = {0};
+      buf_auto_t safe = {0};
       buf_safe(&safe, str_from(shown ? shown : "-"), false);
       printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
              origin ? origin : "not set");
-      buf_deinit(&safe);
-      free(text);
     }
   }
   json_decref(values);
@@ -140,6 +132,7 @@ static int config_run(int argc, char **argv) {
 const struct cli_command cmd_config = {
     .name = "config",
     .arguments = "[show] [--json]",
+    .words = {0, 1},
     .summary = "print every setting with its value and origin",
     .help = "Flags take precedence over the workflow, and the workflow over config.yaml. Values "
             "of headers and queries are hidden. For what each key means, see the manual, "

@@ -1,5 +1,4 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
-#include "base/log.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -18,7 +17,6 @@
 #include "provider/registry.h"
 
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,12 +34,10 @@ struct doctor_report {
 
 /* Prints a text in lines that fit, indented by that many columns. */
 static void doctor_put(struct str text, size_t indent) {
-  struct buf safe = {0}, lines = {0};
+  buf_auto_t safe = {0}, lines = {0};
   buf_safe(&safe, text, false);
   cli_wrap(&lines, buf_view(&safe), indent, indent, (size_t)cli_columns(STDOUT_FILENO));
   puts(buf_c(&lines));
-  buf_deinit(&safe);
-  buf_deinit(&lines);
 }
 
 /* Adds a finding and prints it, unless everything is printed as JSON. remedy: what to do, or
@@ -57,7 +53,7 @@ static void doctor_find(struct doctor_report *r, enum finding_kind kind, const c
                                   remedy ? json_io_string(remedy) : json_null()));
   if (r->json)
     return;
-  struct buf said = {0};
+  buf_auto_t said = {0};
   buf_printf(&said, "%s: %s", what, text);
   printf("%s%-8s%s ", cli_paint(r->colours, colours[kind]), names[kind],
          cli_paint(r->colours, COLOUR_NONE));
@@ -66,7 +62,6 @@ static void doctor_find(struct doctor_report *r, enum finding_kind kind, const c
     printf("%*s-> ", DOCTOR_INDENT, "");
     doctor_put(str_from(remedy), DOCTOR_INDENT + 3);
   }
-  buf_deinit(&said);
 }
 
 /* --- backends --- */
@@ -115,13 +110,12 @@ static void look_at_project(struct doctor_report *r, const struct provider *prov
 static void look_at_permissions(struct doctor_report *r, const struct provider *provider) {
   char what[160];
   for (int i = 0; i < PERMISSION_COUNT && provider_profile(provider) != NULL; i++) {
-    struct buf gap = {0};
+    buf_auto_t gap = {0};
     if (capability_gap(&provider->capability, (enum permission)i, true, &gap)) {
       print_into(what, sizeof what, "provider %s, permission %s", provider->capability.name,
                  permission_name((enum permission)i));
       doctor_find(r, FINDING_NOTE, what, buf_c(&gap), NULL);
     }
-    buf_deinit(&gap);
   }
 }
 
@@ -143,7 +137,7 @@ static void doctor_put_absent(struct doctor_report *r, const struct provider_reg
   };
   bool any = false;
   for (size_t kind = ABSENCE_PROGRAM; kind < ARRAY_LEN(whats); kind++) {
-    struct buf names = {0};
+    buf_auto_t names = {0};
     const struct provider *p;
     for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++)
       if (listed[i] && probes[i].absence == kind)
@@ -151,7 +145,6 @@ static void doctor_put_absent(struct doctor_report *r, const struct provider_reg
     if (names.n > 0)
       doctor_find(r, FINDING_NOTE, whats[kind], buf_c(&names), NULL);
     any = any || names.n > 0;
-    buf_deinit(&names);
   }
   if (any)
     printf("         -> segue doctor NAME explains how to set one up\n");
@@ -297,7 +290,7 @@ static void look_at_containers(struct doctor_report *r, const struct config *use
   const enum finding_kind failed = wanted ? FINDING_PROBLEM : FINDING_NOTE;
   const char *none, *engine = sandbox_engine(user->sandbox, &none);
   char path[256];
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (engine == NULL)
     doctor_find(r, failed, "containers", none, "without it there is no sandbox: container");
   else if (quick || !sandbox_find_engine(engine, path, sizeof path) ||
@@ -306,7 +299,6 @@ static void look_at_containers(struct doctor_report *r, const struct config *use
   else
     doctor_find(r, failed, "containers", buf_c(&why),
                 is_docker(engine) ? of_docker : "until it works there is no sandbox: container");
-  buf_deinit(&why);
 }
 
 /* Says what confines agents here. */
@@ -378,17 +370,15 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
   size_t i;
   json_t *one;
   daily_usage_init(&book);
-  json_t *day = daily_usage_json(&book, day_set_of(registry));
+  json_auto_t *day = daily_usage_json(&book, day_set_of(registry));
   daily_usage_deinit(&book);
   json_array_foreach(day, i, one) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     bool over = json_number_value(json_object_get(one, "used")) >=
                 json_number_value(json_object_get(one, "limit"));
     budget_note_tell(one, &text);
     doctor_find(r, over ? FINDING_NOTE : FINDING_OK, "budget", buf_c(&text), over ? until : NULL);
-    buf_deinit(&text);
   }
-  json_decref(day);
 }
 
 /* Reports that a daemon of the user's service manager ends with the last login, unless the user
@@ -409,16 +399,12 @@ static void look_at_linger(struct doctor_report *r) {
                 "loginctl enable-linger");
 }
 
-static int doctor_run(int argc, char **argv) {
-  struct cli_args args;
+static int doctor_run(const struct cli_args *args) {
   struct config user = {0};
   struct err err = {0};
-  int status;
   bool known = true;
-  if (!cli_parse(&cmd_doctor, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
   struct doctor_report r = {
-      .findings = json_array(), .json = cli_flag(&args, "json"), .colours = cli_colours(1)};
+      .findings = json_array(), .json = cli_flag(args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);
   /* Every agent runs under the shim, which is looked for where the process table looks. */
   char path[PATHS_BYTES];
@@ -428,31 +414,29 @@ static int doctor_run(int argc, char **argv) {
   else
     doctor_find(&r, FINDING_PROBLEM, "shim", missing.text, "install segue again");
   look_at_linger(&r);
-  struct err_list warnings = {0};
+  AUTO(err_list_deinit) struct err_list warnings = {0};
   overrides_check(&warnings);
   for (size_t i = 0; i < warnings.count; i++)
     doctor_find(&r, FINDING_PROBLEM, "prompts", warnings.items[i].text,
                 "rename the file, or remove it");
-  err_list_deinit(&warnings);
   if (!config_load(&user, &err)) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {
     look_at_configuration(&r);
-    look_at_sandbox(&r, &user, cli_flag(&args, "quick"));
+    look_at_sandbox(&r, &user, cli_flag(args, "quick"));
     struct provider_registry *registry = backends_new(&user, &err);
     if (registry == NULL)
       file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");
     if (registry != NULL)
       look_at_day(&r, registry);
     if (registry != NULL)
-      known = doctor_providers(&r, registry, &user, &args);
+      known = doctor_providers(&r, registry, &user, args);
     registry_free(registry);
     config_deinit(&user);
   }
   if (r.json) {
-    json_t *out = json_pack("{s:b, s:O}", "ok", r.problems == 0, "findings", r.findings);
+    json_auto_t *out = json_pack("{s:b, s:O}", "ok", r.problems == 0, "findings", r.findings);
     json_io_print(out, JSON_IO_TERMINAL);
-    json_decref(out);
   }
   json_decref(r.findings);
   if (!known)
@@ -463,6 +447,7 @@ static int doctor_run(int argc, char **argv) {
 const struct cli_command cmd_doctor = {
     .name = "doctor",
     .arguments = "[PROVIDER...] [--all] [--json]",
+    .words = {0, CLI_WORDS},
     .summary = "check what is missing here to run workflows, and how to fix it",
     .help = "Checks the log folder, the configuration, the profiles and every backend: whether "
             "its program is installed and new enough, and whether there is a key or a login. A "

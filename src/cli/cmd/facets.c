@@ -5,7 +5,6 @@
 #include "cli/json_io.h"
 #include "host/paths.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
@@ -39,30 +38,22 @@ static void print_facets(const json_t *list) {
     if (strcmp(kind, last) != 0)
       printf("%s%s\n", i > 0 ? "\n" : "", kind);
     last = kind;
-    struct buf name = {0};
+    buf_auto_t name = {0};
     buf_safe(&name, str_from(json_string_value(json_object_get(entry, "name"))), false);
     printf("  %-24s %-9s ", buf_c(&name), json_string_value(json_object_get(entry, "from")));
-    cli_put_safe(stdout, json_string_value(json_object_get(entry, "file")));
-    buf_deinit(&name);
-    if (by != NULL) {
-      printf("\n  %-24s           shadowed by ", "");
-      cli_put_safe(stdout, by);
-    }
-    putchar('\n');
+    cli_say(stdout, "%s\n", json_string_value(json_object_get(entry, "file")));
+    if (by != NULL)
+      cli_say(stdout, "  %-24s           shadowed by %s\n", "", by);
   }
 }
 
-static int facets_run(int argc, char **argv) {
-  struct cli_args args;
+static int facets_run(const struct cli_args *args) {
   struct err err = {0};
   struct arena arena = {0};
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES], config[PATHS_BYTES],
       user[PATHS_BYTES + 16] = "";
-  int status;
-  if (!cli_parse(&cmd_facets, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *cwd = cli_value(&args, "cwd") ? cli_value(&args, "cwd") : ".";
-  cli_errors_as_json(cli_flag(&args, "json"));
+  const char *cwd = cli_value(args, "cwd") ? cli_value(args, "cwd") : ".";
+  cli_errors_as_json(cli_flag(args, "json"));
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
   if (paths_config(config, &err))
@@ -70,23 +61,22 @@ static int facets_run(int argc, char **argv) {
   struct facets facets = {.project = project[0] ? project : NULL,
                           .home = home[0] ? home : NULL,
                           .user = user[0] ? user : NULL};
-  if (args.word_count > 0 && !beside_workflow(&facets, &arena, args.words[0], cwd, &err)) {
+  if (args->word_count > 0 && !beside_workflow(&facets, &arena, args->words[0], cwd, &err)) {
     arena_deinit(&arena);
     return cli_fail("facets", &err);
   }
-  json_t *list = facets_list(&facets);
-  if (cli_flag(&args, "json"))
+  json_auto_t *list = facets_list(&facets);
+  if (cli_flag(args, "json"))
     json_io_print(list, JSON_IO_COMPACT);
   else
     print_facets(list);
-  if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
+  if (json_array_size(list) == 0 && !cli_flag(args, "json"))
     fprintf(stderr, "segue facets: none; segue init writes some, segue facets WORKFLOW lists those "
                     "beside a workflow\n");
   if (foreign[0])
     fprintf(stderr,
             "segue facets: %s is ignored: it belongs to another user, or others can write to it\n",
             foreign);
-  json_decref(list);
   arena_deinit(&arena);
   return STATUS_COMPLETE;
 }
@@ -94,6 +84,7 @@ static int facets_run(int argc, char **argv) {
 const struct cli_command cmd_facets = {
     .name = "facets",
     .arguments = "[WORKFLOW]",
+    .words = {0, 1},
     .summary = "list personas, policies and instructions: where they are, and which hide others",
     .help = "In the order in which names are looked up: beside WORKFLOW, in .segue/facets of the "
             "project, in ~/.segue/facets, and in facets/ beside your config.yaml. Fragments "

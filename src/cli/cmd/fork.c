@@ -3,11 +3,11 @@
 #include "cli/cli.h"
 #include "cli/forge/forge.h"
 #include "cli/forking.h"
+#include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "cli/trees/session_trees.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
@@ -17,8 +17,7 @@ static const struct cli_option options[] = {
     BODY_STEER_OPTIONS,
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"cwd", 'C', "DIR", "where agents work (default: where the session's did)", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {"pr", 0, "N", "add the comments on this pull request of the session, and its failed checks",
@@ -32,16 +31,15 @@ static const struct cli_option options[] = {
 
 static bool take_instruction(const struct cli_args *args, json_t *body, struct err *err) {
   const char *path = cli_value(args, "instruction");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (path == NULL)
     return true;
-  bool ok = cli_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
+  bool ok = json_io_read(path, LIMIT_INLINE_TEXT_BYTES, &text, err);
   json_t *value = ok ? json_stringn(buf_c(&text), text.n) : NULL;
   if (ok && value == NULL)
     ok = err_set(err, ERR_USAGE, "%.300s is not UTF-8", path);
   if (ok)
     json_object_set_new(body, "instruction", value);
-  buf_deinit(&text);
   return ok;
 }
 
@@ -65,7 +63,7 @@ static json_t *fork_body(const struct cli_args *args, struct err *err) {
 static bool find_by_branch(const struct cli_args *args, const char *branch, struct store_ref *ref,
                            struct err *err) {
   const char *word = args->word_count > 0 ? args->words[0] : NULL;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err why;
   if (word != NULL) {
     if (!resolve_id_session(word, cli_value(args, "logs"), NULL, ref, err) ||
@@ -76,7 +74,6 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
     if (own != NULL && !is)
       err_set(err, ERR_USAGE, "the pull request is of branch %.200s, the session's is %.200s",
               branch, own->branch);
-    trees_deinit(&t);
     return is;
   }
   return trees_find_branch(branch, cli_value(args, "logs"), ref, &why) ||
@@ -129,32 +126,27 @@ static int fork_here(const struct cli_args *args, json_t *body) {
   return status;
 }
 
-static int fork_run(int argc, char **argv) {
-  struct cli_args args;
+static int fork_run(const struct cli_args *args) {
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_fork, argc, argv, 0, 1, &args, &status))
-    return status;
-  bool there = cli_flag(&args, "daemon"), pr = cli_value(&args, "pr") != NULL;
+  bool there = cli_flag(args, "daemon"), pr = cli_value(args, "pr") != NULL;
   if (pr && there)
     err_set(&err, ERR_USAGE, "--pr only works for a fork in this terminal: leave out --daemon");
-  else if (!pr && args.word_count == 0)
+  else if (!pr && args->word_count == 0)
     err_set(&err, ERR_USAGE, "name the session, or give --pr N");
   if (err.code != ERR_NONE)
     return cli_fail("fork", &err);
-  if (!there && cli_value(&args, "socket"))
+  if (!there && cli_value(args, "socket"))
     return cli_refuse("fork", "--socket needs --daemon");
-  json_t *body = fork_body(&args, &err);
+  json_auto_t *body = fork_body(args, &err);
   if (body == NULL)
     return cli_fail("fork", &err);
-  status = there ? session_post_told(&args, "fork", body) : fork_here(&args, body);
-  json_decref(body);
-  return status;
+  return there ? session_post_told(args, "fork", body) : fork_here(args, body);
 }
 
 const struct cli_command cmd_fork = {
     .name = "fork",
     .arguments = "ID|last|FILE|--pr N --from MOVEMENT[#N] [options]",
+    .words = {0, 1},
     .summary = "start a new session from a point in another one",
     .help = "Starts a new session at that movement, in the state in which the old session entered "
             "it: its values, the last answer, how often each movement was entered, and the "

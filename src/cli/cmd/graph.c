@@ -6,7 +6,6 @@
 #include "cli/resolve_id.h"
 #include "cli/setup.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
@@ -33,7 +32,7 @@ static struct workflow *graph_workflow_of(const json_t *record, struct err *err)
 static bool graph_session(const struct cli_args *args, struct workflow *workflow,
                           struct graph **graph, struct err *err) {
   struct store_ref ref;
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   json_t *record;
   bool ok = true;
   if (!resolve_id_session(cli_value(args, "session"), cli_value(args, "logs"),
@@ -58,7 +57,6 @@ static bool graph_session(const struct cli_args *args, struct workflow *workflow
                  (unsigned long long)book.records + 1, book.damage.text);
   if (ok && *graph == NULL)
     ok = err_set(err, ERR_NOT_FOUND, "the log has no records");
-  verified_close(&book);
   return ok;
 }
 
@@ -82,43 +80,39 @@ static void graph_print(const struct cli_args *args, const struct graph *graph, 
             strangers, strangers == 1 ? "" : "s", strangers == 1 ? "s" : "");
 }
 
-static int graph_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
+static int graph_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
   struct graph *graph = NULL;
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_graph, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *format = cli_value(&args, "format"), *session = cli_value(&args, "session");
+  const char *format = cli_value(args, "format"), *session = cli_value(args, "session");
   bool mermaid = format != NULL && strcmp(format, "mermaid") == 0;
-  cli_errors_as_json(cli_flag(&args, "json"));
+  cli_errors_as_json(cli_flag(args, "json"));
   if (format != NULL && !mermaid && strcmp(format, "ascii") != 0)
     err_set(&err, ERR_USAGE, "--format %.40s: write ascii or mermaid", format);
-  else if (args.word_count == 0 && session == NULL)
+  else if (args->word_count == 0 && session == NULL)
     err_set(&err, ERR_USAGE, "name a workflow file, or a session with --session ID");
   if (err.text[0] != '\0')
     return cli_fail("graph", &err);
-  if (!setup_flags(&setup, &args, &status) ||
-      (args.word_count > 0 && !setup_workflow(&setup, &args, args.words[0], false, &status))) {
-    setup_deinit(&setup);
+  if (!setup_flags(&setup, args, &status) ||
+      (args->word_count > 0 && !setup_workflow(&setup, args, args->words[0], false, &status))) {
     return status;
   }
   bool ok = true;
   if (session != NULL)
-    ok = graph_session(&args, setup.workflow, &graph, &err);
+    ok = graph_session(args, setup.workflow, &graph, &err);
   else
     graph = graph_new(setup.workflow);
   if (ok)
-    graph_print(&args, graph, mermaid);
+    graph_print(args, graph, mermaid);
   graph_free(graph);
-  setup_deinit(&setup);
   return ok ? STATUS_COMPLETE : cli_fail("graph", &err);
 }
 
 const struct cli_command cmd_graph = {
     .name = "graph",
     .arguments = "[WORKFLOW]",
+    .words = {0, 1},
     .summary = "draw a workflow: its movements, its rules, and the way that a session took",
     .help = "Rows are in the order of the file; a rail on the left connects each rule to its "
             "target. With --session it shows how often the session took each rule and by which "

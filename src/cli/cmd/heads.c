@@ -5,30 +5,23 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {0},
 };
 
-static int heads_run(int argc, char **argv) {
-  struct cli_args args;
+static int heads_run(const struct cli_args *args) {
   struct store store;
-  struct heads heads;
+  AUTO(heads_deinit) struct heads heads = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_heads, argc, argv, 0, 0, &args, &status))
-    return status;
-  if (!resolve_id_store(cli_value(&args, "logs"), &store, &err) ||
+  if (!resolve_id_store(cli_value(args, "logs"), &store, &err) ||
       !heads_load(&heads, &store, NULL, &err))
     return cli_fail("heads", &err);
   if (heads.end.damaged) {
     err_set(&err, ERR_CORRUPT, "the ledger is damaged at entry %llu: segue verify %s",
             (unsigned long long)heads.end.entries + 1, store.where);
-    heads_deinit(&heads);
     return cli_fail("heads", &err);
   }
   for (size_t i = 0; i < heads.count; i++) {
@@ -40,7 +33,6 @@ static int heads_run(int argc, char **argv) {
   }
   json_io_put(
       json_pack("{sI ss}", "ledger", (json_int_t)heads.end.entries, "hash", heads.end.hash));
-  heads_deinit(&heads);
   return STATUS_COMPLETE;
 }
 

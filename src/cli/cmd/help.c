@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "cli/help_key.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char exit_help[] =
@@ -94,18 +93,16 @@ static bool is_grouped(const char *name) {
 
 static void print_summary(const struct cli_command *command) {
   enum { BESIDE = 14 };
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "  %-11s ", command->name);
   cli_wrap(&line, str_from(command->summary), BESIDE, BESIDE, cli_help_columns());
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void print_wrapped(const char *text) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   cli_wrap_help(&out, text, cli_help_columns());
   fputs(buf_c(&out), stdout);
-  buf_deinit(&out);
 }
 
 static void first_page(void) {
@@ -136,7 +133,7 @@ static void first_page(void) {
 }
 
 static int say_key(const char *name) {
-  struct buf text = {0}, safe = {0};
+  buf_auto_t text = {0}, safe = {0};
   const char *near;
   bool found = help_key(&text, name, &near);
   (void)cli_fit(&safe, str_from(name), 100);
@@ -147,48 +144,38 @@ static int say_key(const char *name) {
             "segue help: there is no command and no key \"%s\"%s%s%s\n"
             "try: segue help, for the commands; man segue-workflow, for the keys\n",
             buf_c(&safe), near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
-  buf_deinit(&text);
-  buf_deinit(&safe);
   return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 
-static int help_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (argc <= 1) {
+static int help_run(const struct cli_args *args) {
+  if (args->word_count == 2 && strcmp(args->words[0], "key") == 0)
+    return say_key(args->words[1]);
+  if (args->word_count == 0) {
     first_page();
     return STATUS_COMPLETE;
   }
-  if (!cli_parse(&cmd_help, argc, argv, 0, 2, &args, &status))
-    return status;
-  if (args.word_count == 2 && strcmp(args.words[0], "key") == 0)
-    return say_key(args.words[1]);
-  if (args.word_count == 0) {
-    first_page();
-    return STATUS_COMPLETE;
-  }
-  const char *topic = help_topic(args.words[0]);
+  const char *topic = help_topic(args->words[0]);
   if (topic != NULL) {
     fputs(topic, stdout);
     return STATUS_COMPLETE;
   }
-  const struct cli_command *command = cli_find(args.words[0]);
+  const struct cli_command *command = cli_find(args->words[0]);
   if (command == NULL)
-    return say_key(args.words[0]);
+    return say_key(args->words[0]);
   cli_print_help(command);
-  struct buf ignored = {0};
+  buf_auto_t ignored = {0};
   if (help_key(&ignored, command->name, NULL)) {
     buf_clear(&ignored);
     buf_printf(&ignored, "\nIt is a key of a workflow, too: segue help key %s", command->name);
     print_wrapped(buf_c(&ignored));
   }
-  buf_deinit(&ignored);
   return STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_help = {
     .name = "help",
     .arguments = "[COMMAND|[key] KEY|exit|expressions]",
+    .words = {0, 2},
     .summary = "explain a command, a key of a workflow, the exit statuses, or expressions",
     .run = help_run,
 };

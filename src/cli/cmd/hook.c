@@ -1,6 +1,4 @@
 /* segue hook: judges a coding agent's last answer when its own hooks ask whether it may stop. */
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/sha256.h"
@@ -14,10 +12,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -66,8 +60,8 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
   if (file == NULL)
     return err_set_errno(err, errno, "cannot open the transcript %s", path);
   while ((n = getline(&line, &room, file)) > 0) {
-    struct buf text = {0};
-    json_t *entry = json_loadb(line, (size_t)n, 0, NULL);
+    buf_auto_t text = {0};
+    json_auto_t *entry = json_loadb(line, (size_t)n, 0, NULL);
     const char *type = json_string_value(json_object_get(entry, "type"));
     if (type != NULL && strcmp(type, "assistant") == 0)
       put_texts(&text, json_object_get(json_object_get(entry, "message"), "content"));
@@ -75,8 +69,6 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
       buf_clear(out);
       buf_append(out, text.p, text.n);
     }
-    buf_deinit(&text);
-    json_decref(entry);
   }
   free(line);
   (void)fclose(file);
@@ -135,18 +127,17 @@ static bool write_whole(const char *path, const char *text, struct err *err) {
 
 static bool write_json(const char *folder, const char *name, json_t *value, struct err *err) {
   char path[PATHS_BYTES + 32];
-  char *text = json_dump_text(value, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(value, JSON_COMPACT);
   print_into(path, sizeof path, "%s/%s", folder, name);
   bool ok = write_whole(path, text, err);
   json_decref(value);
-  free(text);
   return ok;
 }
 
 static bool write_session(const struct stop_hook *hook, const char *folder, struct str answer,
                           struct err *err) {
   json_t *movements = json_array();
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   if (hook->gate != NULL)
     json_array_append_new(
         movements, json_pack("{sss[sss]ssss*s[{ssss}{ssss}]}", "name", "gate", "command", "sh",
@@ -157,7 +148,6 @@ static bool write_session(const struct stop_hook *hook, const char *folder, stru
   buf_safe(&safe, answer, true);
   json_t *reply = json_pack("{ssssso}", "movement", "answer", "purpose", "execute", "text",
                             json_stringn(buf_c(&safe), safe.n));
-  buf_deinit(&safe);
   return write_json(folder, "claude-stop.yaml",
                     json_pack("{ssso}", "name", "claude-stop", "movements", movements), err) &&
          write_json(folder, "scenario.json", json_pack("{s[o]}", "replies", reply), err);
@@ -246,7 +236,7 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   const char *cwd = json_string_value(json_object_get(event, "cwd"));
   const char *id = json_string_value(json_object_get(event, "session_id"));
   size_t n = 8;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   if (!fs_own_program(program, sizeof program))
     return err_set(err, ERR_IO, "segue cannot find its own program");
   print_into(flow, sizeof flow, "%s/claude-stop.yaml", folder);
@@ -260,9 +250,7 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   buf_printf(&task, "May the agent of conversation %s stop?", id ? id : "?");
   p->argv = (char *const *)(size_t)words;
   p->input = buf_view(&task);
-  bool ok = program_run(p, err);
-  buf_deinit(&task);
-  return ok;
+  return program_run(p, err);
 }
 
 static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event, struct str answer,
@@ -281,9 +269,8 @@ static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event,
     struct str records = buf_view(&p.out);
     while (records.n > 0) {
       struct str line = str_next_line(&records);
-      json_t *record = json_loadb(line.p, line.n, 0, NULL);
+      json_auto_t *record = json_loadb(line.p, line.n, 0, NULL);
       see_record(&seen, record);
-      json_decref(record);
     }
     *verdict = stop_told(hook, &seen, p.status, why);
   }
@@ -307,13 +294,12 @@ static bool stop_judge_answer(const struct stop_hook *hook, const json_t *event,
 static bool stop_hook_judge(const struct stop_hook *hook, const json_t *event,
                             enum stop_verdict *verdict, struct buf *why, struct err *err) {
   assert(hook->rules != NULL && hook->rules[0] != NULL);
-  struct buf answer = {0};
+  buf_auto_t answer = {0};
   if (!json_is_object(event))
     return err_set(err, ERR_INVALID, "standard input is not the object of a Stop hook");
   unsigned count = stop_count(event);
   bool ok = stop_last_answer(event, &answer, err) &&
             stop_judge_answer(hook, event, buf_view(&answer), verdict, why, err);
-  buf_deinit(&answer);
   if (!ok)
     return false;
   if (*verdict == STOP_MUST_GO_ON && count >= hook->most) {
@@ -385,12 +371,12 @@ static bool read_hook(struct stop_hook *hook, const struct cli_args *args,
 static int claude_stop(const struct cli_args *args) {
   const char *rules[HOOK_RULES_MAX + 1];
   struct stop_hook hook;
-  struct buf input = {0}, why = {0};
+  buf_auto_t input = {0}, why = {0};
   struct err err = {0};
   enum stop_verdict verdict = STOP_UNKNOWN;
   bool ok = read_hook(&hook, args, rules, &err) &&
             file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &input, &err);
-  json_t *event = ok ? json_io_parse("standard input", buf_view(&input), &err) : NULL;
+  json_auto_t *event = ok ? json_io_parse("standard input", buf_view(&input), &err) : NULL;
   ok = event != NULL && stop_hook_judge(&hook, event, &verdict, &why, &err);
   if (ok) {
     /* The client shows `systemMessage` to the person and gives `reason` to the agent. */
@@ -402,9 +388,6 @@ static int claude_stop(const struct cli_args *args) {
                           json_stringn(buf_c(&why), why.n));
     json_io_put(answer);
   }
-  json_decref(event);
-  buf_deinit(&input);
-  buf_deinit(&why);
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
@@ -495,12 +478,11 @@ static void show_diff(const char *old, const char *new) {
   char *argv[] = {"diff", "-u", (char *)(size_t)old, (char *)(size_t) new, NULL};
   struct program p = {.argv = argv};
   struct err ignored;
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   if (program_run(&p, &ignored)) {
     buf_safe(&safe, buf_view(&p.out), true);
     fwrite(buf_c(&safe), 1, safe.n, stdout);
   }
-  buf_deinit(&safe);
   buf_deinit(&p.out);
   buf_deinit(&p.errors);
 }
@@ -543,7 +525,7 @@ static int hook_install(const struct cli_args *args) {
   const char *rules[HOOK_RULES_MAX + 1];
   struct stop_hook hook;
   struct err err = {0};
-  struct buf line = {0};
+  buf_auto_t line = {0};
   char path[4096];
   json_t *settings = NULL;
   bool ok = read_hook(&hook, args, rules, &err) && settings_path(args, path, &err);
@@ -552,33 +534,28 @@ static int hook_install(const struct cli_args *args) {
     hook_line(args, &line);
     settings = settings_with(path, is_there, buf_c(&line), &err);
   }
-  char *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
+  char_auto_t *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
   ok = text != NULL && install_into(args, path, text, is_there, &err);
-  free(text);
   json_decref(settings);
-  buf_deinit(&line);
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
-/* Maps the status of bad usage. For Claude Code, status 2 of a hook forbids stopping and its errors
- * are the reason: with a misspelt option the agent would never end. Status 1 is shown to the
- * person. */
-static int status_of_hook(int argc, char **argv, int status) {
-  bool is_hook = false;
+/* For Claude Code, status 2 of a hook forbids stopping and its errors are the reason: with a
+ * misspelt option the agent would never end. Status 1 is shown to the person. */
+static int hook_misused(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
-    is_hook = is_hook || strcmp(argv[i], "claude-stop") == 0;
-  return is_hook && status == STATUS_USAGE ? STATUS_FAILED : status;
+    if (strcmp(argv[i], "claude-stop") == 0)
+      return STATUS_FAILED;
+  return STATUS_USAGE;
 }
 
-static int hook_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_hook, argc, argv, 1, 1, &args, &status))
-    return status_of_hook(argc, argv, status);
-  if (strcmp(args.words[0], "claude-stop") == 0)
-    return status_of_hook(argc, argv, claude_stop(&args));
-  if (strcmp(args.words[0], "install") == 0)
-    return hook_install(&args);
+static int hook_run(const struct cli_args *args) {
+  if (strcmp(args->words[0], "claude-stop") == 0) {
+    int status = claude_stop(args);
+    return status == STATUS_USAGE ? STATUS_FAILED : status;
+  }
+  if (strcmp(args->words[0], "install") == 0)
+    return hook_install(args);
   fprintf(stderr, "segue hook: write claude-stop or install\n");
   return STATUS_USAGE;
 }
@@ -586,6 +563,7 @@ static int hook_run(int argc, char **argv) {
 const struct cli_command cmd_hook = {
     .name = "hook",
     .arguments = "claude-stop|install --rule COND --rule COND ... [options]",
+    .words = {1, 1},
     .summary = "let an agent stop only when a gate and a judge agree that it is done",
     .help = "claude-stop is a Stop hook for Claude Code: it reads the hook's JSON from standard "
             "input, runs the gate, judges the agent's last answer, and if the agent must go on, "
@@ -600,4 +578,5 @@ const struct cli_command cmd_hook = {
             "from stopping); 2 bad usage or file.",
     .options = options,
     .run = hook_run,
+    .misused = hook_misused,
 };

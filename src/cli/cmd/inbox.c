@@ -6,14 +6,12 @@
 #include "cli/trees/session_trees.h"
 #include "daemon/client.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print one JSON object per line, with texts up to 2,000 bytes", false},
     {"diff", 'd', NULL, "also show the lines that each session has changed so far", false},
-    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };
@@ -21,11 +19,9 @@ static const struct cli_option options[] = {
 /* Prints a text of several lines, each indented. */
 static void inbox_put_text(struct str text) {
   while (text.n > 0) {
-    struct str line = str_next_line(&text);
-    struct buf safe = {0};
-    buf_safe(&safe, line, false);
+    buf_auto_t safe = {0};
+    buf_safe(&safe, str_next_line(&text), false);
     printf("    %s\n", buf_c(&safe));
-    buf_deinit(&safe);
   }
 }
 
@@ -40,7 +36,7 @@ static void inbox_put_list(const char *before, const json_t *list, bool numbered
       printf("%s%zu ", i > 0 ? "   " : "", i + 1);
     else
       printf("%s", i > 0 ? " " : "");
-    cli_put_safe(stdout, json_string_value(v) ? json_string_value(v) : "");
+    cli_say(stdout, "%s", json_string_value(v) ? json_string_value(v) : "");
   }
   putchar('\n');
 }
@@ -51,13 +47,9 @@ static void put_runs(const json_t *item) {
   if (runs == NULL)
     return;
   inbox_put_list("would run: ", json_object_get(runs, "command"), false);
-  if (json_object_get(runs, "provider") != NULL) {
-    printf("    would run: ");
-    cli_put_safe(stdout, cli_word(runs, "provider"));
-    printf(" (");
-    cli_put_safe(stdout, cli_word(runs, "permission"));
-    printf(")\n");
-  }
+  if (json_object_get(runs, "provider") != NULL)
+    cli_say(stdout, "    would run: %s (%s)\n", cli_word(runs, "provider"),
+            cli_word(runs, "permission"));
   const char *instruction = cli_word(runs, "instruction");
   if (instruction[0]) {
     printf("    with:\n");
@@ -79,8 +71,7 @@ static void inbox_put_files(const json_t *files) {
       printf("      and %" JSON_INTEGER_FORMAT " more\n", json_integer_value(more));
       continue;
     }
-    printf("      ");
-    cli_put_safe(stdout, cli_word(file, "path"));
+    cli_say(stdout, "      %s", cli_word(file, "path"));
     if (added != NULL || removed != NULL)
       printf("  +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, json_integer_value(added),
              json_integer_value(removed));
@@ -93,7 +84,7 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
   struct store store;
   struct store_ref ref;
   struct err ignored;
-  struct buf diff = {0}, safe = {0};
+  buf_auto_t diff = {0}, safe = {0};
   bool cut = false;
   if (!resolve_id_store(cli_value(args, "logs"), &store, &ignored))
     return;
@@ -104,27 +95,15 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
     json_object_set_new(item, "diff", json_stringn(safe.p, safe.n));
   if (cut)
     json_object_set_new(item, "diff_cut", json_true());
-  buf_deinit(&safe);
-  buf_deinit(&diff);
 }
 
 static void inbox_put_item(const json_t *item) {
   const char *until = cli_word(item, "until"), *kind = cli_word(item, "kind");
   bool approves = strcmp(kind, "approve") == 0;
-  cli_put_safe(stdout, cli_word(item, "id"));
-  printf("  ");
-  cli_put_safe(stdout, cli_word(item, "workflow"));
-  printf("  ");
-  cli_put_safe(stdout, cli_word(item, "movement"));
-  printf("  since ");
-  cli_put_safe(stdout, cli_word(item, "since"));
-  if (until[0]) {
-    printf(", until ");
-    cli_put_safe(stdout, until);
-    printf(" (then ");
-    cli_put_safe(stdout, cli_word(item, "default"));
-    printf(")");
-  }
+  cli_say(stdout, "%s  %s  %s  since %s", cli_word(item, "id"), cli_word(item, "workflow"),
+          cli_word(item, "movement"), cli_word(item, "since"));
+  if (until[0])
+    cli_say(stdout, ", until %s (then %s)", until, cli_word(item, "default"));
   putchar('\n');
   inbox_put_text(str_from(cli_word(item, "text")));
   put_runs(item);
@@ -143,23 +122,19 @@ static void inbox_put_item(const json_t *item) {
       printf(", $%.4f", json_number_value(cost));
     putchar('\n');
   }
-  printf("    segue %s ", approves ? "approve|reject" : "answer");
-  cli_put_safe(stdout, cli_word(item, "id"));
-  putchar(' ');
-  cli_put_safe(stdout, cli_word(item, "movement"));
-  printf("%s\n", approves ? "" : " ...");
+  cli_say(stdout, "    segue %s %s %s%s\n", approves ? "approve|reject" : "answer",
+          cli_word(item, "id"), cli_word(item, "movement"), approves ? "" : " ...");
 }
 
 /* Returns the open questions, NULL with err set. */
 static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   const char *logs = cli_value(args, "logs"), *socket = cli_value(args, "socket");
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct store store;
   json_t *list = NULL;
   if (logs == NULL && client_ask(socket, "GET", "/v1/inbox", NULL, &reply, err)) {
     if (!client_problem(&reply, err))
       list = json_incref(json_object_get(reply.value, "inbox"));
-    client_reply_deinit(&reply);
     return list;
   }
   if (logs == NULL && (socket != NULL || err->code != ERR_NOT_FOUND))
@@ -167,29 +142,24 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   return resolve_id_store(logs, &store, err) ? inbox_list(&store, NULL, NULL, err) : NULL;
 }
 
-static int inbox_run(int argc, char **argv) {
-  struct cli_args args;
+static int inbox_run(const struct cli_args *args) {
   struct err err = {0};
-  int status;
   size_t i;
   json_t *item;
-  if (!cli_parse(&cmd_inbox, argc, argv, 0, 0, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  json_t *list = inbox_items(&args, &err);
+  cli_errors_as_json(cli_flag(args, "json"));
+  json_auto_t *list = inbox_items(args, &err);
   if (list == NULL)
     return cli_fail("inbox", &err);
   json_array_foreach(list, i, item) {
-    if (cli_flag(&args, "diff"))
-      inbox_add_diff(&args, item);
-    if (cli_flag(&args, "json"))
+    if (cli_flag(args, "diff"))
+      inbox_add_diff(args, item);
+    if (cli_flag(args, "json"))
       json_io_print(item, JSON_IO_COMPACT);
     else
       inbox_put_item(item);
   }
-  if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
+  if (json_array_size(list) == 0 && !cli_flag(args, "json"))
     fprintf(stderr, "nothing is waiting for you\n");
-  json_decref(list);
   return STATUS_COMPLETE;
 }
 

@@ -1,5 +1,4 @@
 /* segue init: writes a starter workflow with its facets into the project. */
-#include "base/log.h"
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -8,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,16 +76,14 @@ static bool init_put_file(struct init *init, const char *path, struct str text, 
 
 static bool put_starter(struct init *init, const struct resource *r, struct err *err) {
   const char *rest = r->name + strlen(STARTER), *slash = strchr(rest, '/');
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[256];
   if (slash == NULL)
     print_into(path, sizeof path, "workflows/%s.yaml", init->name);
   else
     print_into(path, sizeof path, "facets/%s", rest);
   init_fill_in((struct str){r->p, r->n}, init->name, &text);
-  bool ok = init_put_file(init, path, buf_view(&text), slash == NULL, err);
-  buf_deinit(&text);
-  return ok;
+  return init_put_file(init, path, buf_view(&text), slash == NULL, err);
 }
 
 static bool init_make_folders(const char *cwd, struct err *err) {
@@ -126,16 +122,12 @@ static bool init_write(struct init *init, const char *cwd, struct err *err) {
   return ok;
 }
 
-static int init_run(int argc, char **argv) {
-  struct cli_args args;
+static int init_run(const struct cli_args *args) {
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_init, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *cwd = cli_value(&args, "cwd");
-  bool json = cli_flag(&args, "json");
+  const char *cwd = cli_value(args, "cwd");
+  bool json = cli_flag(args, "json");
   cli_errors_as_json(json);
-  struct init init = {.name = args.word_count > 0 ? args.words[0] : "work",
+  struct init init = {.name = args->word_count > 0 ? args->words[0] : "work",
                       .written = json_array(),
                       .kept = json_array()};
   bool ok = (scope_is_param(str_from(init.name)) && init.name[0] != '-') ||
@@ -168,6 +160,7 @@ static int init_run(int argc, char **argv) {
 const struct cli_command cmd_init = {
     .name = "init",
     .arguments = "[NAME]",
+    .words = {0, 1},
     .summary = "write a starter workflow with its facets into .segue/",
     .help = "The workflow NAME (default: work) works on a task, runs a check and has the change "
             "reviewed. Its personas, policies and instructions are files beside it, for you to "

@@ -5,12 +5,10 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
-#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 #include "host/single_session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +43,7 @@ static void judge_on_record(void *ctx, const struct record *record, struct str l
 
 static void judge_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  cli_put_line(stderr, "segue judge: ", message); /* it may hold a provider's words */
+  cli_say(stderr, "segue judge: %s\n", message); /* it may hold a provider's words */
 }
 
 static void judge_on_finished(void *ctx, struct session *s) {
@@ -124,7 +122,7 @@ static void append_note(const json_t *stage, struct buf *out) {
 }
 
 static void print_judgment(const struct judging *j, bool colours) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   size_t i;
   json_t *stage;
   const json_t *rule = json_object_get(j->judgment, "rule");
@@ -149,15 +147,13 @@ static void print_judgment(const struct judging *j, bool colours) {
     buf_putc(&text, '\n');
   }
   fwrite(text.p, 1, text.n, stdout);
-  buf_deinit(&text);
 }
 
 static void judge_print_record(const json_t *record) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   json_write(record, &line); /* as the log has it: nothing in it controls a terminal */
   buf_putc(&line, '\n');
   fwrite(line.p, 1, line.n, stdout);
-  buf_deinit(&line);
 }
 
 static int judge_text(const struct setup *setup, const struct cli_args *args, struct str text,
@@ -171,8 +167,7 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
   int status = STATUS_FAILED;
   if ((logs && !paths_logs(logs, dir, err)) ||
       !single_session_init(&solo, logs ? dir : NULL, setup->registry, err)) {
-    (void)cli_fail("judge", err);
-    return STATUS_FAILED;
+    return cli_fail_with(STATUS_FAILED, "judge", err);
   }
   const struct session_params params = {
       .setup = {.cwd = setup->cwd, .scenario = setup->has_scenario ? &setup->scenario : NULL},
@@ -189,8 +184,8 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
       const char *reason = json_string_value(json_object_get(j.stop, "reason"));
-      fprintf(stderr, "segue judge: %s: ", reason ? reason : "failed");
-      cli_put_line(stderr, "", cli_word(j.stop, "message"));
+      cli_say(stderr, "segue judge: %s: %s\n", reason ? reason : "failed",
+              cli_word(j.stop, "message"));
       if (j.stop != NULL && cli_flag(args, "json"))
         judge_print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
@@ -211,26 +206,17 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
   return status;
 }
 
-static int judge_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
-  struct buf text = {0};
+static int judge_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_judge, argc, argv, 0, 0, &args, &status))
+  if (!setup_flags(&setup, args, &status))
     return status;
-  if (!setup_flags(&setup, &args, &status)) {
-    setup_deinit(&setup);
-    return status;
-  }
-  if (!build_workflow(&setup, &args, &err) || !setup_preflight(&setup, &err) ||
+  if (!build_workflow(&setup, args, &err) || !setup_preflight(&setup, &err) ||
       !file_read_fd(STDIN_FILENO, "standard input", LIMIT_OUTPUT_BYTES, &text, &err))
-    status = cli_fail("judge", &err);
-  else
-    status = judge_text(&setup, &args, buf_view(&text), &err);
-  buf_deinit(&text);
-  setup_deinit(&setup);
-  return status;
+    return cli_fail("judge", &err);
+  return judge_text(&setup, args, buf_view(&text), &err);
 }
 
 const struct cli_command cmd_judge = {

@@ -1,13 +1,9 @@
 /* segue lint: checks workflow files. */
-#include "base/buf.h"
-#include "base/err.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
 
 #include <assert.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- formats of others --- */
@@ -42,13 +38,11 @@ static void annotate(const char *level, const char *path, const struct err *err)
 
 /* Returns a path as a URI reference (RFC 3986), with the scheme if it is absolute. */
 static json_t *uri_of(const char *path) {
-  struct buf uri = {0};
+  buf_auto_t uri = {0};
   if (path[0] == '/')
     buf_puts(&uri, "file://");
   cli_put_encoded(&uri, path, "/");
-  json_t *value = json_io_string(buf_c(&uri));
-  buf_deinit(&uri);
-  return value;
+  return json_io_string(buf_c(&uri));
 }
 
 static json_t *sarif_result(const char *level, const char *path, const struct err *err) {
@@ -147,10 +141,8 @@ static int lint_for_people(struct setup *setup, const struct cli_args *args) {
       continue;
     }
     if (!cli_flag(args, "quiet")) {
-      fputs("ok  ", stdout);
-      cli_put_safe(stdout, args->words[i]);
-      printf("  %zu movement%s\n", setup->workflow->movement_count,
-             setup->workflow->movement_count == 1 ? "" : "s");
+      cli_say(stdout, "ok  %s  %zu movement%s\n", args->words[i], setup->workflow->movement_count,
+              setup->workflow->movement_count == 1 ? "" : "s");
       setup_print_facets(setup, NULL, stdout);
     }
     lint_forget(setup);
@@ -168,32 +160,29 @@ static enum lint_format format_of(const struct cli_args *args) {
   return format;
 }
 
-static int lint_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
+static int lint_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
   int status;
-  if (!cli_parse(&cmd_lint, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  enum lint_format format = format_of(&args);
-  if (format == LINT_UNKNOWN || (format != LINT_JSON && cli_flag(&args, "json"))) {
+  enum lint_format format = format_of(args);
+  if (format == LINT_UNKNOWN || (format != LINT_JSON && cli_flag(args, "json"))) {
     fprintf(stderr, "segue lint: --format is one of text, json, github and sarif; --json is json\n"
                     "try: segue help lint\n");
     return STATUS_USAGE;
   }
   cli_errors_as_json(format == LINT_JSON);
-  if (setup_flags(&setup, &args, &status)) {
+  if (setup_flags(&setup, args, &status)) {
     if (format == LINT_TEXT)
-      status = lint_for_people(&setup, &args);
+      status = lint_for_people(&setup, args);
     else
-      status = lint_for_programs(&setup, &args, format);
+      status = lint_for_programs(&setup, args, format);
   }
-  setup_deinit(&setup);
   return status;
 }
 
 const struct cli_command cmd_lint = {
     .name = "lint",
     .arguments = "WORKFLOW...",
+    .words = {1, CLI_WORDS},
     .summary = "check workflow files and show every error with its place",
     .help = "Reports what the format forbids, and mistakes in a well-formed file: an unknown "
             "next, unreachable movements, movements that cannot end, missing facets, a judge that "

@@ -14,8 +14,8 @@
 #include "store/index.h"
 #include "store/shared.h"
 #include "store/summary.h"
+#include "view/number_format.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -40,8 +40,7 @@ static const struct cli_option options[] = {
     {"provider", 0, "P", "only those with a call to this provider", false},
     {"number", 'n', "N", "how many to list at most (default 50)", false},
     {"json", 0, NULL, "print one JSON object per line", false},
-    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };
@@ -86,16 +85,6 @@ static enum colour colour_of(struct str status) {
   return COLOUR_RED;
 }
 
-/* Puts the cost: "$0.0123", with a + if that of some calls is unknown, "?" if none is known. */
-static void put_cost(const json_t *spent, struct buf *out) {
-  const json_t *cost = json_object_get(spent, "cost_usd");
-  bool unpriced = json_object_get(spent, "unpriced") != NULL;
-  if (cost != NULL)
-    buf_printf(out, "$%.4f%s", json_number_value(cost), unpriced ? "+" : "");
-  else if (unpriced)
-    buf_puts(out, "?");
-}
-
 /* Lays out the rows. On a narrow terminal a row has less, so that it stays one line: no cost and
  * origin, then no movement, and names are cut. */
 static void ls_lay_out(struct ls *ls) {
@@ -125,7 +114,7 @@ static void ls_print_head(struct ls *ls) {
 }
 
 static void ls_print_row(struct ls *ls, const json_t *s) {
-  struct buf line = {0}, age = {0}, cost = {0};
+  buf_auto_t line = {0}, age = {0}, cost = {0};
   const char *status = cli_word(s, "status"), *message = cli_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
   json_int_t position = json_integer_value(json_object_get(s, "position"));
@@ -143,11 +132,12 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
     (void)cli_cell(&line, str_from(cli_word(s, "movement")), ls->name_columns + 2,
                    ls->name_columns);
   put_age(ls, cli_word(s, "started"), &age);
-  put_cost(json_object_get(s, "spent"), &cost);
+  const json_t *spent = json_object_get(s, "spent"), *usd = json_object_get(spent, "cost_usd");
+  view_put_dollars(&cost, json_number_value(usd), usd != NULL,
+                   json_object_get(spent, "unpriced") != NULL);
   buf_printf(&line, "%s  %4s", turns, buf_c(&age));
   if (ls->tells_cost)
     buf_printf(&line, "  %8s  %s", buf_c(&cost), cli_word(s, "origin"));
-  buf_deinit(&cost);
   int rest =
       ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 10 + 8);
   if (message[0] && rest >= 20) {
@@ -155,15 +145,13 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
     (void)cli_fit(&line, str_from(message), rest);
   }
   printf("%s\n", line.p);
-  buf_deinit(&line);
-  buf_deinit(&age);
 }
 
 /* Checks the chain of a listed log while they are short: a record that is not what was written
  * shows here too, not only in segue verify. */
 static bool is_tampered(struct ls *ls, const char *log) {
   struct store_ref ref;
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct err err;
   uint64_t bytes;
   json_t *record;
@@ -176,9 +164,7 @@ static bool is_tampered(struct ls *ls, const char *log) {
   ls->proof_left -= bytes;
   while ((record = verified_next(&book)) != NULL)
     json_decref(record);
-  bool tampered = book.state == VERIFIED_DAMAGED;
-  verified_close(&book);
-  return tampered;
+  return book.state == VERIFIED_DAMAGED;
 }
 
 static void print_session(struct ls *ls, json_t *s) {
@@ -208,8 +194,8 @@ static void put_parameter(struct buf *path, const char *name, const char *value)
 static int list_daemon(struct ls *ls, const char *socket, const char *since, struct err *err) {
   char before[64] = "";
   while (ls->rows_left > 0) {
-    struct client_reply reply = {0};
-    struct buf path = {0};
+    AUTO(client_reply_deinit) struct client_reply reply = {0};
+    buf_auto_t path = {0};
     size_t i, page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
     json_t *session;
     buf_printf(&path, "/v1/sessions?limit=%zu", page);
@@ -220,18 +206,14 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
     put_parameter(&path, "method", ls->wanted.method);
     put_parameter(&path, "provider", ls->wanted.provider);
     bool asked = client_ask(socket, "GET", buf_c(&path), NULL, &reply, err);
-    buf_deinit(&path);
     if (!asked)
       return -1;
-    if (client_problem(&reply, err)) {
-      client_reply_deinit(&reply);
+    if (client_problem(&reply, err))
       return cli_fail("ls", err);
-    }
     json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
       print_session(ls, session);
     }
     print_into(before, sizeof before, "%s", cli_word(reply.value, "next"));
-    client_reply_deinit(&reply);
     if (before[0] == '\0')
       break;
   }
@@ -245,7 +227,7 @@ static void ls_put_place(json_t *s, const json_t *place) {
   const char *worker = json_string_value(json_object_get(place, "worker"));
   const char *waits = json_string_value(json_object_get(place, "waits"));
   const char *moved_to = json_string_value(json_object_get(place, "moved_to"));
-  struct buf say = {0};
+  buf_auto_t say = {0};
   json_object_update(s, (json_t *)place);
   if (moved_to != NULL) /* whatever it stopped for, it cannot continue here */
     json_object_set_new(s, "message", json_null());
@@ -258,7 +240,6 @@ static void ls_put_place(json_t *s, const json_t *place) {
     buf_printf(&say, "waits: %s", waits);
   if (say.n > 0 && json_is_null(json_object_get(s, "message")))
     json_object_set_new(s, "message", json_io_string(buf_c(&say)));
-  buf_deinit(&say);
 }
 
 static bool is_unplaced(const json_t *s, const json_t *place, const struct store *store) {
@@ -270,7 +251,7 @@ static bool is_unplaced(const json_t *s, const json_t *place, const struct store
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
                             const struct index_row *row, struct heads **heads) {
   struct store_ref ref;
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err err;
   json_t *s = NULL;
   store_ref(store, id, &ref);
@@ -284,7 +265,6 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
   if (summary_wanted(ls->wanted.statuses, status) && filter_wants_summary(&ls->wanted, &b) &&
       (row != NULL || filter_wants_log(&ls->wanted, &ref)))
     s = summary_json(&b, id, ref.name, status, b.message, 0);
-  summary_deinit(&b);
   return s;
 }
 
@@ -333,7 +313,7 @@ static int list_folder(struct ls *ls, const char *logs) {
       continue;
     if (row == NULL && only_open && heads_ended(heads_once(&heads, &store), id))
       continue; /* the ledger is asked only if the index does not say */
-    json_t *s = read_session(ls, &store, id, row, &heads);
+    json_auto_t *s = read_session(ls, &store, id, row, &heads);
     if (s != NULL && is_unplaced(s, json_object_get(places, id), &store)) {
       json_decref(places); /* somebody has taken it since they were asked */
       places = shared_places(store.where, &err);
@@ -342,7 +322,6 @@ static int list_folder(struct ls *ls, const char *logs) {
       ls_put_place(s, json_object_get(places, id));
     if (s != NULL)
       print_session(ls, s);
-    json_decref(s);
   }
   json_decref(places);
   heads_once_free(&heads);
@@ -364,8 +343,8 @@ static void say_other_folder(const char *where) {
   char shown[STORE_SHOWN_BYTES];
   if (strcmp(store_shown(store.where, shown), where) == 0)
     return;
-  cli_put_line(stderr, "the most recent session is in another folder: segue ls --logs ",
-               store.where);
+  cli_say(stderr, "the most recent session is in another folder: segue ls --logs %s\n",
+          store.where);
 }
 
 static bool read_filter(struct filter *wanted, const struct cli_args *args, struct err *err) {
@@ -379,24 +358,21 @@ static bool read_filter(struct filter *wanted, const struct cli_args *args, stru
   return filter_check(wanted, &why) || err_set(err, why.code, "--%s", why.text);
 }
 
-static int ls_run(int argc, char **argv) {
-  struct cli_args args;
+static int ls_run(const struct cli_args *args) {
   struct err err = {0};
   int status;
   long rows = ROWS_DEFAULT;
-  if (!cli_parse(&cmd_ls, argc, argv, 0, 0, &args, &status))
-    return status;
-  const char *logs = cli_value(&args, "logs"), *number = cli_value(&args, "number");
-  const char *socket = cli_value(&args, "socket");
+  const char *logs = cli_value(args, "logs"), *number = cli_value(args, "number");
+  const char *socket = cli_value(args, "socket");
   if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1))
     return cli_refuse("ls", "-n must be a number above 0");
-  struct ls ls = {.json = cli_flag(&args, "json"),
+  struct ls ls = {.json = cli_flag(args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
                   .rows_left = (size_t)rows,
                   .proof_left = LIMIT_LS_PROOF_BYTES,
                   .now_ms = clock_real_ms()};
-  if (!read_filter(&ls.wanted, &args, &err))
+  if (!read_filter(&ls.wanted, args, &err))
     return cli_fail("ls", &err);
   if (ls.wanted.statuses != NULL && summary_wanted(ls.wanted.statuses, "bad")) {
     ls.proven = ls.wanted.statuses; /* neither list nor index knows of a change in a log's middle */
@@ -405,7 +381,7 @@ static int ls_run(int argc, char **argv) {
   }
   status = -1;
   if (logs == NULL)
-    status = list_daemon(&ls, socket, cli_value(&args, "since"), &err);
+    status = list_daemon(&ls, socket, cli_value(args, "since"), &err);
   if (status < 0 && logs == NULL && (socket != NULL || err.code != ERR_NOT_FOUND))
     return cli_fail("ls", &err);
   if (status < 0) /* no daemon is running: the logs say the same */
@@ -415,7 +391,7 @@ static int ls_run(int argc, char **argv) {
             ls.unproven);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
     bool filtered = filter_is_set(&ls.wanted) || ls.proven != NULL;
-    cli_put_line(stderr, filtered ? "no session matches" : "no sessions", ls.where);
+    cli_say(stderr, "%s%s\n", filtered ? "no session matches" : "no sessions", ls.where);
   }
   if (status == STATUS_COMPLETE && !ls.json && logs == NULL && ls.where[0] != '\0')
     say_other_folder(ls.where + strlen(" in "));

@@ -1,15 +1,10 @@
 /* segue manual: prints a manual page, or writes them all, for those who install or package. */
-#include "base/buf.h"
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "format/json_write.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -222,7 +217,7 @@ static void manual_keys(struct buf *out, const json_t *schema) {
 static bool format_page(struct buf *out, const char *page, const char *resource,
                         const char *summary) {
   const struct resource *r = resource_find(resource);
-  json_t *schema = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  json_auto_t *schema = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
   if (schema == NULL)
     return false;
   head(out, page, "5", summary);
@@ -244,7 +239,6 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
   }
   section(out, "SEE ALSO");
   buf_puts(out, "\\fBsegue\\fR(1), \\fBsegue schema\\fR prints the whole JSON Schema\n");
-  json_decref(schema);
   return true;
 }
 
@@ -311,11 +305,10 @@ static bool write_page(const char *folder, const char *name, struct err *err) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
   print_into(path + length, sizeof path - (size_t)length, "/%s", name);
-  struct buf page = {0};
+  buf_auto_t page = {0};
   FILE *file = manual_page(&page, name) ? fopen(path, "we") : NULL;
   bool ok = file != NULL && fwrite(page.p, 1, page.n, file) == page.n;
   ok = file != NULL && fclose(file) == 0 && ok;
-  buf_deinit(&page);
   return ok || err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
 }
 
@@ -331,7 +324,7 @@ static bool manual_write_all(const char *folder, struct err *err) {
 
 static int print_page(const char *word) {
   char name[64];
-  struct buf page = {0};
+  buf_auto_t page = {0};
   bool whole = strchr(word, '.') != NULL, main_page = strcmp(word, "segue") == 0;
   print_into(name, sizeof name, "%s%s%s", whole || main_page ? "" : "segue-", word,
              whole ? "" : ".1");
@@ -340,21 +333,16 @@ static int print_page(const char *word) {
     fwrite(page.p, 1, page.n, stdout);
   else
     fprintf(stderr, "segue manual: there is no such page: segue manual --list names them\n");
-  buf_deinit(&page);
   return found ? STATUS_COMPLETE : STATUS_USAGE;
 }
 
-static int manual_run(int argc, char **argv) {
-  struct cli_args args;
+static int manual_run(const struct cli_args *args) {
   struct err err;
-  int status;
-  if (!cli_parse(&cmd_manual, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *folder = cli_value(&args, "all"), *name;
+  const char *folder = cli_value(args, "all"), *name;
   if (folder != NULL)
     return manual_write_all(folder, &err) ? STATUS_COMPLETE : cli_fail("manual", &err);
-  if (!cli_flag(&args, "list"))
-    return print_page(args.word_count > 0 ? args.words[0] : "segue");
+  if (!cli_flag(args, "list"))
+    return print_page(args->word_count > 0 ? args->words[0] : "segue");
   for (size_t i = 0; (name = manual_name(i)) != NULL; i++)
     puts(name);
   return STATUS_COMPLETE;
@@ -363,6 +351,7 @@ static int manual_run(int argc, char **argv) {
 const struct cli_command cmd_manual = {
     .name = "manual",
     .arguments = "[PAGE] [--all DIR]",
+    .words = {0, 1},
     .summary = "print a manual page (man -l - shows it), or write them all",
     .options = options,
     .run = manual_run,

@@ -1,16 +1,11 @@
 /* segue mcp: lets a client of the Model Context Protocol submit, watch and read sessions. */
-#include "base/err.h"
-#include "base/log.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "format/json_write.h"
 #include "os/fs.h"
 
-#include <jansson.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -389,18 +384,17 @@ static bool mcp_words(struct mcp_run *run, const struct mcp_tool *tool, const js
 }
 
 static json_t *text_result(struct str text, bool failed) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_safe(&safe, text, true);
   json_t *result = json_pack("{s[{ssss%}]sb}", "content", "type", "text", "text", buf_c(&safe),
                              safe.n, "isError", failed);
-  buf_deinit(&safe);
   return result;
 }
 
 /* Returns what the program printed, and after a failure its errors too. A single JSON object is
  * also returned as such. */
 static json_t *told_result(const struct program *p) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool failed = p->status != 0 && !p->timed_out;
   buf_append(&text, p->out.p, p->out.n);
   if (failed || p->out.n == 0)
@@ -417,7 +411,6 @@ static json_t *told_result(const struct program *p) {
   if (json_is_object(value))
     json_object_set(result, "structuredContent", value);
   json_decref(value);
-  buf_deinit(&text);
   return result;
 }
 
@@ -475,7 +468,7 @@ static json_t *sessions_told(const struct program *p) {
   struct str rest = buf_view(&p->out);
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
-    json_t *session = json_loadb(line.p, line.n, 0, NULL);
+    json_auto_t *session = json_loadb(line.p, line.n, 0, NULL);
     const char *id = json_string_value(json_object_get(session, "id"));
     const char *status = json_string_value(json_object_get(session, "status"));
     char uri[100];
@@ -485,19 +478,17 @@ static json_t *sessions_told(const struct program *p) {
                             json_pack("{ssssss*ss}", "uri", uri, "name", id, "description", status,
                                       "mimeType", "application/x-ndjson"));
     }
-    json_decref(session);
   }
   return json_pack("{so}", "resources", resources);
 }
 
 static json_t *records_told(const struct program *p) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   if (p->status != 0)
     return NULL;
   buf_safe(&safe, buf_view(&p->out), true);
   json_t *result = json_pack("{s[{ssssss%}]}", "contents", "uri", "", "mimeType",
                              "application/x-ndjson", "text", buf_c(&safe), safe.n);
-  buf_deinit(&safe);
   return result;
 }
 
@@ -578,21 +569,19 @@ static pthread_cond_t mcp_ended = PTHREAD_COND_INITIALIZER;
 static unsigned mcp_open_calls;
 
 static void send_answer(json_t *answer) {
-  char *text = answer ? json_dump_text(answer, JSON_COMPACT) : NULL;
+  char_auto_t *text = answer ? json_dump_text(answer, JSON_COMPACT) : NULL;
   (void)pthread_mutex_lock(&mcp_lock);
   if (text != NULL) {
     puts(text);
     (void)fflush(stdout);
   }
   (void)pthread_mutex_unlock(&mcp_lock);
-  free(text);
   json_decref(answer);
 }
 
 static void *call_thread(void *given) {
-  json_t *message = given;
+  json_auto_t *message = given;
   send_answer(mcp_answer(message));
-  json_decref(message);
   (void)pthread_mutex_lock(&mcp_lock);
   mcp_open_calls--;
   (void)pthread_cond_signal(&mcp_ended);
@@ -646,21 +635,17 @@ static void mcp_take_line(const char *line, size_t n) {
   json_decref(message);
 }
 
-static int mcp_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  char *line = NULL;
+static int mcp_run(const struct cli_args *args) {
+  (void)args;
+  char_auto_t *line = NULL;
   size_t room = 0;
   ssize_t n;
-  if (!cli_parse(&cmd_mcp, argc, argv, 0, 0, &args, &status))
-    return status;
   while ((n = getline(&line, &room, stdin)) >= 0) {
     if (n > MCP_LINE_BYTES)
       send_unreadable("this line is longer than 16 MiB");
     else if (str_trim((struct str){line, (size_t)n}).n > 0)
       mcp_take_line(line, (size_t)n);
   }
-  free(line);
   wait_for_calls(0);
   return STATUS_COMPLETE;
 }

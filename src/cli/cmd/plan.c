@@ -1,6 +1,5 @@
 /* segue plan: says what would run, before it costs anything. */
 #include "host/plan.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -9,7 +8,6 @@
 #include "provider/probe.h"
 #include "view/number_format.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,13 +94,11 @@ struct plan_page {
 /* Prints a row, and empties its text. */
 static void plan_row(const struct plan_page *page, const char *title, enum colour colour,
                      struct buf *text) {
-  struct buf line = {0}, cell = {0};
+  buf_auto_t line = {0}, cell = {0};
   int used = cli_fit(&cell, str_from(title), page->width);
   (void)cli_fit(&line, buf_view(text), 10 * page->columns);
   printf("%s%s%s%*s  %s\n", cli_paint(page->colours, colour), buf_c(&cell),
          cli_paint(page->colours, COLOUR_NONE), page->width - used, "", buf_c(&line));
-  buf_deinit(&cell);
-  buf_deinit(&line);
   buf_deinit(text);
 }
 
@@ -380,41 +376,35 @@ static void plan_print(const json_t *plan) {
   plan_print_history(&page, json_is_object(history) ? history : NULL);
 }
 
-static int plan_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
+static int plan_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
   struct store store;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_plan, argc, argv, 1, 1, &args, &status))
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!setup_flags(&setup, args, &status))
     return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!setup_flags(&setup, &args, &status))
-    goto out;
   status = STATUS_COMPLETE;
-  (void)setup_start(&setup, &args, args.words[0], &task, &status);
+  (void)setup_start(&setup, args, args->words[0], &task, &status);
   if (setup.workflow == NULL)
-    goto out;
-  bool has_logs = resolve_id_store(cli_value(&args, "logs"), &store, &err);
+    return status;
+  bool has_logs = resolve_id_store(cli_value(args, "logs"), &store, &err);
   const struct preflight p = setup_preflight_of(&setup);
-  json_t *plan = plan_json(&p, has_logs ? &store : NULL);
-  plan_ask(plan, setup.registry, !cli_flag(&args, "quick"));
+  json_auto_t *plan = plan_json(&p, has_logs ? &store : NULL);
+  plan_ask(plan, setup.registry, !cli_flag(args, "quick"));
   (void)json_object_set(plan, "facets", setup.facets);
-  if (cli_flag(&args, "json"))
+  if (cli_flag(args, "json"))
     json_io_print(plan, JSON_IO_TERMINAL);
   else
     plan_print(plan);
-  json_decref(plan);
-out:
-  buf_deinit(&task);
-  setup_deinit(&setup);
   return status;
 }
 
 const struct cli_command cmd_plan = {
     .name = "plan",
     .arguments = "WORKFLOW [--task TEXT] [options]",
+    .words = {1, 1},
     .summary = "show what would run: by whom, how often at most, and what earlier runs used",
     .help = "For each movement: its program or provider (and the fallbacks), permission and "
             "judge, and where its rules lead. Then the limits, the largest possible number of "

@@ -1,10 +1,8 @@
 /* segue prompt: shows exactly what would be sent. */
 #include "core/prompt.h"
-#include "base/log.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,14 +124,13 @@ static bool render_judge(const struct cli_args *args, const struct setup *setup,
 
 /* Refuses a movement with children: it asks nobody. */
 static bool refuse_group(const struct workflow *wf, const struct movement *m, struct err *err) {
-  struct buf names = {.max = 200};
+  buf_auto_t names = {.max = 200};
   for (size_t i = 0; i < m->child_count; i++)
     buf_printf(&names, "%s" STR_FMT, i > 0 ? ", " : "",
                STR_ARG(wf->movements[m->first_child + i].name));
   err_set(err, ERR_USAGE,
           STR_FMT " does no work of its own: name a child (%s), or --stage for its judge",
           STR_ARG(m->name), buf_c(&names));
-  buf_deinit(&names);
   return false;
 }
 
@@ -155,7 +152,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
                    json_t **votes, struct err *err) {
   const char *stage_name = cli_value(args, "stage"), *previous = cli_value(args, "previous");
   const char *answer = cli_value(args, "answer");
-  struct buf task = {0};
+  buf_auto_t task = {0};
   enum judge_stage stage;
   long index = workflow_find(setup->workflow, str_from(args->words[1]));
   if (index < 0) {
@@ -180,10 +177,8 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   if (!prompt_number(args, "iteration", &view.iteration, err) ||
       !prompt_number(args, "movement-iteration", &view.movement_iteration, err))
     return false;
-  if (!setup_task(args, &task, err)) {
-    buf_deinit(&task);
+  if (!setup_task(args, &task, err))
     return false;
-  }
   view.task = buf_view(&task);
   view.shows_schema = core_prompt_schema(setup->workflow, setup->config, (size_t)index,
                                          registry_capabilities(setup->registry));
@@ -192,7 +187,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   const struct capability *cap = capability_find(registry_capabilities(setup->registry), provider);
   view.held = cap ? cap->held : NULL;
   bool ok = true;
-  json_t *item = show_item(setup->workflow, m, &view);
+  json_auto_t *item = show_item(setup->workflow, m, &view);
   if (stage_name == NULL && m->child_count > 0) {
     ok = refuse_group(setup->workflow, m, err);
   } else if (stage_name == NULL) {
@@ -205,8 +200,6 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   } else {
     ok = render_judge(args, setup, &view, stage, out, votes, err);
   }
-  json_decref(item);
-  buf_deinit(&task);
   return ok;
 }
 
@@ -221,32 +214,26 @@ static json_t *facets_of(const struct setup *setup, const char *movement) {
   return list;
 }
 
-static int prompt_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
-  struct prompt prompt = {0};
-  json_t *votes = NULL; /* those of a panel */
+static int prompt_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
+  AUTO(prompt_deinit) struct prompt prompt = {0};
+  json_auto_t *votes = NULL; /* those of a panel */
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_prompt, argc, argv, 2, 2, &args, &status))
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!setup_flags(&setup, args, &status) ||
+      !setup_workflow(&setup, args, args->words[0], false, &status))
     return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!setup_flags(&setup, &args, &status) ||
-      !setup_workflow(&setup, &args, args.words[0], false, &status)) {
-    setup_deinit(&setup);
-    return status;
-  }
-  if (!render(&args, &setup, &prompt, &votes, &err)) {
-    status = cli_fail("prompt", &err);
-  } else if (cli_flag(&args, "json")) {
-    const char *stage = cli_value(&args, "stage");
-    json_io_put(json_pack("{so ss? so so so*}", "movement", json_io_string(args.words[1]), "stage",
+  if (!render(args, &setup, &prompt, &votes, &err))
+    return cli_fail("prompt", &err);
+  if (cli_flag(args, "json")) {
+    const char *stage = cli_value(args, "stage");
+    json_io_put(json_pack("{so ss? so so so*}", "movement", json_io_string(args->words[1]), "stage",
                           stage, "prompt", json_io_string(buf_c(&prompt.bytes)), "facets",
-                          facets_of(&setup, args.words[1]), "votes", json_incref(votes)));
-    status = STATUS_COMPLETE;
+                          facets_of(&setup, args->words[1]), "votes", json_incref(votes)));
   } else {
-    struct buf safe = {0};
-    setup_print_facets(&setup, args.words[1], stderr);
+    buf_auto_t safe = {0};
+    setup_print_facets(&setup, args->words[1], stderr);
     struct str bytes = buf_view(&prompt.bytes);
     if (isatty(STDOUT_FILENO)) { /* exact bytes to a pipe, nothing that controls a terminal */
       buf_safe(&safe, bytes, true);
@@ -255,18 +242,14 @@ static int prompt_run(int argc, char **argv) {
     fwrite(bytes.p, 1, bytes.n, stdout);
     if (isatty(STDOUT_FILENO) && (bytes.n == 0 || bytes.p[bytes.n - 1] != '\n'))
       putchar('\n');
-    buf_deinit(&safe);
-    status = STATUS_COMPLETE;
   }
-  json_decref(votes);
-  prompt_deinit(&prompt);
-  setup_deinit(&setup);
-  return status;
+  return STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_prompt = {
     .name = "prompt",
     .arguments = "WORKFLOW MOVEMENT [--stage S]",
+    .words = {2, 2},
     .summary = "show exactly what would be sent",
     .help = "In a session the fence around a report is random; here it consists of zeros.",
     .options = options,

@@ -9,7 +9,6 @@
 #include "provider/agent/subscription.h"
 #include "provider/probe.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +28,7 @@ static void providers_print_row(const struct backend_probe *p, const struct prov
                                 bool colours) {
   const char *state = "no", *installed = "-", *unknown = "-";
   enum colour colour = COLOUR_DIM;
-  struct buf version = {0};
+  buf_auto_t version = {0};
   if (p->state == PROBE_OK) {
     state = "yes";
     colour = COLOUR_GREEN;
@@ -45,7 +44,6 @@ static void providers_print_row(const struct backend_probe *p, const struct prov
   printf("%-12s %-8s %-9s %-12s %s%-6s%s %-10s %s\n", provider->capability.name, p->kind, installed,
          buf_c(&version), cli_paint(colours, colour), state, cli_paint(colours, COLOUR_NONE),
          p->schema, p->transport);
-  buf_deinit(&version);
 }
 
 static int list_names(const struct provider_registry *registry) {
@@ -74,7 +72,7 @@ static int providers_list(const struct cli_args *args, const struct provider_reg
   bool json = cli_flag(args, "json"), colours = cli_colours(1);
   struct backend_probe *probes = probe_all(registry, !cli_flag(args, "quick"));
   const struct provider *p;
-  json_t *all = json_array();
+  json_auto_t *all = json_array();
   if (!json)
     printf("%-12s %-8s %-9s %-12s %-6s %-10s %s\n", "NAME", "KIND", "INSTALLED", "VERSION",
            "USABLE", "SCHEMA BY", "TRANSPORT");
@@ -85,14 +83,12 @@ static int providers_list(const struct cli_args *args, const struct provider_reg
       providers_print_row(&probes[i], p, colours);
   }
   if (json) {
-    json_t *out = json_pack("{s:O}", "providers", all);
+    json_auto_t *out = json_pack("{s:O}", "providers", all);
     json_io_print(out, JSON_IO_TERMINAL);
-    json_decref(out);
   } else {
     printf(
         "\nsegue doctor says what to do about each; segue providers show NAME prints a profile.\n");
   }
-  json_decref(all);
   free(probes);
   return say_broken(registry) ? STATUS_USAGE : STATUS_COMPLETE;
 }
@@ -127,9 +123,8 @@ static int providers_fail(const struct err *err) {
 static int providers_show(const struct cli_args *args, const struct provider_registry *registry) {
   struct err err = {0};
   if (cli_flag(args, "schema")) {
-    json_t *schema = profile_schema();
+    json_auto_t *schema = profile_schema();
     json_io_print(schema, JSON_IO_TERMINAL);
-    json_decref(schema);
     return STATUS_COMPLETE;
   }
   if (args->word_count != 2)
@@ -178,38 +173,35 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   return ok ? STATUS_COMPLETE : cli_fail("providers", &err);
 }
 
-static int providers_run(int argc, char **argv) {
-  struct cli_args args;
-  struct config user;
+static int providers_run(const struct cli_args *args) {
+  AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_providers, argc, argv, 0, 2, &args, &status))
-    return status;
   struct provider_registry *registry = NULL;
   if (!config_load(&user, &err))
     return providers_fail(&err);
   registry = backends_new(&user, &err);
-  const char *verb = args.word_count > 0 ? args.words[0] : "list";
+  const char *verb = args->word_count > 0 ? args->words[0] : "list";
   if (registry == NULL) {
     status = providers_fail(&err);
-  } else if (strcmp(verb, "list") == 0 && args.word_count < 2) {
-    status = cli_flag(&args, "names") ? list_names(registry) : providers_list(&args, registry);
+  } else if (strcmp(verb, "list") == 0 && args->word_count < 2) {
+    status = cli_flag(args, "names") ? list_names(registry) : providers_list(args, registry);
   } else if (strcmp(verb, "show") == 0) {
-    status = providers_show(&args, registry);
+    status = providers_show(args, registry);
   } else if (strcmp(verb, "test") == 0) {
-    status = test(&args, registry);
+    status = test(args, registry);
   } else {
     status = cli_refuse("providers", "providers takes list, show NAME or test NAME, not \"%.60s\"",
                         verb);
   }
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }
 
 const struct cli_command cmd_providers = {
     .name = "providers",
     .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
+    .words = {0, 2},
     .summary = "list the backends, show a profile, or replay a recorded run",
     .help = "list (the default) shows for each backend whether its program is installed and in "
             "which version, whether there is a key or a login (which is not read), how it "

@@ -1,7 +1,6 @@
 /* segue resume: resumes a stopped session, here or in the daemon. */
 #include "audit/ask_trace.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/replies.h"
@@ -21,8 +20,6 @@
 #include "store/worker.h"
 
 #include <assert.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,13 +107,11 @@ static bool resuming_write(struct resuming *r, const struct store_ref *ref, stru
 }
 
 static bool resuming_goes_on(const struct store_ref *ref) {
-  struct summary b;
+  AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!summary_read(&b, ref, &ignored))
     return false;
-  bool goes = summary_goes_on(&b);
-  summary_deinit(&b);
-  return goes;
+  return summary_goes_on(&b);
 }
 
 /* Asks for the resume in the session's row, unless something is said with it: a verdict or a
@@ -152,7 +147,7 @@ static bool resuming_do(struct resuming *r, const struct store_ref *ref, struct 
 
 static bool resuming_take(const struct cli_args *args, const json_t *body, char id[STORE_ID_BYTES],
                           struct err *err) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct resuming r = {.user = &user};
   struct store_ref ref;
   struct provider_registry *registry = NULL;
@@ -168,7 +163,6 @@ static bool resuming_take(const struct cli_args *args, const json_t *body, char 
   replies_deinit(&r.replies);
   resume_options_deinit(&r.steer);
   registry_free(registry);
-  config_deinit(&user);
   return ok;
 }
 
@@ -196,8 +190,7 @@ static const struct cli_option options[] = {
     {"add-budget", 0, "[MOVEMENT.]UNIT=N",
      "add to a budget: tokens, cost (dollars), time (30m), calls or movements", true},
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"label", 0, "WORD", "with --store: this machine has what sessions with this label need", true},
     {"cut", 0, NULL, "cut off the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
@@ -245,14 +238,12 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
 
 /* Returns the first record, NULL if there is none to read. */
 static json_t *read_start(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
     return NULL;
-  json_t *record = reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-  reader_close(&r);
-  return record;
+  return reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
 }
 
 /* Returns true for the first record of `segue rejudge` or `segue judge`; the latter's workflow is
@@ -271,60 +262,54 @@ static bool is_of_judge(const json_t *start) {
 /* Returns true if the session ended before the text that it judges was in the log. A command that
  * is never run stands in for it. */
 static bool lacks_its_text(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   bool lacks = false;
   if (!reader_open(&r, ref, &err))
     return false;
   for (bool first = true; (first || lacks) && reader_next(&r, &line); first = false) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     const char *type = cli_word(record, "type");
     bool answers = strcmp(type, "call_end") == 0 && json_object_get(record, "error") == NULL;
     lacks = first ? is_of_judge(record) : !answers && strcmp(type, "session_end") != 0;
-    json_decref(record);
   }
-  reader_close(&r);
   return lacks;
 }
 
 /* Feeds the turns already in the log, so that the closing line counts all of them. For a session
  * that ended, --json prints its last record. */
 static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t records, bool ended) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
     return;
   while (records-- > 0 && reader_next(&r, &line)) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
       (void)turn_lines_feed_json(&ui->lines, record);
-    json_decref(record);
     if (records == 0 && ended && ui->mode == UI_JSON)
       printf(STR_FMT "\n", STR_ARG(line));
   }
-  reader_close(&r);
 }
 
 /* Prints what `segue ask` would have, from the finished log of its question. A session that stopped
  * without a verdict has already said why. */
 static int print_answer(const struct store_ref *ref, enum ui_mode mode, int status) {
   struct ask_trace told = {0};
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
     return status;
   while (reader_next(&r, &line) && r.whole) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record)
       ask_trace_feed(&told, record);
-    json_decref(record);
   }
-  reader_close(&r);
   if (told.structured != NULL) {
-    json_t *result = ask_trace_result(&told, NULL);
+    json_auto_t *result = ask_trace_result(&told, NULL);
     bool has_value = ask_trace_has_value(result);
     status = has_value ? STATUS_COMPLETE : STATUS_FAILED;
     if (has_value && mode != UI_QUIET)
@@ -332,7 +317,6 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
                     isatty(STDOUT_FILENO) == 1 ? JSON_IO_TERMINAL : JSON_IO_COMPACT);
     else if (!has_value)
       ui_complain("resume", result);
-    json_decref(result);
   }
   ask_trace_deinit(&told);
   return status;
@@ -340,14 +324,13 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
 
 /* Seals the stop or end that a crash kept out of the ledger. */
 static void seal_late(struct host *host, const struct summary *b) {
-  struct heads heads;
+  AUTO(heads_deinit) struct heads heads = {0};
   struct err err;
   if (!heads_load(&heads, host->store, NULL, &err)) {
     log_warn("%s", err.text);
     return;
   }
   ledger_writer_add_late(&host->sealer, &heads, b, true);
-  heads_deinit(&heads);
 }
 
 /* Turns the flags into members, as the daemon's API takes them. */
@@ -376,7 +359,7 @@ static int resume_there(const struct cli_args *args, json_t *body) {
  * Without this, the lost part would be judged again silently. */
 static bool resume_is_whole(const struct store *store, const struct summary *before,
                             struct err *err) {
-  struct heads heads = {0};
+  AUTO(heads_deinit) struct heads heads = {0};
   struct err ignored = {0};
   bool whole = true;
   if (heads_load(&heads, store, NULL, &ignored)) {
@@ -387,7 +370,6 @@ static bool resume_is_whole(const struct store *store, const struct summary *bef
                       "ends with record %llu; segue resume --cut continues anyway",
                       (unsigned long long)last->seq, (unsigned long long)before->seq);
   }
-  heads_deinit(&heads);
   return whole;
 }
 
@@ -421,11 +403,11 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
 static int resume_here(struct ui *ui, struct found *found, const struct store_ref *ref,
                        const struct config *user, const struct cli_args *args, bool asks) {
   bool cut = cli_flag(args, "cut");
-  struct summary before;
+  AUTO(summary_deinit) struct summary before = {0};
   struct err err = {0};
   int status;
   assert(ui->solo.session == NULL);
-  json_t *person = resume_options_person();
+  json_auto_t *person = resume_options_person();
   bool known = !cut && summary_read(&before, ref, &err);
   ui->solo.host.cut_by = cut ? json_string_value(json_object_get(person, "name")) : NULL;
   if ((known && !resume_is_whole(ui->solo.host.store, &before, &err)) ||
@@ -443,9 +425,6 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
     if (asks)
       status = print_answer(ref, ui_mode_of(args), status);
   }
-  if (known)
-    summary_deinit(&before);
-  json_decref(person);
   return status;
 }
 
@@ -472,8 +451,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   if (!ok) {
     status = cli_fail("resume", &err);
   } else if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
-    (void)cli_fail("resume", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "resume", &err);
   } else {
     ui_verbose(&ui, args);
     ui_notify(&ui, user->notify, ref);
@@ -486,7 +464,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
 }
 
 static int resume_local(const struct cli_args *args, json_t *body) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct provider_registry *registry = NULL;
   struct err err = {0};
   struct store_ref ref;
@@ -503,7 +481,6 @@ static int resume_local(const struct cli_args *args, json_t *body) {
     status = resume_found(args, &ref, &user, registry, body);
   }
   registry_free(registry);
-  config_deinit(&user);
   return status;
 }
 
@@ -518,28 +495,22 @@ static int resume_release(const struct cli_args *args) {
   return folder_release(id, &err) ? STATUS_COMPLETE : cli_fail("resume", &err);
 }
 
-static int resume_resume(int argc, char **argv) {
-  struct cli_args args;
+static int resume_resume(const struct cli_args *args) {
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_resume, argc, argv, 1, 1, &args, &status))
-    return status;
-  json_t *body = resume_body(&args, &err);
-  bool release = cli_flag(&args, "release");
-  bool says = release || cli_flag(&args, "cut") || json_object_size(body) > 0;
-  if (body == NULL || (says && !resume_options_by_person("resume", args.words[0], &err)))
-    status = cli_fail("resume", &err);
-  else if (release)
-    status = resume_release(&args);
-  else
-    status = cli_flag(&args, "daemon") ? resume_there(&args, body) : resume_local(&args, body);
-  json_decref(body);
-  return status;
+  json_auto_t *body = resume_body(args, &err);
+  bool release = cli_flag(args, "release");
+  bool says = release || cli_flag(args, "cut") || json_object_size(body) > 0;
+  if (body == NULL || (says && !resume_options_by_person("resume", args->words[0], &err)))
+    return cli_fail("resume", &err);
+  if (release)
+    return resume_release(args);
+  return cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
 }
 
 const struct cli_command cmd_resume = {
     .name = "resume",
     .arguments = "ID|last|FILE [options]",
+    .words = {1, 1},
     .summary = "continue a session that stopped or crashed",
     .help = "A call that was in flight is repeated as its next attempt; what has been judged is "
             "not judged again. For a finished session its end is printed again (with --json its "

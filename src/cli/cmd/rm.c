@@ -3,11 +3,8 @@
 #include "cli/removal.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
-
 static const struct cli_option options[] = {
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"older-than", 0, "AGE", "remove all that ended longer ago than this: 30d, 12h", false},
     {"stopped", 0, NULL, "also remove sessions that stopped and could continue", false},
     {"force", 'f', NULL,
@@ -39,21 +36,18 @@ static int remove_named(struct session_removal *r, const char *word, const char 
   return status;
 }
 
-static int rm_run(int argc, char **argv) {
-  struct cli_args args;
-  int status, worst = STATUS_COMPLETE;
-  if (!cli_parse(&cmd_rm, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  bool old = cli_value(&args, "older-than") != NULL;
+static int rm_run(const struct cli_args *args) {
+  int worst = STATUS_COMPLETE;
+  bool old = cli_value(args, "older-than") != NULL;
   struct session_removal r = {
-      .force = cli_flag(&args, "force"), .stopped = cli_flag(&args, "stopped"), .old_only = old};
-  if (old == (args.word_count > 0))
+      .force = cli_flag(args, "force"), .stopped = cli_flag(args, "stopped"), .old_only = old};
+  if (old == (args->word_count > 0))
     return cli_refuse("rm", "name sessions, or give --older-than AGE");
   r.blobs = json_object();
   if (old)
-    worst = remove_old(&r, &args);
-  for (size_t i = 0; i < args.word_count; i++) {
-    int status_of = remove_named(&r, args.words[i], cli_value(&args, "logs"));
+    worst = remove_old(&r, args);
+  for (size_t i = 0; i < args->word_count; i++) {
+    int status_of = remove_named(&r, args->words[i], cli_value(args, "logs"));
     worst = status_of == STATUS_COMPLETE ? worst : status_of;
   }
   json_decref(r.blobs);
@@ -63,6 +57,7 @@ static int rm_run(int argc, char **argv) {
 const struct cli_command cmd_rm = {
     .name = "rm",
     .arguments = "ID... | --older-than AGE [options]",
+    .words = {0, CLI_WORDS},
     .summary = "remove sessions: logs, worktrees and branches; the ledger keeps a note",
     .help = "Never removes a running session, nor, without --force, a worktree with uncommitted "
             "work or with commits that no branch holds. A branch with commits that are in no other "

@@ -5,8 +5,6 @@
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 
-#include <stdio.h>
-
 static const struct cli_option options[] = {
     {"task", 't', "TEXT", "what to do", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
@@ -17,8 +15,7 @@ static const struct cli_option options[] = {
     {"interactive", 0, NULL, "a person takes part, through segue inbox if there is no terminal",
      false},
     {"allow-secret", 0, NULL, "run even if the task or the workflow contains a secret key", false},
-    {"logs", 'l', "DIR", "where the session log goes", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where the session log goes"),
     SETUP_ON_OPTION,
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' text as it arrives (on a terminal)", false},
@@ -26,39 +23,29 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static int run_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
+static int run_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
   struct ui ui;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_run, argc, argv, 1, 1, &args, &status))
+  cli_errors_as_json(cli_flag(args, "json"));
+  enum ui_mode mode = ui_mode_of(args);
+  if (!setup_flags(&setup, args, &status))
     return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  enum ui_mode mode = ui_mode_of(&args);
-  if (!setup_flags(&setup, &args, &status))
-    goto out;
   sandbox_make_ready(setup.config); /* before the checks, which ask what enforces limits */
-  if (!setup_start(&setup, &args, args.words[0], &task, &status))
-    goto out;
-  if (!setup_on_here(&setup, &args, &err)) {
-    status = cli_fail("run", &err);
-    goto out;
-  }
-  if (cli_flag(&args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
+  if (!setup_start(&setup, args, args->words[0], &task, &status))
+    return status;
+  if (!setup_on_here(&setup, args, &err))
+    return cli_fail("run", &err);
+  if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
-  if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), setup.registry, &err)) {
-    (void)cli_fail("run", &err);
-    status = STATUS_FAILED;
-    goto out;
-  }
-  ui_verbose(&ui, &args);
+  if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err))
+    return cli_fail_with(STATUS_FAILED, "run", &err);
+  ui_verbose(&ui, args);
   ui_notify(&ui, setup.user.notify, NULL);
   const struct session_params params = {
-      .setup = {.cwd = setup.cwd,
-                .pass_env = setup.user.env,
-                .scenario = setup.has_scenario ? &setup.scenario : NULL},
+      .setup = setup_session(&setup),
       .workflow = setup.workflow,
       .workflow_path = setup.workflow_path,
       .task = buf_view(&task),
@@ -67,22 +54,17 @@ static int run_run(int argc, char **argv) {
   };
   ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
   if (ui.solo.session == NULL) {
-    (void)cli_fail("run", &err);
-    status = STATUS_FAILED;
     ui_drop(&ui);
-  } else {
-    paths_note_last(session_log_name(ui.solo.session));
-    status = ui_wait(&ui);
+    return cli_fail_with(STATUS_FAILED, "run", &err);
   }
-out:
-  buf_deinit(&task);
-  setup_deinit(&setup);
-  return status;
+  paths_note_last(session_log_name(ui.solo.session));
+  return ui_wait(&ui);
 }
 
 const struct cli_command cmd_run = {
     .name = "run",
     .arguments = "WORKFLOW [--task TEXT] [options]",
+    .words = {1, 1},
     .summary = "run a workflow to its end, one line a turn",
     .help = "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
             "workflows/ beside your config.yaml, or among those that come with segue. A file "

@@ -5,7 +5,6 @@
 #include "daemon/control.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,10 +27,7 @@ static const struct cli_option options[] = {
 
 static void on_ready(const char *socket, const char *logs, size_t waiting) {
   char shown[STORE_SHOWN_BYTES];
-  fprintf(stderr, "segue serve: ready on ");
-  cli_put_safe(stderr, socket);
-  fprintf(stderr, ", logs in ");
-  cli_put_safe(stderr, store_shown(logs, shown));
+  cli_say(stderr, "segue serve: ready on %s, logs in %s", socket, store_shown(logs, shown));
   if (waiting > 0)
     fprintf(stderr, ", %zu unfinished session%s", waiting, waiting == 1 ? " goes on" : "s go on");
   fputc('\n', stderr);
@@ -71,32 +67,27 @@ static bool read_lease(const struct cli_args *args, uint64_t *ms, struct err *er
   return err_set(err, ERR_USAGE, "--lease must be a time such as 30s");
 }
 
-static int serve_run(int argc, char **argv) {
-  struct cli_args args;
+static int serve_run(const struct cli_args *args) {
   struct err err = {0};
   long max_sessions = LIMIT_SESSIONS_DEFAULT, drain_s = LIMIT_DRAIN_MS / 1000;
-  int status;
-  if (!cli_parse(&cmd_serve, argc, argv, 0, 0, &args, &status))
-    return status;
-  if (!cli_number(&args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
-      !cli_number(&args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(&args, &err))
+  if (!cli_number(args, "max-sessions", 1, LIMIT_SESSIONS_MAX, &max_sessions, &err) ||
+      !cli_number(args, "drain", 0, 24L * 60 * 60, &drain_s, &err) || !check_proxy(args, &err))
     return cli_fail("serve", &err);
   static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
   uint64_t lease_ms;
   for (size_t i = 0; i <= LIMIT_STORE_LABEL_COUNT; i++)
-    labels[i] = cli_values(&args, "label", i);
-  if (!read_lease(&args, &lease_ms, &err))
+    labels[i] = cli_values(args, "label", i);
+  if (!read_lease(args, &lease_ms, &err))
     return cli_fail("serve", &err);
-  const struct serve_options serve_options = {.logs = cli_values(&args, "logs", 0),
-                                              .store = cli_store(&args),
+  const struct serve_options serve_options = {.logs = cli_values(args, "logs", 0),
+                                              .store = cli_store(args),
                                               .lease_ms = lease_ms,
                                               .labels = labels,
-                                              .socket = cli_value(&args, "socket"),
+                                              .socket = cli_value(args, "socket"),
                                               .max_sessions = (size_t)max_sessions,
-                                              .http = cli_value(&args, "http"),
-                                              .http_origin = cli_value(&args, "http-origin"),
-                                              .http_any_peer =
-                                                  cli_value(&args, "http-peer") != NULL,
+                                              .http = cli_value(args, "http"),
+                                              .http_origin = cli_value(args, "http-origin"),
+                                              .http_any_peer = cli_value(args, "http-peer") != NULL,
                                               .drain_ms = (uint64_t)drain_s * 1000,
                                               .ready = on_ready};
   return serve(&serve_options, &err) ? STATUS_COMPLETE : cli_fail("serve", &err);
@@ -104,7 +95,7 @@ static int serve_run(int argc, char **argv) {
 
 static void print_routes(void) {
   enum { METHOD_AND_PATH = 35 };
-  struct buf line = {0};
+  buf_auto_t line = {0};
   printf("\nOn the socket, HTTP and JSON:\n");
   for (const struct server_route *r = control_routes; r->method; r++) {
     buf_clear(&line);
@@ -112,7 +103,6 @@ static void print_routes(void) {
     cli_wrap(&line, str_from(r->summary), line.n, METHOD_AND_PATH, cli_help_columns());
     puts(buf_c(&line));
   }
-  buf_deinit(&line);
 }
 
 const struct cli_command cmd_serve = {

@@ -3,8 +3,6 @@
 #include "audit/report_files.h"
 #include "audit/turn_lines.h"
 #include "audit/verified_reader.h"
-#include "base/buf.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -21,7 +19,6 @@
 #include "view/session_view.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +35,7 @@ enum { QUEUE_STATUS_BYTES = 24 };
  * sentence). socket: NULL for the usual one. Returns false if the daemon cannot be asked. */
 static bool queue_ask_daemon(const char *socket, const char *session,
                              char status[QUEUE_STATUS_BYTES], struct buf *message) {
-  struct client_reply reply = {0};
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err;
   char path[80];
   print_into(path, sizeof path, "/v1/sessions/%.40s", session);
@@ -49,7 +46,6 @@ static bool queue_ask_daemon(const char *socket, const char *session,
     print_into(status, QUEUE_STATUS_BYTES, "%s", word.p);
     buf_str(message, json_view(json_object_get(reply.value, "message")));
   }
-  client_reply_deinit(&reply);
   return ok;
 }
 
@@ -59,16 +55,14 @@ static bool queue_why(const struct store *store, const char *session, struct buf
   struct err ignored;
   if (!store_is_address(store->where))
     return false;
-  json_t *places = shared_places(store->where, &ignored);
+  json_auto_t *places = shared_places(store->where, &ignored);
   buf_str(why, json_view(json_object_get(json_object_get(places, session), "waits")));
-  json_decref(places);
   return why->n > 0;
 }
 
 /* Prints what it means for `segue show`, and why, on stderr. */
 static void queue_say(const char *what, const struct buf *why) {
-  fprintf(stderr, "segue show: %s: ", what);
-  cli_put_line(stderr, "", buf_c(why));
+  cli_say(stderr, "segue show: %s: %s\n", what, buf_c(why));
 }
 
 /* --- the agents' words --- */
@@ -148,8 +142,7 @@ static const struct cli_option options[] = {
     {"full", 0, NULL, "do not shorten texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
     {"as", 0, "view", "print the same content as one JSON object", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"socket", 'S', "PATH", "ask the daemon at this socket for the log", false},
     {0},
 };
@@ -178,24 +171,22 @@ struct show {
 /* --- the header --- */
 
 static void show_print_row(const struct show *s, const char *name, struct str text) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   (void)cli_fit(&line, text, s->columns - 10);
   printf("%s%-9s%s %s\n", cli_paint(s->colours, COLOUR_DIM), name,
          cli_paint(s->colours, COLOUR_NONE), buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void print_parent(const struct show *s) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
              STR_ARG(json_view_at(s->parent, "session")),
              json_integer_value(json_object_get(s->parent, "seq")));
   show_print_row(s, "forked", buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void print_header(struct show *s) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (s->headed || s->start == NULL)
     return;
   s->headed = true;
@@ -212,7 +203,6 @@ static void print_header(struct show *s) {
   show_print_row(s, "started", str_from(s->summary.started));
   if (s->parent != NULL)
     print_parent(s);
-  buf_deinit(&text);
 }
 
 static bool is_submitted(const struct show *s) {
@@ -229,7 +219,7 @@ static bool is_queued(const struct show *s) {
 /* Puts the state of an unfinished session that nobody owns. */
 static void put_orphan(const struct show *s, struct buf *out) {
   char status[QUEUE_STATUS_BYTES];
-  struct buf message = {0}, waits = {0};
+  buf_auto_t message = {0}, waits = {0};
   if (!is_queued(s) && is_submitted(s))
     buf_puts(out, "open: a daemon continues it when it starts; segue resume continues it now");
   else if (!is_queued(s))
@@ -240,12 +230,10 @@ static void put_orphan(const struct show *s, struct buf *out) {
     buf_printf(out, "queued: %s", buf_c(&waits));
   else
     buf_puts(out, "queued: a daemon runs it when its turn comes");
-  buf_deinit(&message);
-  buf_deinit(&waits);
 }
 
 static void print_status(const struct show *s) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const struct turn_lines *sum = &s->summary;
   bool running = strcmp(sum->status, "running") == 0;
   bool orphan = running && !verified_owned(&s->book);
@@ -275,14 +263,13 @@ static void print_status(const struct show *s) {
                summary ? seconds : seconds / 60, summary ? "s" : "min");
   }
   show_print_row(s, "status", buf_view(&text));
-  buf_deinit(&text);
 }
 
 /* Prints what was used, and apart by purpose, movement and provider where there are several. */
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
   json_t *spent = turn_lines_spent(&s->summary), *part;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const char *name;
   spend_print(spent, &text);
   if (text.n > 0)
@@ -290,23 +277,20 @@ static void print_spent(const struct show *s) {
   for (size_t i = 0; text.n > 0 && i < ARRAY_LEN(groups); i++) {
     json_t *group = json_object_get(spent, groups[i]);
     json_object_foreach(group, name, part) {
-      struct buf line = {0}, own = {0};
+      buf_auto_t line = {0}, own = {0};
       spend_print(part, &own);
       buf_printf(&line, "  %s: %s", name, buf_c(&own));
       if (own.n > 0 && json_object_size(group) > 1)
         show_print_row(s, "", buf_view(&line));
-      buf_deinit(&own);
-      buf_deinit(&line);
     }
   }
-  buf_deinit(&text);
   json_decref(spent);
 }
 
 /* Prints where the reports are files, and which of them differ from the log. */
 static void print_reports(struct show *s) {
   char folder[STORE_NAME_BYTES];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (s->reports.newest == NULL)
     return;
   report_files_look(&s->reports, &s->book.store, s->summary.session);
@@ -314,7 +298,6 @@ static void print_reports(struct show *s) {
   report_files_told(&s->reports, true, &text);
   show_print_row(s, "reports", buf_view(&text));
   show_print_row(s, "", str_from(folder));
-  buf_deinit(&text);
 }
 
 /* --- turns --- */
@@ -345,7 +328,7 @@ static void print_explanation(const struct show *s, struct str text) {
 
 static bool show_explain(struct show *s, const struct explain_found *found, struct err *err) {
   const struct explain_opts opts = {.full = s->full, .columns = (size_t)s->columns};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (s->explained != 0)
     putchar('\n');
   if (found->runs > 1 && !s->follow)
@@ -355,7 +338,6 @@ static bool show_explain(struct show *s, const struct explain_found *found, stru
   bool ok = explain_turn(&s->book, found->turn, &opts, &text, err);
   if (ok)
     print_explanation(s, buf_view(&text));
-  buf_deinit(&text);
   s->explained = found->turn;
   return ok;
 }
@@ -433,11 +415,10 @@ static bool show_movement(struct show *s, struct err *err) {
   for (size_t i = 0; i < s->book.place_count; i++) {
     if (s->book.places[i].turn != found.turn)
       continue;
-    json_t *record = verified_get(&s->book, s->book.places[i].seq, err);
+    json_auto_t *record = verified_get(&s->book, s->book.places[i].seq, err);
     if (record == NULL)
       return false;
     show_print_record(s, record, (struct str){NULL, 0});
-    json_decref(record);
   }
   return true;
 }
@@ -454,23 +435,21 @@ static bool over(const struct show *s) {
 /* Returns true, with a message, if the daemon has the session and does not continue it. */
 static bool is_given_up(const struct show *s) {
   char status[QUEUE_STATUS_BYTES];
-  struct buf why = {0};
+  buf_auto_t why = {0};
   bool up =
       queue_ask_daemon(s->socket, s->summary.session, status, &why) && strcmp(status, "open") == 0;
   if (up)
     queue_say("the daemon does not continue this session", &why);
-  buf_deinit(&why);
   return up;
 }
 
 /* Says once why a queued session does not begin, if that is known. */
 static void tell_waits(const struct show *s, bool *told) {
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (!*told && queue_why(&s->book.store, s->summary.session, &why)) {
     queue_say("it waits", &why);
     *told = true;
   }
-  buf_deinit(&why);
 }
 
 /* Follows the session until it ends, stops, or nobody runs it. */
@@ -524,29 +503,26 @@ static int print_closing(struct show *s, const char *path) {
     turns_print_end(stdout, &s->summary, path, &s->look);
     if (s->follow && s->summary.resumable) {
       char id[STORE_ID_BYTES];
-      bool asks = s->summary.asks;
-      printf("  %s ",
-             asks ? "answer with: segue inbox, then segue answer" : "continue with: segue resume");
-      cli_put_safe(stdout, resolve_id_word_for(path, id));
-      printf("%s%s\n", !asks && is_submitted(s) ? " --daemon" : "",
-             asks ? "" : turn_lines_resume_flags(&s->summary));
+      const char *word = resolve_id_word_for(path, id);
+      if (s->summary.asks)
+        cli_say(stdout, "  answer with: segue inbox, then segue answer %s\n", word);
+      else
+        cli_say(stdout, "  continue with: segue resume %s%s%s\n", word,
+                is_submitted(s) ? " --daemon" : "", turn_lines_resume_flags(&s->summary));
     }
   }
   fflush(stdout);
   if (s->book.state == VERIFIED_DAMAGED && s->start == NULL) {
-    fputs("segue show: ", stderr);
-    cli_put_safe(stderr, path);
-    fputs(" is not the log of a session: segue ls lists the logs\n", stderr);
+    cli_say(stderr, "segue show: %s is not the log of a session: segue ls lists the logs\n", path);
     return STATUS_USAGE;
   }
   if (s->book.state == VERIFIED_DAMAGED) {
-    struct buf why = {0};
+    buf_auto_t why = {0};
     buf_safe(&why, str_from(s->book.damage.text), false);
     fprintf(stderr,
             "segue show: the log is damaged at record %llu: %s\nsegue show: what is shown from "
             "there on cannot be trusted\n",
             (unsigned long long)s->book.records + 1, buf_c(&why));
-    buf_deinit(&why);
     return STATUS_FAILED;
   }
   if (s->book.state == VERIFIED_TORN && !verified_owned(&s->book))
@@ -563,7 +539,7 @@ static int print_closing(struct show *s, const char *path) {
 
 static bool show_turn_view(const struct store_ref *ref, const char *word, bool full,
                            struct err *err) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
   struct view_judgment told;
   json_t *record;
@@ -578,7 +554,6 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
     json_io_put(view_judgment_json(&told));
     view_judgment_deinit(&told);
   }
-  verified_close(&book);
   return ok;
 }
 
@@ -586,7 +561,7 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
 static int show_view(const struct cli_args *args) {
   const char *as = cli_value(args, "as");
   struct store_ref ref;
-  struct view_session v;
+  AUTO(view_session_deinit) struct view_session v = {0};
   struct err err = {0};
   if (strcmp(as, "view") != 0)
     err_set(&err, ERR_USAGE, "--as %.40s: write --as view", as);
@@ -599,49 +574,40 @@ static int show_view(const struct cli_args *args) {
     bool ok = show_turn_view(&ref, args->words[1], cli_flag(args, "full"), &err);
     return ok ? STATUS_COMPLETE : cli_fail("show", &err);
   }
-  if (!view_session_read(&v, &ref, &err)) {
-    (void)cli_fail("show", &err);
-    return STATUS_USAGE;
-  }
+  if (!view_session_read(&v, &ref, &err))
+    return cli_fail_with(STATUS_USAGE, "show", &err);
   json_io_put(view_session_json(&v));
-  int status = v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
-  view_session_deinit(&v);
-  return status;
+  return v.chain == VIEW_BAD ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
-static int show_show(int argc, char **argv) {
-  struct cli_args args;
+static int show_show(const struct cli_args *args) {
   struct err err = {0};
   struct store_ref ref;
   int status;
-  if (!cli_parse(&cmd_show, argc, argv, 1, 2, &args, &status))
-    return status;
-  if (cli_value(&args, "as") != NULL)
-    return show_view(&args);
-  struct show s = {.movement = args.word_count > 1 ? args.words[1] : NULL,
-                   .socket = cli_value(&args, "socket"),
-                   .follow = cli_flag(&args, "follow"),
-                   .full = cli_flag(&args, "full"),
-                   .json = cli_flag(&args, "json"),
-                   .quiet = cli_flag(&args, "quiet") && cli_flag(&args, "follow"),
+  if (cli_value(args, "as") != NULL)
+    return show_view(args);
+  struct show s = {.movement = args->word_count > 1 ? args->words[1] : NULL,
+                   .socket = cli_value(args, "socket"),
+                   .follow = cli_flag(args, "follow"),
+                   .full = cli_flag(args, "full"),
+                   .json = cli_flag(args, "json"),
+                   .quiet = cli_flag(args, "quiet") && cli_flag(args, "follow"),
                    .colours = cli_colours(STDOUT_FILENO),
                    .to_terminal = isatty(STDOUT_FILENO) == 1,
                    .columns = cli_columns(STDOUT_FILENO),
                    .look = turns_look_of(STDOUT_FILENO),
                    .out = stdout};
-  live_init(&s.live, &s.look, cli_flag(&args, "verbose"));
+  live_init(&s.live, &s.look, cli_flag(args, "verbose"));
   if (!s.follow || s.json || s.quiet || s.movement != NULL)
     s.live.on = false;
-  s.hears = s.live.on && cli_flag(&args, "verbose");
+  s.hears = s.live.on && cli_flag(args, "verbose");
   s.words = (struct spoken){.summary = &s.summary, .live = &s.live};
   live_output_init(&s.words.from, s.socket, s.summary.session, words_on_piece, &s.words);
-  if (!resolve_id_session(args.words[0], cli_value(&args, "logs"), cli_value(&args, "socket"), &ref,
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), &ref,
                           &err))
     return cli_fail("show", &err);
-  if (!verified_open(&s.book, &ref, true, &err)) {
-    (void)cli_fail("show", &err);
-    return STATUS_USAGE;
-  }
+  if (!verified_open(&s.book, &ref, true, &err))
+    return cli_fail_with(STATUS_USAGE, "show", &err);
   if (!s.follow && (s.out = open_memstream(&s.turns, &s.turns_bytes)) == NULL)
     die("out of memory");
   read_on(&s);
@@ -671,6 +637,7 @@ static int show_show(int argc, char **argv) {
 const struct cli_command cmd_show = {
     .name = "show",
     .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
+    .words = {1, 2},
     .summary = "read a session: turn by turn, or one judgment in full",
     .help = "Without MOVEMENT: one line a turn, and how often each method decided. With MOVEMENT, "
             "named as there ('parts.it 2': an item): how its last run (or its N-th) was judged: "

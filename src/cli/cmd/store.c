@@ -8,7 +8,6 @@
 #include "store/copy.h"
 #include "store/shared.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,14 +24,13 @@ static const struct cli_option options[] = {
 };
 
 static int store_init(const struct cli_args *args, const char *url) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct err err = {0};
   int status = STATUS_COMPLETE;
   if (shared_init(url, cli_flag(args, "dry-run"), &out, &err))
     fwrite(buf_c(&out), 1, out.n, stdout);
   else
     status = cli_fail("store", &err);
-  buf_deinit(&out);
   return status;
 }
 
@@ -40,16 +38,14 @@ static void print_worker(const json_t *worker) {
   size_t i;
   json_t *label;
   double lease = json_number_value(json_object_get(worker, "lease_s"));
-  printf("worker    ");
-  cli_put_safe(stdout, cli_word(worker, "name"));
-  printf("  holds %d  ", (int)json_integer_value(json_object_get(worker, "holds")));
+  cli_say(stdout, "worker    %s  holds %d  ", cli_word(worker, "name"),
+          (int)json_integer_value(json_object_get(worker, "holds")));
   if (lease > 0)
     printf("lease ends in %.1f s ", lease);
   else
     printf("lease expired %.1f s ago ", -lease);
   json_array_foreach(json_object_get(worker, "labels"), i, label) {
-    putchar(' ');
-    cli_put_safe(stdout, json_string_value(label));
+    cli_say(stdout, " %s", json_string_value(label));
   }
   putchar('\n');
 }
@@ -99,8 +95,7 @@ static int store_status(const struct cli_args *args, const char *url) {
   json_array_foreach(json_object_get(status, "providers"), i, value) {
     const json_t *limit = json_object_get(value, "limit");
     double cools = json_number_value(json_object_get(value, "cools_s"));
-    printf("provider  ");
-    cli_put_safe(stdout, cli_word(value, "name"));
+    cli_say(stdout, "provider  %s", cli_word(value, "name"));
     if (json_is_integer(limit))
       printf("  %d of %d places taken", (int)json_integer_value(json_object_get(value, "taken")),
              (int)json_integer_value(limit));
@@ -342,29 +337,26 @@ static const struct {
              {"limit", store_limit, true},  {"export", store_export, true},
              {"import", store_import, true}};
 
-static int store_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_store, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  const char *url = cli_store(&args);
+static int store_run(const struct cli_args *args) {
+  cli_errors_as_json(cli_flag(args, "json"));
+  const char *url = cli_store(args);
   if (url == NULL)
     return cli_refuse("store", "name the store: --store postgres://HOST/DATABASE");
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-    if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
-      return verbs[i].run(&args, url);
+    if (strcmp(args->words[0], verbs[i].name) == 0 && (verbs[i].words || args->word_count == 1))
+      return verbs[i].run(args, url);
   return cli_refuse(
       "store",
       "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
       "limit, export, import",
-      args.words[0]);
+      args->words[0]);
 }
 
 const struct cli_command cmd_store = {
     .name = "store",
     .arguments = "init|status|check|prune|limit PROVIDER N|export [ID...] DIR|import DIR|FILE... "
                  "[options]",
+    .words = {1, CLI_WORDS},
     .summary = "manage a store that several machines share",
     .help = "init creates the tables in a PostgreSQL database (14 or newer), or upgrades them. "
             "status shows the version, workers, sessions and sizes. check compares each session's "

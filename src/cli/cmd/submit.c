@@ -1,6 +1,4 @@
 /* segue submit: gives a workflow to the daemon. */
-#include "base/err.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/forge/forge.h"
@@ -16,8 +14,6 @@
 #include "os/clock.h"
 #include "store/worker.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -125,7 +121,7 @@ static const struct cli_option options[] = {
 };
 
 static bool set_task(const struct cli_args *args, json_t *body, struct err *err) {
-  struct buf task = {0};
+  buf_auto_t task = {0};
   bool ok = setup_task(args, &task, err) && forge_task_take(args, &task, body, err);
   if (ok && !utf8_valid(buf_c(&task), task.n))
     ok = err_set(err, ERR_USAGE, "the task is not UTF-8");
@@ -137,19 +133,17 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
     json_object_set_new(body, "interactive", json_true());
   if (ok && task.n > 0)
     json_object_set_new(body, "task", json_stringn(task.p, task.n));
-  buf_deinit(&task);
   return ok;
 }
 
 static bool set_inputs(const struct cli_args *args, const char *path, json_t *body,
                        struct err *err) {
-  json_t *inputs = json_object();
+  json_auto_t *inputs = json_object();
   bool ok = inputs_read(args, inputs, err);
   if (ok)
     inputs_ask(args, path, inputs);
   if (ok && json_object_size(inputs) > 0)
     json_object_set(body, "inputs", inputs);
-  json_decref(inputs);
   return ok;
 }
 
@@ -255,80 +249,57 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
     argv[argc++] = asked;
   }
   if (argv[2] != NULL)
-    status = cmd_show.run(argc, argv);
+    status = cli_run(&cmd_show, argc, argv);
   free(argv[2]);
   free(asked);
   return status;
 }
 
-/* Gives the session to the shared store, where a worker with a free place takes it. Returns the
- * status, or -1 to go on. */
-static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
+static int submit_run(const struct cli_args *args) {
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
   struct err err = {0};
-  struct err_list errors = {0};
-  *session = submitting_send(cli_store(args), body, &err, &errors);
-  int status = -1;
-  for (size_t i = 0; i < errors.count; i++)
-    (void)cli_fail("submit", &errors.items[i]);
-  if (*session == NULL)
-    status = errors.count > 0 ? STATUS_USAGE : cli_fail("submit", &err);
-  err_list_deinit(&errors);
-  return status;
-}
-
-static int submit_run(int argc, char **argv) {
-  struct cli_args args;
-  struct client_reply reply = {0};
-  struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_submit, argc, argv, 1, 1, &args, &status))
-    return status;
-  json_t *body = json_object();
-  bool late = false, made = make_body(&args, body, &late, &err);
-  bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
-  if (made && shared && cli_value(&args, "unique") != NULL)
+  json_auto_t *body = json_object();
+  bool late = false, made = make_body(args, body, &late, &err);
+  bool shared = cli_store(args) != NULL && cli_value(args, "socket") == NULL;
+  if (made && shared && cli_value(args, "unique") != NULL)
     made = err_set(&err, ERR_USAGE, "--unique needs a daemon: give its --socket");
   if (made && late) {
     fprintf(stderr, "segue submit: it is past %s: nothing was submitted\n",
-            cli_value(&args, "not-after"));
-    status = STATUS_COMPLETE;
-    goto out;
+            cli_value(args, "not-after"));
+    return STATUS_COMPLETE;
   }
   if (made && shared) {
-    if ((status = submit_shared(&args, body, &reply.value)) >= 0)
-      goto out;
+    AUTO(err_list_deinit) struct err_list errors = {0};
+    reply.value = submitting_send(cli_store(args), body, &err, &errors);
+    for (size_t i = 0; i < errors.count; i++)
+      (void)cli_fail("submit", &errors.items[i]);
+    if (reply.value == NULL)
+      return errors.count > 0 ? STATUS_USAGE : cli_fail("submit", &err);
   } else if (!made ||
-             !client_ask(cli_value(&args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
-    status = cli_fail("submit", &err);
-    goto out;
+             !client_ask(cli_value(args, "socket"), "POST", "/v1/sessions", body, &reply, &err)) {
+    return cli_fail("submit", &err);
   }
-  if (client_problem(&reply, &err)) {
-    bool file_errors = print_errors(&reply);
-    status = file_errors ? STATUS_USAGE : cli_fail("submit", &err);
-    goto out;
-  }
-  status = STATUS_COMPLETE;
+  if (client_problem(&reply, &err))
+    return print_errors(&reply) ? STATUS_USAGE : cli_fail("submit", &err);
   if (reply.status == 200)
     fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
-            cli_value(&args, "unique"));
+            cli_value(args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
     paths_note_last(json_string_value(json_object_get(reply.value, "log")));
-  if (cli_flag(&args, "json"))
+  if (cli_flag(args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
-  else if (!cli_flag(&args, "follow"))
-    cli_put_line(stdout, "", json_string_value(json_object_get(reply.value, "id")));
+  else if (!cli_flag(args, "follow"))
+    cli_say(stdout, "%s\n", cli_word(reply.value, "id"));
   fflush(stdout);
-  if (cli_flag(&args, "follow") || cli_flag(&args, "wait"))
-    status = submit_follow(&args, reply.value);
-out:
-  client_reply_deinit(&reply);
-  json_decref(body);
-  return status;
+  if (cli_flag(args, "follow") || cli_flag(args, "wait"))
+    return submit_follow(args, reply.value);
+  return STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_submit = {
     .name = "submit",
     .arguments = "WORKFLOW [--task TEXT] [options]",
+    .words = {1, 1},
     .summary = "hand a workflow to the daemon; prints the session's id at once",
     .help = "It runs when its turn comes, even if this terminal is closed. Follow it with segue "
             "ls and segue show ID --follow, and end it with segue cancel ID. Ctrl-C ends --follow "

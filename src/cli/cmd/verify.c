@@ -1,10 +1,7 @@
 /* segue verify: checks whether logs are what was written. */
 #include "audit/verify.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
 #include "format/json_write.h"
@@ -14,10 +11,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -70,7 +65,7 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
   char signature[SIG_PATH_BYTES], name[NAME_BYTES], ignored[NAME_BYTES];
   char keygen[] = "ssh-keygen", how[] = "-Y", find[] = "find-principals", verify[] = "verify";
   char of[] = "-s", from[] = "-f", who[] = "-I", space[] = "-n", heads[] = "segue-heads";
-  char *file = strdup(signers);
+  char_auto_t *file = strdup(signers);
   print_into(signature, sizeof signature, "%s.sig", path);
   char *const finding[] = {keygen, how, find, of, signature, from, file, NULL};
   bool ok = access(signature, R_OK) == 0 || err_set_errno(err, errno, "cannot open %s", signature);
@@ -78,16 +73,13 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
   name[ok ? strcspn(name, "\n") : 0] = '\0';
   char *const verifying[] = {keygen, how,   verify, from, file,      who,
                              name,   space, heads,  of,   signature, NULL};
-  ok = ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
-  free(file);
-  return ok;
+  return ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
 }
 
 /* --- the command --- */
 
 static const struct cli_option options[] = {
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("where session logs are"),
     {"heads", 0, "FILE", "check against heads that were saved elsewhere (segue heads)", false},
     {"signed", 0, "SIGNERS", "FILE.sig must be a signature of FILE by one of these", false},
     {"json", 0, NULL, "print a JSON object for each log; for a FOLDER, a summary after them",
@@ -125,9 +117,8 @@ static const char *seal_name(enum verify_seal seal) {
 }
 
 static void verify_print_json(json_t *object) {
-  char *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char_auto_t *line = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
   printf("%s\n", line ? line : "{}");
-  free(line);
   json_decref(object);
 }
 
@@ -163,7 +154,7 @@ static void verify_print_line(const struct verifying *v, const char *path,
   bool ok = is_ok(r);
   unsigned long long records = r->records;
   print_word(v, verify_verdict(r), ok);
-  cli_put_safe(stdout, r->session[0] && ok ? r->session : path);
+  cli_say(stdout, "%s", r->session[0] && ok ? r->session : path);
   switch (r->state) {
   case VERIFY_COMPLETE:
   case VERIFY_OPEN:
@@ -179,8 +170,7 @@ static void verify_print_line(const struct verifying *v, const char *path,
            r->torn_bytes == 1 ? "" : "s");
     break;
   case VERIFY_BAD:
-    printf("  record %llu: ", (unsigned long long)r->bad_record);
-    cli_put_line(stdout, "", r->why.text);
+    cli_say(stdout, "  record %llu: %s\n", (unsigned long long)r->bad_record, r->why.text);
     break;
   }
   if (r->reports[0] != '\0')
@@ -198,8 +188,7 @@ static void print_trouble(struct verifying *v, const char *word, const char *wha
     return;
   }
   print_word(v, word, false);
-  printf("%s  ", what);
-  cli_put_line(stdout, "", why);
+  cli_say(stdout, "%s  %s\n", what, why);
 }
 
 /* Loads the ledger of a store, before its logs are read. */
@@ -234,11 +223,10 @@ struct verified {
 };
 
 static bool log_is_gone(const struct store_ref *ref) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct err err = {0};
   if (!reader_open(&r, ref, &err))
     return err.code == ERR_NOT_FOUND;
-  reader_close(&r);
   return false;
 }
 
@@ -424,7 +412,7 @@ static void tell_gone(struct verifying *v, const struct store_id *ids, size_t co
 static void verify_store(struct verifying *v, const char *where) {
   struct store store;
   struct store_id *ids;
-  struct buf gone = {0};
+  buf_auto_t gone = {0};
   size_t count;
   struct err err = {0};
   store_at(&store, where);
@@ -436,12 +424,12 @@ static void verify_store(struct verifying *v, const char *where) {
   v->folders = true;
   verify_logs(v, &store, ids, count, &gone);
   tell_gone(v, (const struct store_id *)(const void *)gone.p, gone.n / sizeof *ids);
-  buf_deinit(&gone);
-  if (count == 0 && !store_is_address(where)) {
-    fputs("segue verify: no file in ", stderr);
-    cli_put_safe(stderr, where);
-    fputs(" has a session's id as its name; name logs with other names one by one\n", stderr);
-  }
+  if (count == 0 && !store_is_address(where))
+    cli_say(
+        stderr,
+        "segue verify: no file in %s has a session's id as its name; name logs with other names "
+        "one by one\n",
+        where);
   find_missing(v, &v->ledger, ids, count);
   find_missing(v, &v->kept, ids, count);
   free(ids);
@@ -450,8 +438,8 @@ static void verify_store(struct verifying *v, const char *where) {
 /* Prints "7 logs: 5 complete, 1 open, 1 bad; 1 missing" after the single results. */
 static void print_sum(const struct verifying *v) {
   size_t logs = 0;
-  struct buf text = {0};
-  json_t *states = json_object();
+  buf_auto_t text = {0};
+  json_auto_t *states = json_object();
   for (size_t i = 0; i < VERIFY_STATE_COUNT; i++) {
     const char *name = verify_state_name((enum verify_state)i);
     json_object_set_new(states, name, json_integer((json_int_t)v->counts[i]));
@@ -467,41 +455,33 @@ static void print_sum(const struct verifying *v) {
                                 (json_int_t)v->gone));
   else
     printf("%zu log%s%s\n", logs, logs == 1 ? "" : "s", buf_c(&text));
-  json_decref(states);
-  buf_deinit(&text);
 }
 
 static bool load_kept(struct verifying *v, const struct cli_args *args, struct err *err) {
   const char *signers = cli_value(args, "signed");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   v->kept_path = cli_value(args, "heads");
   if (signers != NULL && v->kept_path == NULL)
     return err_set(err, ERR_USAGE, "--signed needs --heads");
   if (v->kept_path == NULL)
     return true;
-  bool ok = file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
-            (signers == NULL || signed_check(v->kept_path, signers, err)) &&
-            heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
-  buf_deinit(&text);
-  return ok;
+  return file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
+         (signers == NULL || signed_check(v->kept_path, signers, err)) &&
+         heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
 }
 
-static int verify(int argc, char **argv) {
-  struct cli_args args;
+static int verify(const struct cli_args *args) {
   struct verifying v = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_verify, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
-  v.json = cli_flag(&args, "json");
+  v.json = cli_flag(args, "json");
   v.coloured = cli_colours(STDOUT_FILENO);
-  if (!load_kept(&v, &args, &err) || (v.verifier = verifier_new(&err)) == NULL)
+  if (!load_kept(&v, args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return cli_fail("verify", &err);
-  for (size_t i = 0; i < args.word_count; i++) {
+  for (size_t i = 0; i < args->word_count; i++) {
     struct store_ref ref;
-    if (resolve_id_is_store(args.words[i])) {
-      verify_store(&v, args.words[i]);
-    } else if (resolve_id_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
+    if (resolve_id_is_store(args->words[i])) {
+      verify_store(&v, args->words[i]);
+    } else if (resolve_id_session(args->words[i], cli_value(args, "logs"), NULL, &ref, &err)) {
       struct verified log = {.ref = ref};
       struct store store;
       store_of(&ref, &store);
@@ -527,6 +507,7 @@ static int verify(int argc, char **argv) {
 const struct cli_command cmd_verify = {
     .name = "verify",
     .arguments = "ID|last|FILE|FOLDER|STORE... [options]",
+    .words = {1, CLI_WORDS},
     .summary = "check that session logs are what was written",
     .help = "Checks the hash chain, the sequence, each record against schemas/session-log.json, "
             "the hash of the workflow, the blobs that records refer to, and whether records agree "

@@ -10,7 +10,6 @@
 #include <openssl/opensslv.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <stdio.h>
 #include <yaml.h>
 
 static const struct cli_option options[] = {
@@ -52,11 +51,7 @@ static void version_print_late(bool all) {
   }
 }
 
-static int version_run(int argc, char **argv) {
-  struct cli_args args;
-  int status;
-  if (!cli_parse(&cmd_version, argc, argv, 0, 0, &args, &status))
-    return status;
+static int version_run(const struct cli_args *args) {
   int major, minor, patch;
   char yaml[32], pcre[64] = "";
   yaml_get_version(&major, &minor, &patch);
@@ -67,18 +62,18 @@ static int version_run(int argc, char **argv) {
                 JANSSON_VERSION, "libyaml", yaml, "pcre2", pcre);
   const char *name;
   const json_t *version;
-  if (cli_flag(&args, "json")) {
+  if (cli_flag(args, "json")) {
     json_t *object =
         json_pack("{ssso*sO}", "segue", SEGUE_VERSION, "commit",
                   SEGUE_COMMIT[0] ? json_string(SEGUE_COMMIT) : NULL, "libraries", libraries);
-    if (cli_flag(&args, "all"))
+    if (cli_flag(args, "all"))
       json_object_set_new(object, "loaded_when_needed", version_late());
     json_io_put(object);
   } else {
     printf("segue %s%s%s\n", SEGUE_VERSION, SEGUE_COMMIT[0] ? ", commit " : "", SEGUE_COMMIT);
     json_object_foreach(libraries, name, version)
         printf("%s %s\n", name, json_string_value(version));
-    version_print_late(cli_flag(&args, "all"));
+    version_print_late(cli_flag(args, "all"));
   }
   json_decref(libraries);
   return STATUS_COMPLETE;

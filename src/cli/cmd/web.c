@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,16 +192,14 @@ static bool web_show_daemon(const struct cli_args *args, const char *url, const 
 /* Asks the daemon for the page; returns -1 if there is none. */
 static int web_daemon(const struct cli_args *args, struct err *err) {
   bool revoke = cli_flag(args, "revoke");
-  struct client_reply reply = {0};
-  json_t *body = json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
+  json_auto_t *body =
+      json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
   bool asked = client_ask(cli_value(args, "socket"), "POST", "/v1/web/codes", body, &reply, err);
-  json_decref(body);
   if (!asked)
     return -1;
-  if (client_problem(&reply, err)) {
-    client_reply_deinit(&reply);
+  if (client_problem(&reply, err))
     return cli_fail("web", err);
-  }
   int status = STATUS_COMPLETE;
   const char *url = json_string_value(json_at(reply.value, "url"));
   const char *code = json_string_value(json_at(reply.value, "code"));
@@ -210,7 +207,6 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
     fputs("segue web: all browsers are signed out\n", stderr);
   else if (url == NULL || code == NULL || !web_show_daemon(args, url, code, err))
     status = cli_fail("web", err);
-  client_reply_deinit(&reply);
   return status;
 }
 
@@ -227,9 +223,8 @@ static bool web_show_alone(void *ctx, const char *url, const char *code, struct 
   browser_let_go(b); /* the loop takes what came */
   if (!ok || (b->status != 0 && !web_failed(b->status, err)))
     return false;
-  fprintf(stderr, "segue web: shows ");
-  cli_put_safe(stderr, store_shown(web->store.where, shown));
-  fputs(" until Ctrl-C, and changes nothing\n", stderr);
+  cli_say(stderr, "segue web: shows %s until Ctrl-C, and changes nothing\n",
+          store_shown(web->store.where, shown));
   return true;
 }
 
@@ -241,14 +236,13 @@ static json_t *web_day(void *ctx) {
 /* Finds the limits of the day. A configuration that cannot be read hides its limits, and nothing
  * else. */
 static void web_find_limits(struct web *web) {
-  struct config config;
+  AUTO(config_deinit) struct config config = {0};
   struct err err;
   daily_usage_init(&web->book);
   if (!config_load(&config, &err))
     return;
   web->registry = registry_new(NULL);
   day_set_keep(web->registry, config.budget);
-  config_deinit(&config);
 }
 
 static int web_alone(const struct cli_args *args, struct err *err) {
@@ -269,23 +263,20 @@ static int web_alone(const struct cli_args *args, struct err *err) {
   return ok ? STATUS_COMPLETE : cli_fail("web", err);
 }
 
-static int web_run(int argc, char **argv) {
-  struct cli_args args;
+static int web_run(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_web, argc, argv, 0, 0, &args, &status))
-    return status;
-  bool alone = cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL;
-  if (alone && cli_flag(&args, "revoke"))
+  bool alone = cli_value(args, "logs") != NULL || cli_value(args, "http") != NULL;
+  if (alone && cli_flag(args, "revoke"))
     return cli_refuse("web", "--revoke is for a daemon: leave out --logs and --http");
   if (alone)
-    return web_alone(&args, &err);
-  status = web_daemon(&args, &err);
+    return web_alone(args, &err);
+  status = web_daemon(args, &err);
   if (status >= 0)
     return status;
-  if (err.code != ERR_NOT_FOUND || cli_value(&args, "socket") != NULL || cli_flag(&args, "revoke"))
+  if (err.code != ERR_NOT_FOUND || cli_value(args, "socket") != NULL || cli_flag(args, "revoke"))
     return cli_fail("web", &err);
-  return web_alone(&args, &err);
+  return web_alone(args, &err);
 }
 
 const struct cli_command cmd_web = {

@@ -2,7 +2,6 @@
 #include "cli/forge/forge.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
@@ -26,7 +25,7 @@ static bool has_program(const char *name) {
 }
 
 static char *choose_remote(const char *folder, const char *wanted, struct err *err) {
-  char *names = trees_line(folder, err, "remote", NULL);
+  char_auto_t *names = trees_line(folder, err, "remote", NULL);
   char *found = NULL;
   struct str rest = str_from(names ? names : "");
   size_t n = 0;
@@ -45,7 +44,6 @@ static char *choose_remote(const char *folder, const char *wanted, struct err *e
     if (is)
       break;
   }
-  free(names);
   if (found != NULL && n == 1)
     return found;
   free(found);
@@ -115,11 +113,10 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
     return false;
   if (answer->exit == 0 && !answer->out.cut)
     return true;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   git_complaint(answer, &why);
   err_set(err, ERR_INVALID, "%s: %.400s", ask.words[0],
           answer->out.cut ? "the answer is too long" : buf_c(&why));
-  buf_deinit(&why);
   git_answer_deinit(answer);
   return false;
 }
@@ -127,7 +124,7 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
 /* Does the same for an answer in JSON; NULL: err is set. */
 static json_t *forge_json(const struct forge *f, const char *const *words, struct str input,
                           struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   json_error_t why;
   if (!forge_program(f, words, input, &answer, err))
     return NULL;
@@ -135,7 +132,6 @@ static json_t *forge_json(const struct forge *f, const char *const *words, struc
   if (value == NULL)
     err_set(err, ERR_INVALID, "%s %s did not answer with JSON: %.200s", f->is_glab ? "glab" : "gh",
             words[0], why.text);
-  git_answer_deinit(&answer);
   return value;
 }
 
@@ -147,7 +143,7 @@ static json_t *push_settings(const struct forge *f) {
   static const char *const scopes[] = {"--system", "--global"};
   json_t *settings = json_pack("[[ss]]", "credential.helper", "");
   for (size_t s = 0; s < ARRAY_LEN(scopes); s++) {
-    struct git_answer answer;
+    AUTO(git_answer_deinit) struct git_answer answer = {0};
     struct err err;
     if (!trees_git(f->folder, &answer, &err, "config", scopes[s], "--null", "--get-regexp",
                    "^credential\\.", NULL))
@@ -161,7 +157,6 @@ static json_t *push_settings(const struct forge *f) {
       }
       at += strnlen(entry, answer.out.n - at) + 1;
     }
-    git_answer_deinit(&answer);
   }
   return settings;
 }
@@ -170,13 +165,12 @@ static json_t *push_settings(const struct forge *f) {
  * say. */
 static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err) {
   struct buf ssh = {0};
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   json_t *settings = push_settings(f);
   /* The user's own ssh is kept, which must ask nobody. */
   struct err ignored;
-  char *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
+  char_auto_t *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
   buf_printf(&ssh, "GIT_SSH_COMMAND=%s", own && own[0] ? own : "ssh -o BatchMode=yes");
-  free(own);
   ask->folder = f->folder;
   ask->pass = passed;
   ask->settings = settings;
@@ -184,27 +178,23 @@ static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err
   ask->extra[1] = buf_c(&ssh);
   bool ok = git_now(ask, &answer, err);
   if (ok && answer.exit != 0) {
-    struct buf why = {0};
+    buf_auto_t why = {0};
     buf_safe(&why, str_trim(buf_view(&answer.err)), true);
     ok = err_set(err, ERR_INVALID, "git %s, %.100s: %.380s", ask->words[0], f->remote, buf_c(&why));
-    buf_deinit(&why);
   }
-  git_answer_deinit(&answer);
   json_decref(settings);
   buf_deinit(&ssh);
   return ok;
 }
 
 bool forge_push(const struct forge *f, const char *branch, const char *to, struct err *err) {
-  struct buf spec = {0};
+  buf_auto_t spec = {0};
   buf_printf(&spec, "refs/heads/%s:refs/heads/%s", branch, to);
   struct git_ask ask = {.words = {"push", "--quiet", "--no-verify", "--no-signed",
                                   "--no-follow-tags", "--recurse-submodules=no",
                                   "--receive-pack=git-receive-pack", "--", f->url, buf_c(&spec),
                                   NULL}};
-  bool ok = go_there(f, &ask, err);
-  buf_deinit(&spec);
-  return ok;
+  return go_there(f, &ask, err);
 }
 
 /* Fetches the commits of a pull request and returns the newest. NULL: err is set. */
@@ -224,20 +214,17 @@ static char *forge_fetch(const struct forge *f, long number, struct err *err) {
 /* --- opening --- */
 
 char *forge_opened(const struct forge *f, const char *branch, struct err *err) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   const char *const gh[] = {"pr",   "list",   "--head", branch, "--state",
                             "open", "--json", "url",    NULL};
   buf_puts(&path, "projects/:fullpath/merge_requests?state=opened&source_branch=");
   cli_put_encoded(&path, branch, "");
   const char *const glab[] = {"api", buf_c(&path), NULL};
   *err = (struct err){0};
-  json_t *list = forge_json(f, f->is_glab ? glab : gh, STR(""), err);
+  json_auto_t *list = forge_json(f, f->is_glab ? glab : gh, STR(""), err);
   const char *url =
       json_string_value(json_object_get(json_array_get(list, 0), f->is_glab ? "web_url" : "url"));
-  char *found = url ? xstrdup(url) : NULL;
-  json_decref(list);
-  buf_deinit(&path);
-  return found;
+  return url ? xstrdup(url) : NULL;
 }
 
 static char *open_gh(const struct forge *f, const struct forge_request *r, const char *title,
@@ -245,7 +232,7 @@ static char *open_gh(const struct forge *f, const struct forge_request *r, const
   const char *words[16] = {"pr",      "create", "--head",      r->branch,
                            "--title", title,    "--body-file", "-"};
   size_t n = 8;
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (r->draft)
     words[n++] = "--draft";
   if (r->base != NULL) {
@@ -259,9 +246,7 @@ static char *open_gh(const struct forge *f, const struct forge_request *r, const
     struct str next = str_trim(str_next_line(&rest));
     line = next.n > 0 ? next : line;
   }
-  char *url = xstrndup(line.p ? line.p : "", line.n);
-  git_answer_deinit(&answer);
-  return url;
+  return xstrndup(line.p ? line.p : "", line.n);
 }
 
 static char *open_glab(const struct forge *f, const struct forge_request *r, const char *title,
@@ -271,36 +256,29 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
       "api",     "--method", "POST",     "projects/:fullpath/merge_requests",
       "--input", "-",        "--header", "Content-Type: application/json",
       NULL};
-  json_t *about = r->base ? NULL : forge_json(f, project, STR(""), err);
+  json_auto_t *about = r->base ? NULL : forge_json(f, project, STR(""), err);
   const char *base = r->base;
   if (base == NULL)
     base = json_string_value(json_object_get(about, "default_branch"));
-  if (base == NULL) {
-    json_decref(about);
+  if (base == NULL)
     return NULL;
-  }
-  json_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
-                           "title", title, "description", json_stringn(r->body.p, r->body.n));
+  json_auto_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
+                                "title", title, "description", json_stringn(r->body.p, r->body.n));
   char *text = json_dump_text(body, JSON_COMPACT), *found = NULL;
-  json_t *made = forge_json(f, words, str_from(text), err);
+  json_auto_t *made = forge_json(f, words, str_from(text), err);
   const char *url = json_string_value(json_object_get(made, "web_url"));
   if (url != NULL)
     found = xstrdup(url);
   else if (made != NULL)
     err_set(err, ERR_INVALID, "glab opened no merge request: its answer has no address");
   free(text);
-  json_decref(made);
-  json_decref(body);
-  json_decref(about);
   return found;
 }
 
 char *forge_open(const struct forge *f, const struct forge_request *r, struct err *err) {
-  struct buf title = {0};
+  buf_auto_t title = {0};
   buf_printf(&title, "%s" STR_FMT, f->is_glab && r->draft ? "Draft: " : "", STR_ARG(r->title));
-  char *url = f->is_glab ? open_glab(f, r, buf_c(&title), err) : open_gh(f, r, buf_c(&title), err);
-  buf_deinit(&title);
-  return url;
+  return f->is_glab ? open_glab(f, r, buf_c(&title), err) : open_gh(f, r, buf_c(&title), err);
 }
 
 /* --- issues and pull requests --- */
@@ -417,14 +395,12 @@ static bool glab_checks(const struct forge *f, struct forge_item *item, const js
   print_into(path, sizeof path,
              "projects/:fullpath/pipelines/%" JSON_INTEGER_FORMAT "/jobs?scope[]=failed",
              json_integer_value(json_object_get(pipeline, "id")));
-  json_t *jobs = forge_json(f, words, STR(""), err);
+  json_auto_t *jobs = forge_json(f, words, STR(""), err);
   json_array_foreach(jobs, i, job) {
     if (json_is_string(json_object_get(job, "name")))
       json_array_append(item->red, json_object_get(job, "name"));
   }
-  bool ok = jobs != NULL;
-  json_decref(jobs);
-  return ok;
+  return jobs != NULL;
 }
 
 static bool read_glab(const struct forge *f, struct forge_item *item, const char *number,
@@ -487,7 +463,7 @@ static void put_clean_line(struct buf *out, struct str text) {
 
 /* Reads where a session's task came from: config.source. */
 static json_t *forge_source(const struct forge_item *item) {
-  struct buf title = {0};
+  buf_auto_t title = {0};
   put_clean_line(&title, json_view(item->title));
   if (title.n > LIMIT_FORGE_TITLE_BYTES)
     title.n = utf8_floor(title.p, LIMIT_FORGE_TITLE_BYTES);
@@ -495,7 +471,6 @@ static json_t *forge_source(const struct forge_item *item) {
       json_pack("{ss sI so sO* sO*}", "kind", item->kind == FORGE_PR ? "pr" : "issue", "number",
                 (json_int_t)item->number, "title", json_stringn(buf_c(&title), title.n), "url",
                 item->url, "branch", item->head);
-  buf_deinit(&title);
   return source;
 }
 
@@ -503,7 +478,7 @@ static json_t *forge_source(const struct forge_item *item) {
 
 /* Quotes each line with "> ", makes invisible characters visible, and bounds the length. */
 static void quote_text(struct buf *out, struct str text) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   bool cut = text.n > LIMIT_FORGE_TEXT_BYTES;
   if (cut)
     text.n = utf8_floor(text.p, LIMIT_FORGE_TEXT_BYTES);
@@ -515,11 +490,10 @@ static void quote_text(struct buf *out, struct str text) {
   }
   if (cut)
     buf_puts(out, "> (cut here)\n");
-  buf_deinit(&safe);
 }
 
 static void quote_head(struct buf *out, const char *what, const json_t *name, const json_t *place) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_puts(&safe, what);
   put_clean_line(&safe, json_is_string(name) ? json_view(name) : STR("somebody"));
   if (json_is_string(place)) {
@@ -527,7 +501,6 @@ static void quote_head(struct buf *out, const char *what, const json_t *name, co
     put_clean_line(&safe, json_view(place));
   }
   buf_printf(out, ">\n> %s:\n>\n", buf_c(&safe));
-  buf_deinit(&safe);
 }
 
 void forge_quote(const struct forge_item *item, struct buf *out) {

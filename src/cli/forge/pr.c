@@ -12,7 +12,6 @@
 #include "store/reader.h"
 #include "store/summary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,11 +45,11 @@ static bool pr_is_ready(const struct pr *p, struct err *err) {
   if (!trees_is_settled(t, NULL, err))
     return false;
   print_into(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
-  char *count = trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
+  char_auto_t *count =
+      trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
   bool some = count != NULL && strcmp(count, "0") != 0;
   if (count != NULL && !some)
     err_set(err, ERR_NOT_FOUND, "session %s has no commits", t->session);
-  free(count);
   return some;
 }
 
@@ -77,7 +76,7 @@ static void pr_take_title(struct pr *p, const char *given) {
 /* Adds the newest of each report, if its file is as the log has it. */
 static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *err) {
   struct report_files files = {0};
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r = {0};
   struct store store;
   struct str line;
   const char *file;
@@ -86,24 +85,20 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   if (!reader_open(&r, ref, err))
     return false;
   while (reader_next(&r, &line) && r.whole) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     report_files_note(&files, record);
-    json_decref(record);
   }
-  reader_close(&r);
   store_of(ref, &store);
   report_files_look(&files, &store, p->trees.session);
   store_report_folder(&store, p->trees.session, folder);
   json_object_foreach(files.newest, file, state) {
-    struct buf path = {0}, text = {0};
+    buf_auto_t path = {0}, text = {0};
     struct err why;
     buf_printf(&path, "%s/%s", folder, file);
     if (str_eq_c(json_view(state), "same") &&
         file_read(buf_c(&path), LIMIT_TASK_BYTES, &text, &why))
       buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",
                  STR_ARG(str_trim(buf_view(&text))));
-    buf_deinit(&path);
-    buf_deinit(&text);
   }
   report_files_deinit(&files);
   return true;
@@ -114,7 +109,7 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
   struct str body = output_of(p, "body");
   bool ok = true;
   if (given != NULL)
-    ok = cli_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
+    ok = json_io_read(given, LIMIT_FORGE_BODY_BYTES, &p->body, err);
   else if (body.n > 0)
     buf_str(&p->body, body);
   else
@@ -164,39 +159,33 @@ static void pr_tell(const struct pr *p, bool made, bool json) {
                           json_io_string(p->url), "opened", made));
     return;
   }
-  cli_put_safe(stdout, p->url);
-  puts(made ? "" : " (it was already open; its branch was pushed)");
+  cli_say(stdout, "%s%s\n", p->url, made ? "" : " (it was already open; its branch was pushed)");
 }
 
 static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) {
-  struct summary summary;
+  AUTO(summary_deinit) struct summary summary = {0};
   if (!trees_read(&p->trees, ref, err) || (p->own = trees_own(&p->trees, err)) == NULL ||
       !summary_read(&summary, ref, err))
     return false;
   p->outputs = json_incref(summary.outputs);
-  summary_deinit(&summary);
   return true;
 }
 
-static int pr_run(int argc, char **argv) {
-  struct cli_args args;
+static int pr_run(const struct cli_args *args) {
   struct store_ref ref;
   struct pr p = {0};
   struct err err = {0};
   bool made = false;
-  int status;
-  if (!cli_parse(&cmd_pr, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  bool ok = resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+  cli_errors_as_json(cli_flag(args, "json"));
+  bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
             pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
-            pr_take_body(&p, &ref, cli_value(&args, "body"), &err) &&
-            forge_find(&p.forge, p.trees.cwd, cli_value(&args, "remote"), &err);
+            pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
+            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
   if (ok)
-    pr_take_title(&p, cli_value(&args, "title"));
-  ok = ok && pr_send(&p, &args, &made, &err);
+    pr_take_title(&p, cli_value(args, "title"));
+  ok = ok && pr_send(&p, args, &made, &err);
   if (ok)
-    pr_tell(&p, made, cli_flag(&args, "json"));
+    pr_tell(&p, made, cli_flag(args, "json"));
   trees_deinit(&p.trees);
   forge_deinit(&p.forge);
   json_decref(p.outputs);
@@ -209,6 +198,7 @@ static int pr_run(int argc, char **argv) {
 const struct cli_command cmd_pr = {
     .name = "pr",
     .arguments = "ID|last [--draft] [options]",
+    .words = {1, 1},
     .summary = "push a session's branch and open a pull request for it",
     .help = "Uses gh or glab with its own login; neither segue nor the agents see a token. Only "
             "the session's own branch is pushed, if it has all commits of its worktree, never by "

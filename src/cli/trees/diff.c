@@ -4,7 +4,6 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -142,7 +141,7 @@ static bool diff_ask(const struct diff_range *r, const char *form, const char *m
 
 /* Says how many files git does not know yet: its diff leaves them out. */
 static void say_untracked(const struct diff_range *r) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
   size_t n = 0;
   if (r->to[0] != '\0' || !trees_git(r->folder, &answer, &err, "ls-files", "--others",
@@ -153,7 +152,6 @@ static void say_untracked(const struct diff_range *r) {
   if (n > 0)
     fprintf(stderr, "segue diff: and %zu new file%s that %s not committed: git -C %s status\n", n,
             n == 1 ? "" : "s", n == 1 ? "is" : "are", resolve_id_shown(r->folder));
-  git_answer_deinit(&answer);
 }
 
 /* Reads git's "ADDED\tREMOVED\tPATH\0", with - for a file that is not text. */
@@ -178,7 +176,7 @@ static json_t *diff_files(const struct git_answer *numbers) {
 
 /* Returns the difference as JSON, NULL with err set. */
 static json_t *diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
-  struct git_answer numbers, whole;
+  AUTO(git_answer_deinit) struct git_answer numbers = {0}, whole = {0};
   json_t *value = NULL;
   if (!diff_ask(r, "--numstat", "-z", &numbers, err))
     return NULL;
@@ -188,25 +186,21 @@ static json_t *diff_json(const struct trees *t, const struct diff_range *r, stru
                       diff_files(&numbers), "diff", json_io_string(buf_c(&whole.out)));
     if (r->to[0])
       json_object_set_new(value, "to", json_string(r->to));
-    git_answer_deinit(&whole);
   }
-  git_answer_deinit(&numbers);
   return value;
 }
 
 static bool print_diff(const struct diff_range *r, const char *form, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!diff_ask(r, form, NULL, &answer, err))
     return false;
   if (isatty(STDOUT_FILENO) && !cli_colours(STDOUT_FILENO)) {
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, buf_view(&answer.out), true);
     fwrite(buf_c(&safe), 1, safe.n, stdout);
-    buf_deinit(&safe);
   } else {
     fwrite(buf_c(&answer.out), 1, answer.out.n, stdout);
   }
-  git_answer_deinit(&answer);
   say_untracked(r);
   return true;
 }
@@ -214,7 +208,7 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
 /* Prints the items' differences, in the order of the list. */
 static bool print_items(const struct trees *t, const char *movement, const char *form, bool json,
                         struct err *err) {
-  json_t *items = json_array();
+  json_auto_t *items = json_array();
   bool ok = true;
   for (long item = 1, last = last_item(t, movement); ok && item <= last; item++) {
     const struct tree_item *child = child_of(t, movement, item);
@@ -234,54 +228,49 @@ static bool print_items(const struct trees *t, const char *movement, const char 
   if (ok && json)
     json_io_put(
         json_pack("{ss ss sO}", "session", t->session, "movement", movement, "items", items));
-  json_decref(items);
   return ok;
 }
 
-static int diff_run(int argc, char **argv) {
-  struct cli_args args;
+static int diff_run(const struct cli_args *args) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct diff_range r = {0};
   struct err err = {0};
   long item = 0;
-  int status;
-  if (!cli_parse(&cmd_diff, argc, argv, 1, 2, &args, &status))
-    return status;
-  bool json = cli_flag(&args, "json");
-  const char *form = cli_flag(&args, "stat") ? "--stat" : "--patch";
+  bool json = cli_flag(args, "json");
+  const char *form = cli_flag(args, "stat") ? "--stat" : "--patch";
   cli_errors_as_json(json);
-  const char *number = cli_value(&args, "item");
-  bool ok =
-      number == NULL || (args.word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
+  const char *number = cli_value(args, "item");
+  bool ok = number == NULL ||
+            (args->word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
   if (!ok)
     err_set(&err, ERR_USAGE, "--item must be the number of an item, after its MOVEMENT");
-  ok = ok && resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
+  ok = ok && resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
        trees_read(&t, &ref, &err);
-  const struct tree_item *own = ok && args.word_count == 1 ? trees_own(&t, &err) : NULL;
-  bool all = ok && args.word_count == 2 && item == 0 && last_item(&t, args.words[1]) > 0;
+  const struct tree_item *own = ok && args->word_count == 1 ? trees_own(&t, &err) : NULL;
+  bool all = ok && args->word_count == 2 && item == 0 && last_item(&t, args->words[1]) > 0;
   if (own != NULL)
     use_item(&t, own, &r);
-  else if (ok && args.word_count == 2 && !all)
-    ok = use_movement(&t, args.words[1], item, &r, &err);
+  else if (ok && args->word_count == 2 && !all)
+    ok = use_movement(&t, args->words[1], item, &r, &err);
   else if (ok && !all)
     ok = use_commits(&t, &r, &err);
   json_t *value = NULL;
   if (ok && all)
-    ok = print_items(&t, args.words[1], form, json, &err);
+    ok = print_items(&t, args->words[1], form, json, &err);
   else if (ok && json)
     ok = (value = diff_json(&t, &r, &err)) != NULL;
   else if (ok)
     ok = print_diff(&r, form, &err);
   if (value != NULL)
     json_io_put(value);
-  trees_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("diff", &err);
 }
 
 const struct cli_command cmd_diff = {
     .name = "diff",
     .arguments = "ID|last [MOVEMENT] [options]",
+    .words = {1, 2},
     .summary = "show what a session changed in its worktree, or a movement in its commit",
     .help = "Without MOVEMENT: all changes since its branch began, including uncommitted ones. "
             "For a session that worked directly in its folder: its commits, or else the files "

@@ -25,31 +25,27 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
   return trees_may_go(t, force, err);
 }
 
-static int discard_run(int argc, char **argv) {
-  struct cli_args args;
+static int discard_run(const struct cli_args *args) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
   char question[512];
-  int status;
-  if (!cli_parse(&cmd_discard, argc, argv, 1, 1, &args, &status))
-    return status;
-  bool ok = resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
-            trees_read(&t, &ref, &err) && may_discard(&t, cli_flag(&args, "force"), &err);
+  bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
+            trees_read(&t, &ref, &err) && may_discard(&t, cli_flag(args, "force"), &err);
   if (ok) {
     print_into(question, sizeof question,
                "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
                t.count, t.count == 1 ? "" : "s", t.session, t.count == 1 ? "its" : "their",
                t.count == 1 ? "" : "es");
-    ok = trees_sure(question, cli_flag(&args, "yes"), &err) && trees_discard(&t, true, &err);
+    ok = trees_sure(question, cli_flag(args, "yes"), &err) && trees_discard(&t, true, &err);
   }
-  trees_deinit(&t);
   return ok ? STATUS_COMPLETE : cli_fail("discard", &err);
 }
 
 const struct cli_command cmd_discard = {
     .name = "discard",
     .arguments = "ID|last [--yes] [--force]",
+    .words = {1, 1},
     .summary = "remove a session's worktrees and branches",
     .help = "Asks first. It refuses to discard uncommitted work, commits that no branch holds, or "
             "a session that could continue, unless --force is given. The log stays; segue rm ID "

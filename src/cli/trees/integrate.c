@@ -1,16 +1,11 @@
 /* segue integrate: merges branches, one behind the other, into what is checked out here. */
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/trees/session_trees.h"
 #include "os/fs.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,23 +70,19 @@ static bool underway_say(struct underway *u, enum underway_state state, const ch
 /* Removes the files that the merge was to add: none of them existed before, or git would have
  * refused. */
 static bool drop_added(const struct underway *u, struct err *err) {
-  struct git_answer added;
-  char *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);
+  AUTO(git_answer_deinit) struct git_answer added = {0};
+  char_auto_t *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);
   if (top == NULL || !trees_git(u->folder, &added, err, "diff", "--name-only", "--no-renames",
                                 "--diff-filter=A", "-z", "--no-ext-diff", "HEAD", u->tip, NULL)) {
-    free(top);
     return false;
   }
   for (size_t at = 0; added.exit == 0 && at < added.out.n;) {
     const char *name = added.out.p + at;
-    struct buf path = {0};
+    buf_auto_t path = {0};
     buf_printf(&path, "%s/%s", top, name);
     (void)unlink(buf_c(&path));
-    buf_deinit(&path);
     at += strnlen(name, added.out.n - at) + 1;
   }
-  git_answer_deinit(&added);
-  free(top);
   return true;
 }
 
@@ -125,7 +116,7 @@ struct integration {
 
 /* Looks for a line that begins like git's <<<<<<<, and one like >>>>>>>. */
 static bool has_marks(const char *path) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   bool marked = false;
   if (file_read(path, LIMIT_OUTPUT_BYTES, &text, &err)) {
@@ -133,7 +124,6 @@ static bool has_marks(const char *path) {
     bool opens = str_starts(all, "<<<<<<< ") || str_has(all, "\n<<<<<<< ");
     marked = opens && str_has(all, "\n>>>>>>> ");
   }
-  buf_deinit(&text);
   return marked;
 }
 
@@ -150,14 +140,13 @@ static size_t put_conflicts(const struct integration *in, bool marked_only) {
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
     const char *name = in->files.out.p + at;
-    struct buf path = {0};
+    buf_auto_t path = {0};
     buf_printf(&path, "%s/%s", in->folder, name);
     if (!marked_only || has_marks(buf_c(&path))) {
       if (n++ == 0)
         puts("these files are in conflict:");
-      cli_put_line(stdout, "  ", name);
+      cli_say(stdout, "  %s\n", name);
     }
-    buf_deinit(&path);
     at += strnlen(name, in->files.out.n - at) + 1;
   }
   return n;
@@ -212,31 +201,29 @@ static bool has_its_work(const struct integration *in, const char *branch, struc
 }
 
 static int merge_branch(struct integration *in, const char *branch, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!has_its_work(in, branch, err))
     return STATUS_USAGE;
-  char *tip = trees_tip(in->folder, branch, err);
+  char_auto_t *tip = trees_tip(in->folder, branch, err);
   if (tip == NULL && err->code != ERR_IO) /* else git could not be run */
     err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
   if (tip == NULL)
     return STATUS_USAGE;
   bool merged = underway_say(&in->underway, UNDERWAY_MERGING, tip, err) &&
                 trees_merge(in->folder, tip, branch, &answer, err) == 0;
-  free(tip);
   if (!merged)
     return STATUS_USAGE;
   bool stopped = answer.exit != 0;
   if (!stopped) {
-    cli_put_line(stdout, "merged: ", branch);
+    cli_say(stdout, "merged: %s\n", branch);
   } else {
     (void)trees_complain(branch, &answer, err);
   }
   bool conflict = stopped && answer.exit == 1 && answer.err.n == 0;
-  git_answer_deinit(&answer);
   if (conflict) {
     if (!find_conflicts(in, err))
       return STATUS_USAGE;
-    cli_put_line(stdout, "not merged: ", branch);
+    cli_say(stdout, "not merged: %s\n", branch);
     (void)put_conflicts(in, false);
     puts("resolve them in these files, and leave no conflict markers; the merge is finished "
          "afterwards");
@@ -249,7 +236,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
 
 /* Merges the branches named as words or, without any, one from each line of standard input. */
 static int merge_all(struct integration *in, const struct cli_args *args, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   int status = STATUS_COMPLETE;
   size_t n = args->word_count;
   if (n == 0 && isatty(STDIN_FILENO)) {
@@ -263,36 +250,31 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
   struct str rest = buf_view(&text);
   while (n == 0 && status == STATUS_COMPLETE && rest.n > 0) {
     struct str line = str_trim(str_next_line(&rest));
-    char *branch = xstrndup(line.p, line.n);
+    char_auto_t *branch = xstrndup(line.p, line.n);
     if (line.n > 0)
       status = merge_branch(in, branch, err);
-    free(branch);
   }
   if (n == 0 && status == STATUS_COMPLETE && text.n == 0)
     puts("there is nothing to merge");
-  buf_deinit(&text);
   return status;
 }
 
-static int integrate_run(int argc, char **argv) {
-  struct cli_args args;
+static int integrate_run(const struct cli_args *args) {
   struct integration in = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_integrate, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  const char *cwd = cli_value(&args, "cwd");
+  const char *cwd = cli_value(args, "cwd");
   bool found = realpath(cwd ? cwd : ".", in.folder) != NULL ||
                err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
-  char *top = found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
+  char_auto_t *top =
+      found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
   print_into(in.folder, sizeof in.folder, "%s", top ? top : "");
   bool opened = top != NULL && underway_open(&in.underway, in.folder, &err);
   status = opened ? finish_merge(&in, &err) : STATUS_USAGE;
   if (status == STATUS_COMPLETE && !trees_is_clean(in.folder, &err))
     status = STATUS_USAGE;
   if (status == STATUS_COMPLETE)
-    status = merge_all(&in, &args, &err);
-  free(top);
+    status = merge_all(&in, args, &err);
   git_answer_deinit(&in.files);
   struct underway *u = &in.underway;
   if (u->file != NULL && u->state == UNDERWAY_NONE)
@@ -309,6 +291,7 @@ static int integrate_run(int argc, char **argv) {
 const struct cli_command cmd_integrate = {
     .name = "integrate",
     .arguments = "[BRANCH...]",
+    .words = {0, CLI_WORDS},
     .summary = "merge branches one after the other into what is checked out here",
     .help =
         "Without BRANCH it reads one branch a line from standard input. Movements with "

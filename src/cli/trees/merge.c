@@ -1,5 +1,4 @@
 /* segue merge: brings a session's branch into another one, or leaves everything as it was. */
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/forking.h"
 #include "cli/json_io.h"
@@ -7,7 +6,6 @@
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +54,7 @@ static bool find_target(struct merging *m, const char *into, struct err *err) {
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
 static bool merge_trees(struct merging *m, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!trees_git(m->t->cwd, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
                  "--no-messages", m->target, m->tip, NULL))
     return false;
@@ -73,7 +71,6 @@ static bool merge_trees(struct merging *m, struct err *err) {
   } else if (!ok) {
     (void)trees_complain("git merge-tree", &answer, err);
   }
-  git_answer_deinit(&answer);
   return ok;
 }
 
@@ -88,7 +85,7 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
              squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
              m->t->session);
   ask.input = str_from(message ? message : made);
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!git_now(&ask, &answer, err))
     return false;
   struct str line = str_trim(buf_view(&answer.out));
@@ -96,7 +93,6 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
     m->commit = xstrndup(line.p, line.n);
   else
     err_set(err, ERR_INVALID, "git commit-tree: %.400s", buf_c(&answer.err));
-  git_answer_deinit(&answer);
   return m->commit != NULL;
 }
 
@@ -126,10 +122,9 @@ static int tell_conflicts(const struct merging *m, bool json) {
                           m->conflicts));
     return STATUS_FAILED;
   }
-  fprintf(stderr, "segue merge: nothing was changed; these files are in conflict with ");
-  cli_put_safe(stderr, m->into);
-  fputs(":\n", stderr);
-  json_array_foreach(m->conflicts, i, file) cli_put_line(stderr, "  ", json_string_value(file));
+  cli_say(stderr, "segue merge: nothing was changed; these files are in conflict with %s:\n",
+          m->into);
+  json_array_foreach(m->conflicts, i, file) cli_say(stderr, "  %s\n", json_string_value(file));
   return STATUS_FAILED;
 }
 
@@ -139,12 +134,10 @@ static void tell_merged(const struct merging *m, bool json) {
                           m->into, "commit", m->commit ? m->commit : m->target));
     return;
   }
-  cli_put_safe(stdout, m->branch);
-  printf(m->commit ? " is in " : " is already merged: ");
-  cli_put_safe(stdout, m->into);
   if (m->commit != NULL)
-    printf(": %.10s", m->commit);
-  putchar('\n');
+    cli_say(stdout, "%s is in %s: %.10s\n", m->branch, m->into, m->commit);
+  else
+    cli_say(stdout, "%s is already merged: %s\n", m->branch, m->into);
 }
 
 static int merge_session(const struct cli_args *args, const struct trees *t,
@@ -173,10 +166,10 @@ static void put_conflict_task(const struct merging *m, struct buf *out) {
  * already; its result is then merged. */
 static int resolve_merge(const struct cli_args *args, const struct merging *m,
                          const struct store_ref *ref) {
-  struct buf more = {0};
-  struct trees made = {0};
+  buf_auto_t more = {0};
+  AUTO(trees_deinit) struct trees made = {0};
   struct err err = {0};
-  json_t *body = json_object();
+  json_auto_t *body = json_object();
   put_conflict_task(m, &more);
   struct fork_wish w = {.command = "merge",
                         .ref = ref,
@@ -194,9 +187,6 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
     status = merge_session(args, &made, NULL, &err);
   else if (status == STATUS_COMPLETE)
     status = cli_fail("merge", &err);
-  trees_deinit(&made);
-  json_decref(body);
-  buf_deinit(&more);
   return status;
 }
 
@@ -228,26 +218,21 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   return ok ? status : cli_fail("merge", err);
 }
 
-static int merge_run(int argc, char **argv) {
-  struct cli_args args;
+static int merge_run(const struct cli_args *args) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_merge, argc, argv, 1, 1, &args, &status))
-    return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!resolve_id_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) ||
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err))
     return cli_fail("merge", &err);
-  status = merge_session(&args, &t, &ref, &err);
-  trees_deinit(&t);
-  return status;
+  return merge_session(args, &t, &ref, &err);
 }
 
 const struct cli_command cmd_merge = {
     .name = "merge",
     .arguments = "ID|last [--squash] [--into BRANCH]",
+    .words = {1, 1},
     .summary = "merge a session's branch into another one",
     .help =
         "The merge is worked out outside of any working tree first. In a conflict nothing is "

@@ -1,7 +1,6 @@
 /* Asks git about the worktrees of a session. */
 #include "cli/trees/session_trees.h"
 
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
 #include "format/json_object.h"
@@ -9,20 +8,17 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static bool worked_on(const struct store_ref *ref, const char *branch) {
-  struct trees t;
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err;
   if (!trees_read(&t, ref, &err))
     return false;
   const struct tree_item *own = trees_own(&t, &err);
-  bool is = own != NULL && strcmp(own->branch, branch) == 0;
-  trees_deinit(&t);
-  return is;
+  return own != NULL && strcmp(own->branch, branch) == 0;
 }
 
 bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
@@ -61,10 +57,9 @@ static bool ask_git(const char *folder, struct git_answer *answer, struct err *e
 }
 
 bool trees_complain(const char *what, const struct git_answer *answer, struct err *err) {
-  struct buf why = {0};
+  buf_auto_t why = {0};
   git_complaint(answer, &why);
   err_set(err, ERR_INVALID, "%.300s: %.200s", what, buf_c(&why));
-  buf_deinit(&why);
   return false;
 }
 
@@ -77,7 +72,7 @@ bool trees_git(const char *folder, struct git_answer *answer, struct err *err, .
 }
 
 char *trees_line(const char *folder, struct err *err, ...) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
   char *line = NULL;
   va_start(words, err);
@@ -90,21 +85,18 @@ char *trees_line(const char *folder, struct err *err, ...) {
     line = xstrndup(text.p ? text.p : "", text.n);
   else
     (void)trees_complain("git", &answer, err);
-  git_answer_deinit(&answer);
   return line;
 }
 
 bool trees_did(const char *folder, struct err *err, ...) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
   va_start(words, err);
   bool ok = ask_git(folder, &answer, err, words);
   va_end(words);
   if (!ok)
     return false;
-  ok = answer.exit == 0 || trees_complain("git", &answer, err);
-  git_answer_deinit(&answer);
-  return ok;
+  return answer.exit == 0 || trees_complain("git", &answer, err);
 }
 
 char *trees_tip(const char *repo, const char *branch, struct err *err) {
@@ -121,7 +113,7 @@ static bool is_left_out(const struct trees *t, struct str name) {
 }
 
 bool trees_is_dirty(const struct trees *t, const char *folder) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
   if (!trees_is_there(folder) || !trees_git(folder, &answer, &err, "status", "--porcelain", "-z",
                                             "--untracked-files=normal", NULL))
@@ -134,12 +126,11 @@ bool trees_is_dirty(const struct trees *t, const char *folder) {
     if (!dirty) /* a folder has a slash at its end */
       dirty = !is_left_out(t, (struct str){entry + 3, n - 3 - (entry[n - 1] == '/')});
   }
-  git_answer_deinit(&answer);
   return dirty;
 }
 
 bool trees_is_clean(const char *folder, struct err *err) {
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!trees_git(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
   bool clean = answer.exit == 0 && answer.out.n == 0;
@@ -148,7 +139,6 @@ bool trees_is_clean(const char *folder, struct err *err) {
   else if (!clean)
     err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
             getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
-  git_answer_deinit(&answer);
   return clean;
 }
 
@@ -220,7 +210,7 @@ static bool keeps_commits(const struct trees *t, const struct tree_item *item, b
   char on[256], *count = NULL, *head = stood_at(t->cwd, item->path, on, err);
   bool held = head == NULL ? err->code == ERR_NONE : on[0] != '\0';
   if (on[0] != '\0' && strcmp(on, item->branch) != 0)
-    cli_put_line(stderr, "segue: this branch stays, on which its worktree stands: ", on);
+    cli_say(stderr, "segue: this branch stays, on which its worktree stands: %s\n", on);
   if (!held && head != NULL) {
     count = trees_line(t->cwd, err, "rev-list", "--count", head, "--not", "--glob=refs/*", NULL);
     held = count != NULL && strcmp(count, "0") == 0;
@@ -232,7 +222,7 @@ static bool keeps_commits(const struct trees *t, const struct tree_item *item, b
             count, strcmp(count, "1") == 0 ? "" : "s", item->path, head, t->cwd, head,
             force ? "" : ", --force does not");
   if (!held && force)
-    cli_put_line(stderr, "segue: ", err->text);
+    cli_say(stderr, "segue: %s\n", err->text);
   free(count);
   free(head);
   return held || force;
@@ -250,18 +240,15 @@ bool trees_may_go(const struct trees *t, bool force, struct err *err) {
 }
 
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err ignored;
   struct git_ask ask;
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   *cut = false;
   if (!trees_read(&t, ref, &ignored))
     return;
-  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored)) {
+  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored))
     *cut = trees_take_diff(&answer, 0, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths;
-    git_answer_deinit(&answer);
-  }
-  trees_deinit(&t);
 }
 
 void trees_sign_as_nobody(struct git_ask *ask) {
@@ -269,10 +256,9 @@ void trees_sign_as_nobody(struct git_ask *ask) {
                                        "GIT_COMMITTER_NAME=segue",
                                        "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
-  char *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
+  char_auto_t *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
   for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
     ask->extra[i] = nobody[i];
-  free(mail);
 }
 
 int trees_merge(const char *folder, const char *commit, const char *branch,
@@ -289,7 +275,7 @@ int trees_merge(const char *folder, const char *commit, const char *branch,
 
 bool trees_commit(const char *folder, struct err *err, ...) {
   struct git_ask ask = {.folder = folder, .words = {"commit", "--quiet", "--no-verify"}};
-  struct git_answer answer;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
   va_start(words, err);
   git_words(&ask, 3, words);
@@ -297,9 +283,7 @@ bool trees_commit(const char *folder, struct err *err, ...) {
   trees_sign_as_nobody(&ask);
   if (!git_now(&ask, &answer, err))
     return false;
-  bool ok = answer.exit == 0 || trees_complain("git commit", &answer, err);
-  git_answer_deinit(&answer);
-  return ok;
+  return answer.exit == 0 || trees_complain("git commit", &answer, err);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {
@@ -320,14 +304,12 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
  * list, the branch included. */
 bool trees_drop_branch(const struct trees *t, const struct tree_item *item) {
   struct err err;
-  char *tip = trees_tip(t->cwd, item->branch, &err);
+  char_auto_t *tip = trees_tip(t->cwd, item->branch, &err);
   if (tip == NULL)
     return true; /* it is gone */
-  char *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
-                             "refs/heads", "refs/remotes", "refs/tags", NULL);
+  char_auto_t *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
+                                    "refs/heads", "refs/remotes", "refs/tags", NULL);
   bool others = holders != NULL && strchr(holders, '\n') != NULL;
-  free(holders);
-  free(tip);
   if (others)
     (void)trees_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
   return others;

@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,7 +51,7 @@ static bool names_worktree(const char *name, char id[STORE_ID_BYTES]) {
 
 static void print_tree(const char *path, const char *id, const char *logs, bool json) {
   struct store_ref ref;
-  struct trees t = {0};
+  AUTO(trees_deinit) struct trees t = {0};
   struct err err;
   struct stat st;
   char size[16], age[24];
@@ -62,7 +61,7 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   const char *status = known ? t.status : "unknown";
   if (known && strcmp(t.status, "running") == 0 && !t.owned)
     status = "open";
-  char *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
+  char_auto_t *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
   bool dirty = trees_is_dirty(&t, path);
   enum { DESCRIPTORS = 16 };
   walked_bytes = 0;
@@ -82,30 +81,23 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
     }
     print_into(size, sizeof size, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
     put_days(st.st_mtime, age, sizeof age);
-    printf("%-36s  %-13s  %6s  %4s  %-13s  ", id, status, size, age, dirty ? "not committed" : "");
-    cli_put_line(stdout, "", resolve_id_shown(path));
+    cli_say(stdout, "%-36s  %-13s  %6s  %4s  %-13s  %s\n", id, status, size, age,
+            dirty ? "not committed" : "", resolve_id_shown(path));
   }
-  free(branch);
-  trees_deinit(&t);
 }
 
-static int worktrees_run(int argc, char **argv) {
-  struct cli_args args;
-  struct config user;
+static int worktrees_run(const struct cli_args *args) {
+  AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   struct dirent **names = NULL;
   char folder[PATHS_BYTES], id[STORE_ID_BYTES];
-  int status;
   bool any = false;
-  if (!cli_parse(&cmd_worktrees, argc, argv, 0, 0, &args, &status))
-    return status;
   if (!config_load(&user, &err))
     return cli_fail("worktrees", &err);
   const char *set = json_string_value(json_object_get(user.workspace, "folder"));
   bool ok = set != NULL || paths_state("worktrees", folder, &err);
   if (set != NULL)
     print_into(folder, sizeof folder, "%s", set);
-  config_deinit(&user);
   if (!ok)
     return cli_fail("worktrees", &err);
   int n = scandir(folder, &names, NULL, alphasort);
@@ -113,15 +105,15 @@ static int worktrees_run(int argc, char **argv) {
     char path[PATHS_BYTES + 256];
     print_into(path, sizeof path, "%s/%.255s", folder, names[i]->d_name);
     if (names_worktree(names[i]->d_name, id)) {
-      if (!any && !cli_flag(&args, "json"))
+      if (!any && !cli_flag(args, "json"))
         printf("%-36s  %-13s  %6s  %4s  %-13s  PATH\n", "SESSION", "STATUS", "SIZE", "AGE", "");
       any = true;
-      print_tree(path, id, cli_value(&args, "logs"), cli_flag(&args, "json"));
+      print_tree(path, id, cli_value(args, "logs"), cli_flag(args, "json"));
     }
     free(names[i]);
   }
   free(names);
-  if (!any && !cli_flag(&args, "json"))
+  if (!any && !cli_flag(args, "json"))
     fprintf(stderr, "no worktrees in %s\n", resolve_id_shown(folder));
   return STATUS_COMPLETE;
 }

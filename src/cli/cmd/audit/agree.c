@@ -5,7 +5,6 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
@@ -15,9 +14,7 @@ static const struct cli_option options[] = {
     {"list", 0, NULL, "list the turns where two raters differ", false},
     {"json", 'j', NULL, "print a JSON object for each pair; with --list, first one for each turn",
      false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
     {0},
 };
 
@@ -37,19 +34,13 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
                           (json_int_t)t->second));
     return;
   }
-  cli_put_safe(stdout, t->session);
-  printf("  turn %ld, ", t->turn);
-  cli_put_safe(stdout, p->movement);
-  printf(": ");
-  cli_put_safe(stdout, p->first);
-  printf(" says %ld, ", t->first);
-  cli_put_safe(stdout, p->second);
-  printf(" %ld\n", t->second);
+  cli_say(stdout, "%s  turn %ld, %s: %s says %ld, %s %ld\n", t->session, t->turn, p->movement,
+          p->first, t->first, p->second, t->second);
 }
 
 static void show_pair(const struct agree_pair *p) {
   struct kappa k = agree_kappa(p);
-  struct buf line = {0}, raters = {0}, advice = {0};
+  buf_auto_t line = {0}, raters = {0}, advice = {0};
   buf_printf(&raters, "%s/%s", p->workflow, p->movement);
   (void)cli_fit(&line, buf_view(&raters), 40);
   buf_puts(&line, ": ");
@@ -74,9 +65,6 @@ static void show_pair(const struct agree_pair *p) {
     for (int j = 0; j < KAPPA_CATEGORIES; j++)
       if (i != j && p->table.cell[i][j] > 0)
         printf("      %d against %d: %.6g\n", i, j, p->table.cell[i][j]);
-  buf_deinit(&line);
-  buf_deinit(&raters);
-  buf_deinit(&advice);
 }
 
 static bool agree_store(void *ctx, const struct store *store, struct err *err) {
@@ -131,25 +119,22 @@ static bool agree_raters(struct agree *a, const char *list, struct err *err) {
   return true;
 }
 
-static int agree_run(int argc, char **argv) {
-  struct cli_args args;
+static int agree_run(const struct cli_args *args) {
   struct agreeing a = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_agree, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
   struct aggregate *c = aggregate_new();
-  a.json = cli_flag(&args, "json");
+  a.json = cli_flag(args, "json");
   cli_errors_as_json(a.json);
   a.agree = agree_new(c);
-  if (cli_flag(&args, "list")) {
+  if (cli_flag(args, "list")) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;
   }
   const struct resolve_id_each each = {agree_store, agree_log, a.agree};
-  bool ok = agree_raters(a.agree, cli_value(&args, "rater"), &err) &&
-            audit_filters(c, &args, false, &err) &&
-            resolve_id_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
+  bool ok =
+      agree_raters(a.agree, cli_value(args, "rater"), &err) &&
+      audit_filters(c, args, false, &err) &&
+      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
   if (ok)
     agree_print(&a);
   agree_free(a.agree);
@@ -160,6 +145,7 @@ static int agree_run(int argc, char **argv) {
 const struct cli_command cmd_agree = {
     .name = "agree",
     .arguments = "[FOLDER|ID|FILE...] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "how often raters agree: verdicts, stages, votes of a panel, people's labels",
     .help = "For each movement and pair of raters: how many turns, how often they agree, with a "
             "95 % interval (Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, "

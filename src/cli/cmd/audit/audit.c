@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,9 +28,7 @@ static const struct cli_option options[] = {
      false},
     {"json", 'j', NULL, "print one JSON object: groups and totals", false},
     {"csv", 0, NULL, "print the groups as CSV", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
     {0},
 };
 
@@ -114,16 +111,13 @@ static void key_text(const struct aggregate *c, enum aggregate_table table,
 static void audit_group_name(const struct aggregate *c, enum aggregate_table table,
                              const struct group_by_row *g, struct buf *out) {
   for (size_t i = 0; i < c->tables[table].key_count; i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     key_text(c, table, g, i, &text);
-    if (i > 0 && strcmp(buf_c(&text), "-") == 0) {
-      buf_deinit(&text);
+    if (i > 0 && strcmp(buf_c(&text), "-") == 0)
       continue;
-    }
     if (i > 0)
       buf_putc(out, '/');
     buf_puts(out, buf_c(&text));
-    buf_deinit(&text);
   }
 }
 
@@ -140,7 +134,7 @@ static void apart_counts(const uint64_t logs[ROWS_LOG_COUNT], struct buf *out) {
 
 /* Prints how many logs are not sound, and the first few with the reason; nothing if all are. */
 static void audit_show_apart(const struct aggregate *c, FILE *to) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   apart_counts(c->logs, &line);
   if (line.n > 0)
     fprintf(to, "%s\n", buf_c(&line));
@@ -158,7 +152,6 @@ static void audit_show_apart(const struct aggregate *c, FILE *to) {
   if (c->apart_count > APART_SHOWN)
     fprintf(to, "  and %zu more: --json names up to %d\n", c->apart_count - APART_SHOWN,
             LIMIT_AUDIT_APART_COUNT);
-  buf_deinit(&line);
 }
 
 /* --- the screen --- */
@@ -238,7 +231,7 @@ static void show_falls(const struct aggregate *c) {
     buf_printf(&line, "%9llu  ", (count)(g->units - g->decided));
     key_text(c, AGGREGATE_FALLS, g, 0, &cell);
     buf_puts(&cell, " \xe2\x86\x92 ");
-    struct buf to = {0};
+    buf_auto_t to = {0};
     key_text(c, AGGREGATE_FALLS, g, 1, &to);
     buf_puts(&cell, strcmp(buf_c(&to), "-") == 0 ? "(end)" : buf_c(&to));
     show_cell(&line, buf_c(&cell), 40);
@@ -248,7 +241,6 @@ static void show_falls(const struct aggregate *c) {
     buf_safe(&line, buf_view(&cell), false);
     show_line(&line);
     buf_deinit(&cell);
-    buf_deinit(&to);
   }
 }
 
@@ -273,7 +265,7 @@ static void show_top(const struct aggregate *c, enum aggregate_table table, cons
 }
 
 static void show_forms(const struct group_by_row *all) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   if (all->readings > 0)
     buf_printf(&line,
                "Judges' answers: %llu, %.1f %% well-formed at once, %llu after a correction, %llu "
@@ -294,7 +286,6 @@ static void show_forms(const struct group_by_row *all) {
                (count)all->value_repaired, (count)all->value_none);
   if (line.n > 0)
     printf("\n%s", line.p);
-  buf_deinit(&line);
 }
 
 static void show_failures(const struct aggregate *c) {
@@ -350,13 +341,11 @@ static void audit_show_screen(const struct aggregate *c) {
 static int key_width(const struct aggregate *c, const struct group_by_table *t, size_t key) {
   size_t width = strlen(group_by_key_name(t->keys[key]));
   for (size_t i = 0; i < t->count; i++) {
-    struct buf text = {0}, safe = {0};
+    buf_auto_t text = {0}, safe = {0};
     group_by_key_text(t, &t->groups[i], key, &c->names, &text);
     buf_safe(&safe, buf_view(&text), false);
     size_t n = utf8_count(buf_c(&safe), safe.n);
     width = n > width ? n : width;
-    buf_deinit(&text);
-    buf_deinit(&safe);
   }
   return width < NAME_COLUMNS_MAX ? (int)width : NAME_COLUMNS_MAX;
 }
@@ -377,7 +366,7 @@ static void audit_show_groups(const struct aggregate *c) {
     puts("no judgment matches");
   for (size_t i = 0; i < t->count; i++) {
     const struct group_by_row *g = &t->groups[i];
-    struct buf cell = {0};
+    buf_auto_t cell = {0};
     for (size_t k = 0; k < t->key_count; k++) {
       buf_clear(&cell);
       key_text(c, AGGREGATE_BY, g, k, &cell);
@@ -396,7 +385,6 @@ static void audit_show_groups(const struct aggregate *c) {
     buf_printf(&line, " %8s%14lld %10.4f", buf_c(&cell), (long long)(g->use.input + g->use.output),
                (double)g->use.cost_nano / nano_usd);
     show_line(&line);
-    buf_deinit(&cell);
   }
   if (t->left_out > 0)
     printf("%llu more did not fit into the groups that are kept: filter, or use fewer keys\n",
@@ -431,21 +419,19 @@ static void audit_show_flaws(const struct format_errors *f) {
     printf("%llu more are neither grouped nor exported (up to %u of a log are, in as many groups): "
            "filter, for example by --movement\n",
            (count)f->left_out, LIMIT_AUDIT_FLAW_COUNT);
-  struct buf apart = {0};
+  buf_auto_t apart = {0};
   apart_counts(f->logs, &apart);
   if (apart.n > 0)
     fprintf(stderr, "segue audit: %s\n", buf_c(&apart));
-  buf_deinit(&apart);
 }
 
 /* --- the counts --- */
 
 /* Prints a piece of a line of JSON: a large folder has more groups than one tree should hold. */
 static void print_piece(const char *before, json_t *value) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_io_write(value, JSON_IO_COMPACT, &text);
   printf("%s%s", before, buf_c(&text));
-  buf_deinit(&text);
   json_decref(value);
 }
 
@@ -459,10 +445,9 @@ static void audit_print(struct aggregate *c, const struct cli_args *args) {
     print_piece("],\"totals\":", aggregate_totals_json(c));
     puts("}");
   } else if (cli_flag(args, "csv")) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     aggregate_csv(c, &out);
     fwrite(buf_c(&out), 1, out.n, stdout);
-    buf_deinit(&out);
     audit_show_apart(c, stderr);
   } else if (c->tables[AGGREGATE_BY].key_count > 0) {
     audit_show_groups(c);
@@ -481,11 +466,10 @@ struct exporting {
 
 static void export_case(void *ctx, json_t *item) {
   struct exporting *e = ctx;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   json_io_write(item, JSON_IO_COMPACT, &line);
   fprintf(e->file, "%s\n", buf_c(&line));
   e->count++;
-  buf_deinit(&line);
 }
 
 /* Opens the file of cases. They hold what logs hold: others on this machine need not read them. */
@@ -568,48 +552,45 @@ static bool kept_can(const struct cli_args *args) {
   return why == NULL;
 }
 
-static int audit(int argc, char **argv) {
-  struct cli_args args;
+static int audit(const struct cli_args *args) {
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_audit, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  const char *logs = cli_value(&args, "logs");
-  cli_errors_as_json(cli_flag(&args, "json"));
+  const char *logs = cli_value(args, "logs");
+  cli_errors_as_json(cli_flag(args, "json"));
   struct aggregate *c = aggregate_new();
   const struct resolve_id_each each = {census_take_store, census_take_log, c};
   status = STATUS_COMPLETE;
-  bool errors = cli_flag(&args, "errors");
-  const char *by = cli_value(&args, "by");
-  if (cli_flag(&args, "json") && cli_flag(&args, "csv"))
+  bool errors = cli_flag(args, "errors");
+  const char *by = cli_value(args, "by");
+  if (cli_flag(args, "json") && cli_flag(args, "csv"))
     err_set(&err, ERR_USAGE, "--json and --csv cannot be combined");
-  if (errors && (cli_flag(&args, "csv") || by != NULL))
+  if (errors && (cli_flag(args, "csv") || by != NULL))
     err_set(&err, ERR_USAGE, "--errors cannot be combined with --by or --csv");
-  if (!errors && cli_value(&args, "export") != NULL)
+  if (!errors && cli_value(args, "export") != NULL)
     err_set(&err, ERR_USAGE, "--export needs --errors");
-  c->only_by = by != NULL && !cli_flag(&args, "json");
-  bool kept = err.code == ERR_NONE && cli_flag(&args, "kept") && kept_can(&args);
-  if (err.code != ERR_NONE || !audit_filters(c, &args, false, &err) ||
-      (by != NULL && !aggregate_by(c, by, &err)) || (kept && !audit_kept(c, &args, &err)) ||
-      (args.word_count == 0 && !errors && !kept &&
+  c->only_by = by != NULL && !cli_flag(args, "json");
+  bool kept = err.code == ERR_NONE && cli_flag(args, "kept") && kept_can(args);
+  if (err.code != ERR_NONE || !audit_filters(c, args, false, &err) ||
+      (by != NULL && !aggregate_by(c, by, &err)) || (kept && !audit_kept(c, args, &err)) ||
+      (args->word_count == 0 && !errors && !kept &&
        !resolve_id_take_all(NULL, 0, logs, &each, &err))) {
     status = cli_fail("audit", &err);
     aggregate_free(c);
     return status;
   }
   if (errors) {
-    status = audit_errors(c, &args, logs);
+    status = audit_errors(c, args, logs);
     aggregate_free(c);
     return status;
   }
-  bool counted = args.word_count == 0 || kept;
-  for (size_t i = 0; !kept && i < args.word_count; i++)
-    if (resolve_id_take(args.words[i], logs, &each, &err))
+  bool counted = args->word_count == 0 || kept;
+  for (size_t i = 0; !kept && i < args->word_count; i++)
+    if (resolve_id_take(args->words[i], logs, &each, &err))
       counted = true;
     else
       status = cli_fail("audit", &err);
   if (counted)
-    audit_print(c, &args);
+    audit_print(c, args);
   aggregate_free(c);
   return status;
 }
@@ -617,6 +598,7 @@ static int audit(int argc, char **argv) {
 const struct cli_command cmd_audit = {
     .name = "audit",
     .arguments = "[FOLDER|ID|FILE...] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "count judgments: what decided them, what did not and why, what they cost",
     .help =
         "Reads logs (by default all of the log folder) and counts their judgments. Every line "

@@ -4,15 +4,13 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
     {"json", 'j', NULL, "print one JSON object", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in"),
     {0},
 };
 
@@ -36,7 +34,7 @@ static void verdict_text(const struct compare_turn *t, struct buf *out) {
 }
 
 static void show_side(const char *name, const struct compare_side *side) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "%s  ", name);
   buf_safe(&line, str_from(side->session), false);
   buf_puts(&line, "  ");
@@ -45,7 +43,6 @@ static void show_side(const char *name, const struct compare_side *side) {
              compare_word(side->outcome, "open"), side->count, side->count == 1 ? "" : "s",
              (double)side->ms / 1000, (long long)side->tokens, (double)side->cost_nano / 1e9);
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 /* Returns the number of a turn; a shared turn has the same number in both. */
@@ -62,7 +59,7 @@ static void show_row(const struct compare_row *row, bool colours) {
   bool parts = (row->differs & (COMPARE_ONLY_ONE | COMPARE_VERDICT)) != 0;
   bool shared = (row->differs & COMPARE_SHARED) != 0;
   char mark = parts ? '*' : ' ';
-  struct buf line = {0}, cell = {0};
+  buf_auto_t line = {0}, cell = {0};
   buf_printf(&line, "%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
              shared ? '=' : mark, compare_number(row->a, any, shared),
              compare_number(row->b, any, shared));
@@ -80,8 +77,6 @@ static void show_row(const struct compare_row *row, bool colours) {
       buf_printf(&line, " %s", names[i]);
   buf_puts(&line, cli_paint(colours, COLOUR_NONE));
   puts(buf_c(&line));
-  buf_deinit(&line);
-  buf_deinit(&cell);
 }
 
 /* Says what the two share: "B was forked from A behind its record 14: both have its first 3
@@ -138,34 +133,29 @@ static bool compare_open(struct compare_side *side, const char *word, const char
          compare_sound(side, err);
 }
 
-static int compare_run(int argc, char **argv) {
-  struct cli_args args;
-  struct compare_side a = {0}, b = {0};
+static int compare_run(const struct cli_args *args) {
+  AUTO(compare_side_deinit) struct compare_side a = {0}, b = {0};
   struct err err = {0};
   size_t count;
-  int status;
-  if (!cli_parse(&cmd_compare, argc, argv, 2, 2, &args, &status))
-    return status;
-  const char *logs = cli_value(&args, "logs");
-  cli_errors_as_json(cli_flag(&args, "json"));
+  const char *logs = cli_value(args, "logs");
+  cli_errors_as_json(cli_flag(args, "json"));
   bool ok =
-      compare_open(&a, args.words[0], logs, &err) && compare_open(&b, args.words[1], logs, &err);
+      compare_open(&a, args->words[0], logs, &err) && compare_open(&b, args->words[1], logs, &err);
   if (ok) {
     struct compare_row *rows = compare_align(&a, &b, &count);
-    if (cli_flag(&args, "json"))
+    if (cli_flag(args, "json"))
       json_io_put(compare_json(&a, &b, rows, count));
     else
       compare_show(&a, &b, rows, count);
     free(rows);
   }
-  compare_side_deinit(&a);
-  compare_side_deinit(&b);
   return ok ? STATUS_COMPLETE : cli_fail("compare", &err);
 }
 
 const struct cli_command cmd_compare = {
     .name = "compare",
     .arguments = "A B [options]",
+    .words = {2, 2},
     .summary = "show two sessions side by side, and the turn where they diverge",
     .help = "A and B are ids, last, or files; for example a fork and its parent. Turns are "
             "aligned by movement. A star marks a different verdict, or a turn that only one of "

@@ -9,7 +9,6 @@
 #include "core/workflow.h"
 #include "host/resume_options.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -51,20 +50,18 @@ static void label_key(struct buf *key, const char *session, long turn, const cha
 
 static void on_known(void *ctx, const struct label *label) {
   struct label_asked *a = ctx;
-  struct buf key = {0};
+  buf_auto_t key = {0};
   if (strcmp(label->by, a->sample->by) != 0 || label->population == 0)
     return;
   label_key(&key, label->session, label->turn, label->stratum);
   map_put(&a->done, &a->arena, buf_view(&key), 1);
-  buf_deinit(&key);
 }
 
 static uint64_t label_stratum(const struct label_asked *a, const struct sample_turn *turn,
                               char out[LABEL_STRATUM_BYTES]) {
-  struct buf stratum = {.max = LABEL_STRATUM_BYTES - 1};
+  buf_auto_t stratum = {.max = LABEL_STRATUM_BYTES - 1};
   uint64_t population = sample_stratum(a->sample->draw, turn, &stratum);
   print_into(out, LABEL_STRATUM_BYTES, "%s", buf_c(&stratum));
-  buf_deinit(&stratum);
   return population;
 }
 
@@ -72,13 +69,11 @@ static uint64_t label_stratum(const struct label_asked *a, const struct sample_t
  * weights. */
 static bool is_labelled(const struct label_asked *a, const struct sample_turn *turn) {
   char stratum[LABEL_STRATUM_BYTES];
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t value;
   (void)label_stratum(a, turn, stratum);
   label_key(&key, turn->session, turn->turn, stratum);
-  bool known = map_get(&a->done, buf_view(&key), &value);
-  buf_deinit(&key);
-  return known;
+  return map_get(&a->done, buf_view(&key), &value);
 }
 
 /* --- the screen --- */
@@ -107,26 +102,24 @@ static void show_text(struct str text) {
     printf("  (%zu lines before)\n", from);
   for (size_t i = 0; text.n > 0; i++) {
     struct str line = str_next_line(&text);
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     if (i < from)
       continue;
     (void)cli_fit(&safe, line, cli_columns(STDOUT_FILENO) - 2);
     printf("  %s\n", buf_c(&safe));
-    buf_deinit(&safe);
   }
 }
 
 static void show_rules(const struct workflow *wf) {
   const struct movement *m = &wf->movements[0];
   for (size_t i = 0; i < m->rule_count; i++) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     buf_printf(&line, "%3d  ", m->rules[i].number);
     if (m->rules[i].kind == RULE_WHEN)
       buf_printf(&line, "(an expression: " STR_FMT ")", STR_ARG(m->rules[i].when_text));
     else
       (void)cli_fit(&line, m->rules[i].label, cli_columns(STDOUT_FILENO) - 6);
     puts(buf_c(&line));
-    buf_deinit(&line);
   }
   puts("  0  none of them");
 }
@@ -134,10 +127,7 @@ static void show_rules(const struct workflow *wf) {
 static void label_put_verdict(const struct label_asked *a, struct buf *out) {
   struct str method = dictionary_text(&a->sample->draw->aggregate->names, a->turn->method);
   buf_puts(out, "the verdict was ");
-  if (a->turn->rule > 0)
-    buf_printf(out, "rule %ld", a->turn->rule);
-  else
-    buf_puts(out, "no rule");
+  cli_put_rule(out, a->turn->rule);
   if (method.p != NULL) {
     buf_puts(out, ", ");
     buf_safe(out, method, false);
@@ -152,8 +142,8 @@ static void show_screen(struct label_asked *a) {
   buf_clear(&a->said);
   printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number, a->count,
          cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
-  cli_put_safe(stdout, a->made->core.workflow->movements[0].name.p);
-  printf("\n\n");
+  cli_say(stdout, "%s\n", a->made->core.workflow->movements[0].name.p);
+  putchar('\n');
   show_text(buf_view(&work->text.bytes));
   if (work->has_exit)
     printf("  exit %d\n", work->exit);
@@ -162,10 +152,9 @@ static void show_screen(struct label_asked *a) {
   printf("\n");
   show_rules(a->made->core.workflow);
   if (!a->sample->blind) {
-    struct buf verdict = {0};
+    buf_auto_t verdict = {0};
     label_put_verdict(a, &verdict);
     puts(buf_c(&verdict));
-    buf_deinit(&verdict);
   }
 }
 
@@ -243,8 +232,8 @@ static bool label_answer(struct label_asked *a, long rule, struct err *err) {
 /* Asks about one turn. *key is as ask_key gives it. */
 static bool label_ask(struct label_asked *a, long *key, struct err *err) {
   if (!label_read(a, err)) {
-    fprintf(stderr, "segue label: turn %ld of %s is left out: ", a->turn->turn, a->turn->session);
-    cli_put_line(stderr, "", err->text);
+    cli_say(stderr, "segue label: turn %ld of %s is left out: %s\n", a->turn->turn,
+            a->turn->session, err->text);
     *key = KEY_SKIP;
     return true;
   }
@@ -292,8 +281,7 @@ static const struct cli_option options[] = {
     {"blind", 0, NULL, "with --sample: show the verdict only after your answer", false},
     {"seed", 0, "TEXT", "with --sample: another text draws other judgments", false},
     AUDIT_FILTER_OPTIONS,
-    {"logs", 'l', "DIR", "log folder to look up the ID in", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up the ID in"),
     {0},
 };
 
@@ -348,7 +336,7 @@ static bool label_find_turn(struct labelling *l, const struct store_ref *ref, st
 /* Finds what is named as segue show names it, and reads its rule. */
 static bool label_locate(struct labelling *l, const struct store_ref *ref, char **words, long *rule,
                          struct err *err) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
   json_t *record;
   if (!verified_open(&book, ref, true, err))
@@ -359,9 +347,7 @@ static bool label_locate(struct labelling *l, const struct store_ref *ref, char 
             err_set(err, ERR_CORRUPT, "the log is damaged: segue verify says more");
   ok = ok && explain_find(&book, words[1], true, &found, err);
   l->turn = ok ? found.turn : 0;
-  ok = ok && label_find_turn(l, ref, err) && label_rule(l, &book, words[2], rule, err);
-  verified_close(&book);
-  return ok;
+  return ok && label_find_turn(l, ref, err) && label_rule(l, &book, words[2], rule, err);
 }
 
 static bool label_by(const char *by, struct label *out, struct err *err) {
@@ -398,11 +384,9 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
   store_of(&ref, &store);
   if (!labels_append(&store, &label, 1, err))
     return false;
-  printf("turn %ld, ", label.turn);
-  cli_put_safe(stdout, dictionary_text(&l->names, l->row.movement).p);
-  printf(": rule %ld says ", label.rule);
-  cli_put_safe(stdout, label.by);
-  printf("; the verdict was %s%u\n", l->row.rule > 0 ? "rule " : "no rule, ", l->row.rule);
+  cli_say(stdout, "turn %ld, %s: rule %ld says %s; the verdict was %s%u\n", label.turn,
+          dictionary_text(&l->names, l->row.movement).p, label.rule, label.by,
+          l->row.rule > 0 ? "rule " : "no rule, ", l->row.rule);
   return true;
 }
 
@@ -451,20 +435,16 @@ static bool label_usage(const struct cli_args *args, struct err *err) {
          err_set(err, ERR_USAGE, "write a session, a movement and a rule's number, or --sample N");
 }
 
-static int label_run(int argc, char **argv) {
-  struct cli_args args;
+static int label_run(const struct cli_args *args) {
   struct labelling l = {0};
   struct err err = {0};
-  int status;
-  if (!cli_parse(&cmd_label, argc, argv, 0, 3, &args, &status))
-    return status;
   bool ok;
-  if (!resume_options_by_person("label", args.word_count > 0 ? args.words[0] : "--sample", &err))
+  if (!resume_options_by_person("label", args->word_count > 0 ? args->words[0] : "--sample", &err))
     ok = false;
-  else if (cli_value(&args, "sample") != NULL)
-    ok = label_sample(&args, &err);
+  else if (cli_value(args, "sample") != NULL)
+    ok = label_sample(args, &err);
   else
-    ok = label_usage(&args, &err) && label_one(&args, &l, &err);
+    ok = label_usage(args, &err) && label_one(args, &l, &err);
   dictionary_deinit(&l.names);
   return ok ? STATUS_COMPLETE : cli_fail("label", &err);
 }
@@ -472,6 +452,7 @@ static int label_run(int argc, char **argv) {
 const struct cli_command cmd_label = {
     .name = "label",
     .arguments = "ID|last|FILE MOVEMENT[#N] RULE | [FOLDER] --sample N [options]",
+    .words = {0, 3},
     .summary = "record which rule should have been chosen, for segue agree",
     .help = "RULE is a number, or 0 if no rule holds. MOVEMENT is named as in segue show: a child "
             "as review.sec, item 2 of a for_each as 'part.it 2', the Nth run as MOVEMENT#N. "

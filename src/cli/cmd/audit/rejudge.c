@@ -5,7 +5,6 @@
 #include "audit/rejudged.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
@@ -21,7 +20,6 @@
 #include "provider/model_family.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -222,10 +220,10 @@ static long *rejudging_verdict(const struct again *a, size_t turn, long repeat) 
 /* --- telling --- */
 
 static void again_put_rule(struct buf *out, long rule) {
-  if (rule > 0)
-    buf_printf(out, "rule %ld", rule);
+  if (rule >= 0)
+    cli_put_rule(out, rule);
   else
-    buf_puts(out, rule == 0 ? "no rule" : "no verdict");
+    buf_puts(out, "no verdict");
 }
 
 static json_t *again_rule_json(long rule) {
@@ -252,7 +250,7 @@ static void again_told(const struct again *a, size_t i, long repeat, const char 
   }
   if (rule == t->rule)
     return;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
   (void)cli_fit(&line, movement, 30);
   buf_puts(&line, ": recorded ");
@@ -266,7 +264,6 @@ static void again_told(const struct again *a, size_t i, long repeat, const char 
     (void)cli_fit(&line, str_from(why), 100);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 /* --- what its records tell --- */
@@ -280,22 +277,22 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
   (void)line;
   if (record->type == RECORD_CALL_END) {
     struct again *a = job->owner;
-    json_t *json = record_json(record);
+    json_auto_t *json = record_json(record);
     const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
     if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, already done */
       job->asked = true, a->calls++;
     if (json_number_value(cost) > 0)
       a->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
-    json_decref(json);
     /* A person would take such a wait for a hang; many at once are reported as one. */
     int64_t ms = record_number(record, MEMBER_RETRY_IN_MS), now_ms = clock_real_ms();
     const json_t *message = json_at(record_tree(record, MEMBER_ERROR), "message");
     if (ms >= LIMIT_LONG_WAIT_MS && now_ms + ms > job->owner->waits_until_ms + LIMIT_LONG_WAIT_MS) {
       job->owner->waits_until_ms = now_ms + ms;
-      fprintf(stderr, "segue rejudge: waiting %lld s: ", (long long)(ms / 1000));
-      cli_put_safe(stderr,
-                   json_is_string(message) ? json_string_value(message) : "no reason given");
-      fputs(" (Ctrl-C stops; run the same command again to continue)\n", stderr);
+      cli_say(stderr,
+              "segue rejudge: waiting %lld s: %s (Ctrl-C stops; run the same command again to "
+              "continue)\n",
+              (long long)(ms / 1000),
+              json_is_string(message) ? json_string_value(message) : "no reason given");
     }
   } else if (record->type == RECORD_JUDGMENT) {
     const char *method = record_text_c(record, MEMBER_METHOD);
@@ -313,7 +310,7 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
 
 static void rejudge_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  cli_put_line(stderr, "segue rejudge: ", message);
+  cli_say(stderr, "segue rejudge: %s\n", message);
 }
 
 static void rejudge_on_finished(void *ctx, struct session *s) {
@@ -437,19 +434,15 @@ static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
   if (!can_judge(a, p->made->core.workflow))
     return false;
   struct rejudge_job *job = xcalloc(1, sizeof *job);
-  json_t *config = job_config(a, p, repeat);
+  json_auto_t *config = job_config(a, p, repeat);
   struct call_result answer;
-  const struct session_params params = {
-      .setup = {.cwd = setup->cwd,
-                .pass_env = setup->user.env,
-                .scenario = setup->has_scenario ? &setup->scenario : NULL},
-      .workflow = p->made->core.workflow,
-      .task = STR(""),
-      .config = config,
-      .parent = rejudge_parent(p->made)};
+  const struct session_params params = {.setup = setup_session(setup),
+                                        .workflow = p->made->core.workflow,
+                                        .task = STR(""),
+                                        .config = config,
+                                        .parent = rejudge_parent(p->made)};
   *job = (struct rejudge_job){.owner = a, .pending = p, .turn = p->turn, .repeat = repeat};
   job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, &a->failed);
-  json_decref(config);
   if (job->session == NULL) {
     free(job);
     return false;
@@ -466,12 +459,9 @@ static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
 
 static bool left_choose(void *ctx, const json_t *config, struct session_setup *setup,
                         struct err *err) {
-  const struct setup *mine = &((const struct again *)ctx)->setup;
   (void)config;
   (void)err;
-  *setup = (struct session_setup){.cwd = mine->cwd,
-                                  .pass_env = mine->user.env,
-                                  .scenario = mine->has_scenario ? &mine->scenario : NULL};
+  *setup = setup_session(&((const struct again *)ctx)->setup);
   return true;
 }
 
@@ -771,7 +761,7 @@ static void again_default_name(const struct again *a, struct buf *out) {
 
 static bool again_name(struct again *a, const char *given, struct err *err) {
   const struct rejudge_as *as = &a->as;
-  struct buf name = {.max = REJUDGE_NAME_BYTES}, text = {0};
+  buf_auto_t name = {.max = REJUDGE_NAME_BYTES}, text = {0};
   if (given != NULL)
     buf_puts(&name, given);
   else
@@ -779,7 +769,6 @@ static bool again_name(struct again *a, const char *given, struct err *err) {
   bool ok = name.n > 0 && !name.cut && utf8_valid(name.p, name.n);
   if (ok)
     memcpy(a->name, name.p, name.n + 1);
-  buf_deinit(&name);
   if (!ok)
     return err_set(err, ERR_USAGE, "--as: write a name of 1 to %d bytes in UTF-8",
                    REJUDGE_NAME_BYTES);
@@ -792,7 +781,6 @@ static bool again_name(struct again *a, const char *given, struct err *err) {
   json_write(all, &text);
   json_decref(all);
   sha256_hex(text.p, text.n, NULL, 0, a->settings);
-  buf_deinit(&text);
   return true;
 }
 
@@ -863,10 +851,9 @@ static void again_plan(const struct again *a, FILE *out) {
     fprintf(out, ", %zu done before", a->done);
   if (a->left_count > 0)
     fprintf(out, ", %zu unfinished to continue", a->left_count);
-  fprintf(out, ": %zu or more calls as \"", again_open(a) * judges);
-  cli_put_safe(out, a->name);
-  fprintf(out, "\"; their judging took %lld call%s, $%.4f then", (long long)a->of.calls,
-          a->of.calls == 1 ? "" : "s", (double)a->of.cost_nano / 1e9);
+  cli_say(out, ": %zu or more calls as \"%s\"; their judging took %lld call%s, $%.4f then",
+          again_open(a) * judges, a->name, (long long)a->of.calls, a->of.calls == 1 ? "" : "s",
+          (double)a->of.cost_nano / 1e9);
   if (a->of.passed_over > 0)
     fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
   if (a->of.unsound > 0)
@@ -1019,23 +1006,20 @@ static int again_run(struct again *a, const struct cli_args *args, struct err *e
   return again_tell(a);
 }
 
-static int rejudge_run(int argc, char **argv) {
-  struct cli_args args;
+static int rejudge_run(const struct cli_args *args) {
   struct again a = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_rejudge, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  a.json = cli_flag(&args, "json");
+  a.json = cli_flag(args, "json");
   cli_errors_as_json(a.json);
-  if (!setup_flags(&a.setup, &args, &status)) {
+  if (!setup_flags(&a.setup, args, &status)) {
     setup_deinit(&a.setup);
     return status;
   }
   a.of.aggregate = a.aggregate = aggregate_new();
-  bool ok = audit_filters(a.aggregate, &args, true, &err) && again_bounds(&a, &args, &err) &&
-            again_judge(&a, &args, &err) && again_name(&a, cli_value(&args, "as"), &err) &&
-            rejudge_choose(&a.of, &args, &err);
+  bool ok = audit_filters(a.aggregate, args, true, &err) && again_bounds(&a, args, &err) &&
+            again_judge(&a, args, &err) && again_name(&a, cli_value(args, "as"), &err) &&
+            rejudge_choose(&a.of, args, &err);
   size_t room = a.of.count * (size_t)(a.repeat > 0 ? a.repeat : 1);
   if (ok) {
     a.verdicts = xmalloc((room + 1) * sizeof *a.verdicts);
@@ -1043,7 +1027,7 @@ static int rejudge_run(int argc, char **argv) {
       a.verdicts[i] = REJUDGE_OPEN;
     ok = again_resume(&a, &err);
   }
-  status = ok ? again_run(&a, &args, &err) : cli_fail("rejudge", &err);
+  status = ok ? again_run(&a, args, &err) : cli_fail("rejudge", &err);
   rows_deinit(&a.of.rows);
   free(a.of.list);
   aggregate_free(a.aggregate);
@@ -1058,6 +1042,7 @@ static int rejudge_run(int argc, char **argv) {
 const struct cli_command cmd_rejudge = {
     .name = "rejudge",
     .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "judge recorded turns again: by another judge, panel or prompt, or repeatedly",
     .help =
         "Judges each turn that needed a judge once more, from the text, exit status, tests, "

@@ -4,15 +4,13 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const struct cli_option options[] = {
     {"check", 'c', NULL, "exit with 1 if a verdict would differ, or a question would be asked",
      false},
     {"json", 'j', NULL, "print a JSON object for each judgment, and one for all", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in"),
     {0},
 };
 
@@ -28,10 +26,7 @@ static json_t *verdict_json(long rule, const char *method) {
 }
 
 static void replay_put_verdict(struct buf *out, long rule, const char *method) {
-  if (rule > 0)
-    buf_printf(out, "rule %ld", rule);
-  else
-    buf_puts(out, "no rule");
+  cli_put_rule(out, rule);
   if (method != NULL) {
     buf_puts(out, " by ");
     buf_safe(out, str_from(method), false);
@@ -39,7 +34,7 @@ static void replay_put_verdict(struct buf *out, long rule, const char *method) {
 }
 
 static void replay_show(const struct replay_turn *t) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_safe(&line, str_from(t->session), false);
   buf_printf(&line, "  turn %ld, ", t->turn);
   (void)cli_fit(&line, str_from(t->movement), 30);
@@ -56,7 +51,6 @@ static void replay_show(const struct replay_turn *t) {
     (void)cli_fit(&line, str_from(t->why), 100);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void replay_on_turn(void *ctx, const struct replay_turn *t) {
@@ -121,22 +115,18 @@ static void replay_sum(const struct replaying *r) {
          (unsigned long long)n[REPLAY_HUMAN]);
 }
 
-static int replay_run(int argc, char **argv) {
-  struct cli_args args;
+static int replay_run(const struct cli_args *args) {
   struct replaying r = {0};
   struct err err = {0};
   bool missing = false, read = false;
-  int status;
-  if (!cli_parse(&cmd_replay, argc, argv, 1, CLI_WORDS, &args, &status))
-    return status;
   const struct resolve_id_each each = {replay_take_store, replay_take_log, &r};
-  r.json = cli_flag(&args, "json");
+  r.json = cli_flag(args, "json");
   cli_errors_as_json(r.json);
   r.replay = replay_new(&err);
   if (r.replay == NULL)
     return cli_fail("replay", &err);
-  for (size_t i = 0; i < args.word_count; i++)
-    if (resolve_id_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
+  for (size_t i = 0; i < args->word_count; i++)
+    if (resolve_id_take(args->words[i], cli_value(args, "logs"), &each, &err)) {
       read = true;
     } else {
       (void)cli_fail("replay", &err);
@@ -148,12 +138,13 @@ static int replay_run(int argc, char **argv) {
   replay_free(r.replay);
   if (missing)
     return STATUS_USAGE;
-  return r.unsound > 0 || (differs && cli_flag(&args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
+  return r.unsound > 0 || (differs && cli_flag(args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_replay = {
     .name = "replay",
     .arguments = "ID|last|FILE|FOLDER... [options]",
+    .words = {1, CLI_WORDS},
     .summary = "judge recorded turns again from the recorded replies, and compare",
     .help = "Runs the recorded replies of judges, and the agents' texts, through the current "
             "stages, without asking any model, and lists each judgment that would come out "

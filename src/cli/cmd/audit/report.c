@@ -9,7 +9,6 @@
 #include "view/verification.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,9 +20,7 @@ static const struct cli_option options[] = {
     {"since", 0, "WHEN", "in a folder: started since: 90m, 12h or 3d ago, or a date", false},
     {"workflow", 0, "NAME", "in a folder: sessions of this workflow", false},
     {"status", 's', "STATUS,...", "in a folder: sessions with this status", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
     {0},
 };
 
@@ -45,7 +42,7 @@ static size_t text_max(const struct view_session *v) {
 
 static bool report_all_turns(struct reporting *r, const struct view_session *v,
                              const struct store_ref *ref, struct err *err) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   json_t *record;
   bool ok = true;
   if (!verified_open(&book, ref, true, err))
@@ -53,21 +50,18 @@ static bool report_all_turns(struct reporting *r, const struct view_session *v,
   while ((record = verified_next(&book)) != NULL)
     json_decref(record);
   for (size_t i = 0; i < v->turn_count && ok; i++) {
-    struct view_judgment told;
+    AUTO(view_judgment_deinit) struct view_judgment told = {0};
     if (v->turns[i].unproven || !report_wants(&r->report))
       continue;
     ok = view_judgment_read(&told, &book, v->turns[i].turn, text_max(v), text_max(v) / 8, err);
-    if (ok) {
+    if (ok)
       report_turn(&r->report, &v->turns[i], &told);
-      view_judgment_deinit(&told);
-    }
   }
-  verified_close(&book);
   return ok;
 }
 
 static bool report_one(struct reporting *r, const struct store_ref *ref, struct err *err) {
-  struct view_session v;
+  AUTO(view_session_deinit) struct view_session v = {0};
   struct verify_result verification;
   if (!view_session_read(&v, ref, err))
     return false;
@@ -79,13 +73,12 @@ static bool report_one(struct reporting *r, const struct store_ref *ref, struct 
     ok = report_all_turns(r, &v, ref, err);
     report_session_end(&r->report);
   }
-  view_session_deinit(&v);
   return ok;
 }
 
 static bool report_store(struct reporting *r, const char *where, struct err *err) {
   struct store store;
-  struct session_list f;
+  AUTO(session_list_deinit) struct session_list f = {0};
   store_at(&store, where);
   session_list_init(&f);
   bool ok = session_list_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
@@ -96,7 +89,6 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
     fit_folder(&f);
     report_overview(&r->report, &f, str_from(where));
   }
-  session_list_deinit(&f);
   return ok;
 }
 
@@ -118,7 +110,7 @@ static bool report_write_into(const struct reporting *r, const char *path, struc
 }
 
 static bool report_write(const struct reporting *r, const char *path, struct err *err) {
-  struct buf draft = {0};
+  buf_auto_t draft = {0};
   struct stat st;
   if (path != NULL && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
     return report_write_into(r, path, err);
@@ -135,7 +127,6 @@ static bool report_write(const struct reporting *r, const char *path, struct err
   int error = errno;
   if (!ok && fd >= 0)
     (void)unlink(draft.p);
-  buf_deinit(&draft);
   return ok || err_set_errno(err, error, "cannot write %s", path);
 }
 
@@ -177,37 +168,30 @@ static bool report_words(struct reporting *r, const struct cli_args *args, struc
   return args->word_count > 0 || (paths_logs(r->logs, where, err) && report_store(r, where, err));
 }
 
-static int report_run(int argc, char **argv) {
-  struct cli_args args;
+static int report_run(const struct cli_args *args) {
   struct err err = {0};
-  struct buf title = {0};
-  int status;
-  if (!cli_parse(&cmd_report, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
+  buf_auto_t title = {0};
   struct reporting r = {.report = {.now_ms = clock_real_ms()}};
-  const char *path = cli_value(&args, "output");
+  const char *path = cli_value(args, "output");
   if (path != NULL && strcmp(path, "-") == 0) /* as other programs understand it */
     path = NULL;
   r.report.out = &r.out;
-  bool ok = report_options(&r, &args, &err);
+  bool ok = report_options(&r, args, &err);
   if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
     ok = err_set(&err, ERR_USAGE, "give a file with -o FILE: HTML is for a browser");
   ok = ok && (r.verification = verification_new(&err)) != NULL;
-  ok = ok && report_title(&r, &args, &title, &err);
+  ok = ok && report_title(&r, args, &title, &err);
   if (ok) {
-    r.report.session_count = args.word_count;
+    r.report.session_count = args->word_count;
     report_begin(&r.report, buf_view(&title));
-    ok = report_words(&r, &args, &err);
+    ok = report_words(&r, args, &err);
     report_end(&r.report);
   }
   ok = ok && report_write(&r, path, &err);
   verification_free(r.verification);
-  buf_deinit(&title);
   buf_deinit(&r.out);
-  if (!ok) {
-    (void)cli_fail("report", &err);
-    return STATUS_USAGE;
-  }
+  if (!ok)
+    return cli_fail_with(STATUS_USAGE, "report", &err);
   if (r.bad > 0)
     fprintf(stderr, "segue report: %zu log%s not what was written; the report says which\n", r.bad,
             r.bad == 1 ? " is" : "s are");
@@ -217,6 +201,7 @@ static int report_run(int argc, char **argv) {
 const struct cli_command cmd_report = {
     .name = "report",
     .arguments = "[ID|FOLDER|FILE...] -o FILE [options]",
+    .words = {0, CLI_WORDS},
     .summary = "write sessions as one HTML file or as Markdown",
     .help = "For a session: its turns on a time axis, the graph with the edges taken, what it "
             "used, each judgment stage by stage, and whether its log is intact. For a folder (by "

@@ -1,6 +1,5 @@
 /* segue test: runs judgments as a regression suite, cases against providers. */
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -12,7 +11,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -315,21 +313,20 @@ static void got_text(const struct testing *t, const struct cell *cell, struct bu
 }
 
 static void show_head(const struct testing *t) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   (void)cli_cell(&line, STR("case"), t->id_columns, t->id_columns);
   for (size_t i = 0; i < t->provider_count; i++) {
     buf_putc(&line, ' ');
     (void)cli_cell(&line, str_from(provider_name(t, i)), CELL_COLUMNS, CELL_COLUMNS);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
 }
 
 static void show_case(struct testing *t, const struct trial_case *c, const char *id,
                       const struct cell *cells) {
   bool colours = cli_colours(STDOUT_FILENO);
-  struct buf line = {0};
-  struct buf name = {0};
+  buf_auto_t line = {0};
+  buf_auto_t name = {0};
   int wide = cli_fit(&name, str_from(id), ID_MOST);
   bool first = t->id_columns == 0;
   t->id_columns = wide > t->id_columns ? wide : t->id_columns;
@@ -338,9 +335,8 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
   if (first)
     show_head(t);
   (void)cli_cell(&line, str_from(id), t->id_columns, t->id_columns);
-  buf_deinit(&name);
   for (size_t i = 0; i < t->provider_count; i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     bool pass = cells[i].result == RESULT_PASS;
     buf_printf(&text, "%s", result_names[cells[i].result]);
     if (!pass) {
@@ -350,14 +346,12 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
     buf_printf(&line, " %s", cli_paint(colours, pass ? COLOUR_GREEN : COLOUR_RED));
     (void)cli_cell(&line, buf_view(&text), CELL_COLUMNS, CELL_COLUMNS);
     buf_puts(&line, cli_paint(colours, COLOUR_NONE));
-    buf_deinit(&text);
   }
   puts(buf_c(&line));
-  buf_deinit(&line);
   for (size_t i = 0; i < t->provider_count; i++) {
     if (cells[i].result == RESULT_PASS)
       continue;
-    struct buf miss = {0};
+    buf_auto_t miss = {0};
     buf_puts(&miss, "    ");
     (void)cli_fit(&miss, str_from(provider_name(t, i)), 20);
     if (c->expects)
@@ -365,7 +359,6 @@ static void show_case(struct testing *t, const struct trial_case *c, const char 
     buf_puts(&miss, ": ");
     (void)cli_fit(&miss, buf_view(cells[i].reply.n > 0 ? &cells[i].reply : &cells[i].why), 160);
     puts(buf_c(&miss));
-    buf_deinit(&miss);
   }
 }
 
@@ -420,7 +413,7 @@ static void junit_begin(const struct testing *t, const char *id, size_t provider
 
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
                        const struct cell *cell) {
-  struct buf got = {0};
+  buf_auto_t got = {0};
   junit_begin(t, id, i);
   if (cell->result == RESULT_PASS) {
     fputs("\"/>\n", t->junit_cases);
@@ -433,7 +426,6 @@ static void junit_case(struct testing *t, const struct trial_case *c, const char
   fprintf(t->junit_cases, "got %s\">", buf_c(&got));
   put_xml(t->junit_cases, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
   fputs("</failure>\n  </testcase>\n", t->junit_cases);
-  buf_deinit(&got);
 }
 
 /* --- cases --- */
@@ -548,10 +540,11 @@ static size_t test_sum(const struct testing *t) {
                     "flaky", (json_int_t)n[RESULT_FLAKY], "skipped", (json_int_t)t->skipped));
       continue;
     }
-    printf("%s: ", i == 0 ? "\nsum" : "sum");
-    cli_put_safe(stdout, provider_name(t, i));
-    printf(": %zu of %zu pass, %zu wrong, %zu unreadable, %zu flaky\n", n[RESULT_PASS], t->cases,
-           n[RESULT_WRONG], n[RESULT_UNREADABLE], n[RESULT_FLAKY]);
+    if (i == 0)
+      putchar('\n');
+    cli_say(stdout, "sum: %s: %zu of %zu pass, %zu wrong, %zu unreadable, %zu flaky\n",
+            provider_name(t, i), n[RESULT_PASS], t->cases, n[RESULT_WRONG], n[RESULT_UNREADABLE],
+            n[RESULT_FLAKY]);
   }
   if (t->skipped > 0 && !t->json)
     printf(
@@ -618,20 +611,15 @@ static bool test_all(struct testing *t, const struct cli_args *args, struct err 
   return false;
 }
 
-static int test_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
+static int test_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
   struct testing t = {.setup = &setup};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_test, argc, argv, 1, 1, &args, &status))
+  cli_errors_as_json(cli_flag(args, "json"));
+  if (!setup_flags(&setup, args, &status))
     return status;
-  cli_errors_as_json(cli_flag(&args, "json"));
-  if (!setup_flags(&setup, &args, &status)) {
-    setup_deinit(&setup);
-    return status;
-  }
-  bool ok = test_options(&t, &args, &err) && test_all(&t, &args, &err);
+  bool ok = test_options(&t, args, &err) && test_all(&t, args, &err);
   status = ok && test_sum(&t) == 0 ? STATUS_COMPLETE : STATUS_FAILED;
   if (!ok)
     status = cli_fail("test", &err);
@@ -644,13 +632,13 @@ static int test_run(int argc, char **argv) {
   if (t.kept != NULL)
     (void)fclose(t.kept);
   json_decref(t.stages);
-  setup_deinit(&setup);
   return status;
 }
 
 const struct cli_command cmd_test = {
     .name = "test",
     .arguments = "CASES [options]",
+    .words = {1, 1},
     .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
     .help = "CASES is NDJSON (- is standard input), one case a line: {\"id\", \"text\" or "
             "\"report\", \"rules\": [\"approved\", ...], \"expected\": 2}. expected is 0 if no "

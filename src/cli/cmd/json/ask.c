@@ -1,10 +1,8 @@
 /* segue ask: asks a model for a value that fits a schema: generate, extract, validate, correct. */
 #include "audit/ask_trace.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -23,7 +21,6 @@
 #include "workflow/schemas.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +46,7 @@ struct ask_stream {
 static bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool json,
                             struct err *err) {
   assert(schema != NULL);
-  json_t *doc = json_clone(schema);
+  json_auto_t *doc = json_clone(schema);
   json_t *root = (json_t *)extract_schema_root(doc);
   *s = (struct ask_stream){.json = json, .printed = json_array()};
   item_stream_init(&s->items, LIMIT_STRUCTURED_BYTES);
@@ -63,7 +60,6 @@ static bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool jso
     json_object_del(root, keys[i]);
   if (is_array)
     s->schema = schema_compile(doc, NULL, NULL, NULL);
-  json_decref(doc);
   return s->schema != NULL ||
          err_set(err, ERR_USAGE,
                  "--stream prints the items of an array: the schema's root must have type: array");
@@ -81,11 +77,9 @@ static void print_item(struct ask_stream *s, const json_t *item) {
 }
 
 static bool passes(const struct ask_stream *s, const json_t *item) {
-  json_t *array = s->by_place ? json_clone_top(s->printed) : json_array();
+  json_auto_t *array = s->by_place ? json_clone_top(s->printed) : json_array();
   json_array_append(array, (json_t *)item);
-  bool valid = schema_valid(s->schema, array);
-  json_decref(array);
-  return valid;
+  return schema_valid(s->schema, array);
 }
 
 static bool on_item(void *ctx, const json_t *item) {
@@ -157,10 +151,9 @@ struct asking {
 static void asking_on_record(void *ctx, const struct record *record, struct str line) {
   struct ask_job *job = ctx;
   long call = (long)record_number(record, MEMBER_CALL);
-  json_t *json = record_json(record);
+  json_auto_t *json = record_json(record);
   (void)line;
   ask_trace_feed(&job->told, json);
-  json_decref(json);
   if (job->asking->delta && record->type == RECORD_CALL_START &&
       ask_trace_generates(&job->told, call))
     job->asking->delta(job->asking->ctx, job, (struct str){NULL, 0});
@@ -168,7 +161,7 @@ static void asking_on_record(void *ctx, const struct record *record, struct str 
 
 static void asking_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  cli_put_line(stderr, "segue ask: ", message);
+  cli_say(stderr, "segue ask: %s\n", message);
 }
 
 static void asking_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
@@ -252,12 +245,7 @@ static bool asking_start(struct asking *a, struct workflow *workflow, struct str
   const struct setup *setup = a->setup;
   struct ask_job *job = xcalloc(1, sizeof *job);
   const struct session_params params = {
-      .setup = {.cwd = setup->cwd,
-                .pass_env = setup->user.env,
-                .scenario = setup->has_scenario ? &setup->scenario : NULL},
-      .workflow = workflow,
-      .task = prompt,
-      .config = setup->config};
+      .setup = setup_session(setup), .workflow = workflow, .task = prompt, .config = setup->config};
   job->asking = a;
   job->index = index;
   job->session = host_start(&a->several.solo.host, &params, &a->watcher, job, err);
@@ -410,10 +398,9 @@ static void put_advice(const struct ask_tally *t, struct buf *out) {
 
 static json_t *summary_of(const struct ask_tally *t) {
   size_t one = t->by[0] + t->by[1], two = one + t->by[2];
-  struct buf advice = {0};
+  buf_auto_t advice = {0};
   put_advice(t, &advice);
   json_t *said = advice.n > 0 ? json_string(buf_c(&advice)) : NULL;
-  buf_deinit(&advice);
   json_t *rates = json_pack("{sf sf sf}", "first_pass", percent(t->by[0], t->judged), "after_one",
                             percent(one, t->judged), "after_two", percent(two, t->judged));
   return json_pack("{sI sI sI sI so sO sO so*}", "asked", (json_int_t)t->asked, "values",
@@ -432,7 +419,7 @@ static void put_counts(struct buf *out, const json_t *counts) {
 }
 
 static void print_rates(const struct ask_tally *t, bool json) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (json) {
     json_io_put(json_pack("{so}", "summary", summary_of(t)));
     return;
@@ -462,7 +449,6 @@ static void print_rates(const struct ask_tally *t, bool json) {
     buf_putc(&text, '\n');
   (void)fflush(stdout);
   fputs(buf_c(&text), stderr);
-  buf_deinit(&text);
 }
 
 /* --- out, in order --- */
@@ -518,10 +504,8 @@ static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t 
     err_set(err, ERR_USAGE, "\"schema\" is missing, and no --schema was given");
     return NULL;
   }
-  json_t *own = schema_in_line(schema, err);
-  struct workflow *workflow = own ? ask_workflow_of(b->question, own, err) : NULL;
-  json_decref(own);
-  return workflow;
+  json_auto_t *own = schema_in_line(schema, err);
+  return own ? ask_workflow_of(b->question, own, err) : NULL;
 }
 
 static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slot) {
@@ -552,12 +536,11 @@ static void ask_batch_take_line(struct ask_batch *b, struct str line) {
   const char *code;
   b->tally.lines++;
   slot->id = json_null();
-  json_t *object = ndjson_in_object(&b->in, line, "{\"id\",\"prompt\"}", &code, &err);
+  json_auto_t *object = ndjson_in_object(&b->in, line, "{\"id\",\"prompt\"}", &code, &err);
   if (object != NULL)
     ask_line(b, object, slot);
   else
     ask_batch_refuse(b, slot, code, err.text);
-  json_decref(object);
 }
 
 static void ask_batch_on_room(void *ctx) {
@@ -635,18 +618,15 @@ static bool number_flag(const struct cli_args *args, const char *flag, long min,
 
 static bool read_invariants(const struct cli_args *args, json_t *into, struct err *err) {
   const char *file = cli_value(args, "invariants"), *text;
-  json_t *list = file ? json_io_file(file, JSON_IO_SCHEMA, err) : json_array();
+  json_auto_t *list = file ? json_io_file(file, JSON_IO_SCHEMA, err) : json_array();
   if (list == NULL)
     return false;
-  if (!json_is_array(list)) {
-    json_decref(list);
+  if (!json_is_array(list))
     return err_set(err, ERR_USAGE, "%.200s is not a list of invariants", file);
-  }
   for (size_t i = 0; (text = cli_values(args, "invariant", i)) != NULL; i++)
     json_array_append_new(list, json_io_string(text));
   if (json_array_size(list) > 0)
     json_object_set(into, "invariants", list);
-  json_decref(list);
   return true;
 }
 
@@ -768,10 +748,8 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
   struct single s = {.workflow = setup->workflow, .prompt = prompt, .stream = stream};
   const char *logs = cli_value(args, "logs");
   int status = STATUS_FAILED;
-  if (!asking_init(&s.asking, setup, logs, 1, &s.err)) {
-    (void)cli_fail("ask", &s.err);
-    return STATUS_FAILED;
-  }
+  if (!asking_init(&s.asking, setup, logs, 1, &s.err))
+    return cli_fail_with(STATUS_FAILED, "ask", &s.err);
   s.asking.ctx = &s;
   s.asking.room = ask_on_room;
   s.asking.answered = ask_on_answered;
@@ -815,14 +793,11 @@ static int ask_batch(const struct cli_args *args, const struct setup *setup,
                         .workflow = has_schema ? setup->workflow : NULL,
                         .window = count * WINDOW_PER_JOB};
   int status = STATUS_COMPLETE;
-  if (!ndjson_in_open(&b.in, path, &err)) {
-    (void)cli_fail("ask", &err);
-    return STATUS_USAGE;
-  }
+  if (!ndjson_in_open(&b.in, path, &err))
+    return cli_fail_with(STATUS_USAGE, "ask", &err);
   if (!asking_init(&b.asking, setup, cli_value(args, "logs"), count, &err)) {
     ndjson_in_close(&b.in);
-    (void)cli_fail("ask", &err);
-    return STATUS_FAILED;
+    return cli_fail_with(STATUS_FAILED, "ask", &err);
   }
   b.slots = xcalloc(b.window, sizeof *b.slots);
   b.tally.classes = json_object();
@@ -836,8 +811,7 @@ static int ask_batch(const struct cli_args *args, const struct setup *setup,
   print_rates(&b.tally, cli_flag(args, "json"));
   if (b.in.error != 0) {
     err_set_errno(&err, b.in.error, "cannot read %s", path);
-    (void)cli_fail("ask", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "ask", &err);
   }
   session_pool_deinit(&b.asking.several);
   ndjson_in_close(&b.in);
@@ -853,7 +827,7 @@ static int ask_batch(const struct cli_args *args, const struct setup *setup,
 
 static int single(const struct cli_args *args, struct setup *setup, const json_t *schema) {
   struct ask_stream stream;
-  struct buf prompt = {0};
+  buf_auto_t prompt = {0};
   struct err err = {0};
   bool streams = cli_flag(args, "stream");
   int status;
@@ -867,7 +841,6 @@ static int single(const struct cli_args *args, struct setup *setup, const json_t
     schema_free(stream.schema);
     json_decref(stream.printed);
   }
-  buf_deinit(&prompt);
   return status;
 }
 
@@ -895,21 +868,16 @@ static bool has_provider(const struct setup *setup, struct err *err) {
              "which provider should be asked? Give --provider, or set one in the configuration");
 }
 
-static int ask_run(int argc, char **argv) {
-  struct cli_args args;
-  struct setup setup;
-  struct ask_question q = {.structured = json_object()};
+static int ask_run(const struct cli_args *args) {
+  AUTO(setup_deinit) struct setup setup = {0};
+  json_auto_t *structured = json_object(), *schema = NULL;
+  struct ask_question q = {.structured = structured};
   struct err err = {0};
-  json_t *schema = NULL;
   int status;
-  if (!cli_parse(&cmd_ask, argc, argv, 0, 1, &args, &status)) {
-    json_decref(q.structured);
+  if (!setup_flags(&setup, args, &status))
     return status;
-  }
-  if (!setup_flags(&setup, &args, &status))
-    goto out;
-  const char *name = cli_value(&args, "schema");
-  bool ok = check_flags(&args, &err) && read_question(&args, &setup, &q, &err);
+  const char *name = cli_value(args, "schema");
+  bool ok = check_flags(args, &err) && read_question(args, &setup, &q, &err);
   if (ok)
     schema = name ? schema_named(name, &err) : json_pack("{ss}", "type", "object");
   if ((!ok || schema == NULL) && err.code == ERR_IO)
@@ -917,21 +885,16 @@ static int ask_run(int argc, char **argv) {
   if (ok && schema != NULL)
     setup.workflow = ask_workflow_of(&q, schema, &err);
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))
-    status = cli_fail("ask", &err);
-  else if (cli_value(&args, "batch") != NULL)
-    status = ask_batch(&args, &setup, &q, name != NULL);
-  else
-    status = single(&args, &setup, schema);
-out:
-  json_decref(schema);
-  json_decref(q.structured);
-  setup_deinit(&setup);
-  return status;
+    return cli_fail("ask", &err);
+  if (cli_value(args, "batch") != NULL)
+    return ask_batch(args, &setup, &q, name != NULL);
+  return single(args, &setup, schema);
 }
 
 const struct cli_command cmd_ask = {
     .name = "ask",
     .arguments = "--schema FILE [PROMPT|-] [options]",
+    .words = {0, 1},
     .summary = "ask a model for a value that fits a schema",
     .help = "  segue ask --schema sentiment 'The cable is short, but I love it.'\n"
             "segue looks for the value in the answer and checks it against the schema and the "

@@ -9,7 +9,6 @@
 #include "structured/invariant.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,25 +31,21 @@ static bool invariants_in_report(const char *from, struct schema_errors *errs, s
 
 static bool append_file(json_t *all, const char *path, struct err *err) {
   struct schema_errors errs = {0};
-  json_t *list = json_io_file(path, JSON_IO_SCHEMA, err);
+  json_auto_t *list = json_io_file(path, JSON_IO_SCHEMA, err);
   if (list == NULL)
     return false;
   struct invariants *sound = invariants_compile(list, &errs, NULL);
   bool asks = invariants_need(sound, INVARIANT_AI);
   invariants_free(sound);
-  if (sound == NULL) {
-    json_decref(list);
+  if (sound == NULL)
     return invariants_in_report(path, &errs, err);
-  }
   if (asks) {
-    json_decref(list);
     return err_set(err, ERR_USAGE,
                    "%s: an ai invariant asks a model, but segue check asks none: leave it to a "
                    "command that has a provider",
                    path);
   }
   json_array_extend(all, list);
-  json_decref(list);
   return true;
 }
 
@@ -61,14 +56,14 @@ static bool invariants_in_load(struct invariants **compiled, const struct cli_ar
                                struct err *err) {
   assert(*compiled == NULL);
   struct schema_errors errs = {0};
-  json_t *all = json_array();
+  json_auto_t *all = json_array();
   const char *given;
   bool ok = true;
   for (size_t i = 0; ok && (given = cli_values(args, "invariants", i)) != NULL; i++)
     ok = append_file(all, given, err);
   for (size_t i = 0; ok && (given = cli_values(args, "invariant", i)) != NULL; i++) {
     ok = cli_is_utf8("--invariant", given, err);
-    json_t *one = ok ? json_pack("[s]", given) : NULL;
+    json_auto_t *one = ok ? json_pack("[s]", given) : NULL;
     struct invariants *sound = ok ? invariants_compile(one, &errs, NULL) : NULL;
     if (ok && sound == NULL) {
       ok = false;
@@ -78,13 +73,11 @@ static bool invariants_in_load(struct invariants **compiled, const struct cli_ar
     }
     invariants_free(sound);
     json_array_extend(all, one);
-    json_decref(one);
   }
   if (ok && json_array_size(all) > 0) {
     *compiled = invariants_compile(all, &errs, NULL);
     ok = *compiled != NULL || invariants_in_report(NULL, &errs, err);
   }
-  json_decref(all);
   return ok;
 }
 
@@ -167,14 +160,13 @@ static const char *last_message(const struct schema_errors *errs, const char *ot
 
 static json_t *schema_trouble_json(const struct checking *c, const struct schema_errors *errs,
                                    enum schema_status status) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (errs->count > 0)
     buf_printf(&text, "%s: %s", errs->items[0].path, errs->items[0].message);
   json_t *registry = c->registry.err.code != ERR_NONE ? json_io_string(c->registry.err.text) : NULL;
   json_t *error = json_pack("{ss so so so*}", "code", schema_status_name(status), "message",
                             json_io_string(buf_c(&text)), "errors", schema_errors_json(errs),
                             "registry", registry);
-  buf_deinit(&text);
   return error;
 }
 
@@ -187,9 +179,8 @@ static void print_schema_trouble(const struct checking *c, const char *path,
 }
 
 static void put_unknown(json_t *out, json_t *owned_error) {
-  json_t *members = json_pack("{sn s[] so}", "valid", "errors", "error", owned_error);
+  json_auto_t *members = json_pack("{sn s[] so}", "valid", "errors", "error", owned_error);
   json_object_update(out, members);
-  json_decref(members);
 }
 
 static void check_refuse(json_t *out, const char *code, const char *message) {
@@ -222,12 +213,11 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     return;
   }
   if (status == SCHEMA_OK) {
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     bool colours = cli_colours(STDOUT_FILENO);
     buf_safe(&safe, str_from(file), false);
     printf("%sok%s %s\n", cli_paint(colours, COLOUR_GREEN), cli_paint(colours, COLOUR_NONE),
            buf_c(&safe));
-    buf_deinit(&safe);
     return;
   }
   schema_errors_print(stdout, file, errs);
@@ -237,7 +227,7 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
 
 /* Reports that the schema, the only thing given, is sound, and what may go wrong with a model. */
 static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
-  struct schema_errors warnings = {0};
+  AUTO(schema_errors_deinit) struct schema_errors warnings = {0};
   schema_lint(doc, c->invariants != NULL, &warnings);
   if (c->json) {
     json_io_put(json_pack("{so sb s[] so}", "file", json_io_string(file), "valid", 1, "errors",
@@ -246,21 +236,17 @@ static void print_sound(const struct checking *c, const char *file, const json_t
     const struct schema_errors none = {0};
     print_verdict(c, file, SCHEMA_OK, &none);
     for (size_t i = 0; i < warnings.count; i++) {
-      struct buf place = {0};
+      buf_auto_t place = {0};
       buf_printf(&place, ": warning: %s", warnings.items[i].path);
       schema_line_print(stdout, file, buf_c(&place), warnings.items[i].message);
-      buf_deinit(&place);
     }
   }
-  schema_errors_deinit(&warnings);
 }
 
 /* Reports a file without JSON as not valid, and an unreadable one as bad usage. */
 static int unreadable(const struct checking *c, const char *file, const struct err *err) {
-  if (err->line == 0) {
-    (void)cli_fail("check", err);
-    return STATUS_USAGE;
-  }
+  if (err->line == 0)
+    return cli_fail_with(STATUS_USAGE, "check", err);
   if (c->json) {
     json_io_put(json_pack("{so sb s[] s{ss si si so}}", "file", json_io_string(file), "valid", 0,
                           "errors", "error", "code", "not_json", "line", err->line, "column",
@@ -286,13 +272,12 @@ static void check_invariants(const struct invariants *invariants, const json_t *
 
 static int check_instance(const struct checking *c, const struct schema *schema, const char *file) {
   struct err err = {0};
-  struct schema_errors errs = {0};
-  json_t *value = json_io_file(file, JSON_IO_VALUE, &err);
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
+  json_auto_t *value = json_io_file(file, JSON_IO_VALUE, &err);
   if (value == NULL)
     return unreadable(c, file, &err);
   enum schema_status status = schema_check(schema, value, &errs);
   check_invariants(c->invariants, value, &status, &errs, &err);
-  json_decref(value);
   if (err.code == ERR_NONE) {
     print_verdict(c, file, status, &errs);
   } else {
@@ -303,7 +288,6 @@ static int check_instance(const struct checking *c, const struct schema *schema,
     }
     (void)cli_fail("check", &err);
   }
-  schema_errors_deinit(&errs);
   if (err.code != ERR_NONE)
     return STATUS_USAGE;
   return status == SCHEMA_OK ? STATUS_COMPLETE : STATUS_FAILED;
@@ -318,24 +302,19 @@ static bool nothing_comes_in(void) {
 
 static int check_files(struct checking *c, const struct cli_args *args) {
   struct err err = {0};
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   const char *path = args->words[0];
   bool input = strcmp(path, "-") == 0;
   int worst = STATUS_COMPLETE;
-  json_t *doc = schema_in_read(path, &err);
-  if (doc == NULL) {
-    (void)cli_fail("check", &err);
-    return STATUS_USAGE;
-  }
+  json_auto_t *doc = schema_in_read(path, &err);
+  if (doc == NULL)
+    return cli_fail_with(STATUS_USAGE, "check", &err);
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
-  schema_errors_deinit(&errs);
-  if (schema == NULL) {
-    json_decref(doc);
+  if (schema == NULL)
     return STATUS_USAGE;
-  }
   for (size_t i = 1; i < args->word_count; i++) {
     int one = check_instance(c, schema, args->words[i]);
     worst = one > worst ? one : worst;
@@ -345,7 +324,6 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   else if (args->word_count == 1)
     print_sound(c, path, doc);
   schema_free(schema);
-  json_decref(doc);
   return worst;
 }
 
@@ -360,7 +338,7 @@ struct check_batch {
 /* Reads a line's invariants; on false `out` says what is wrong with them. */
 static bool line_invariants(const json_t *list, struct invariants **own, struct schema_errors *errs,
                             json_t *out) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   *own = invariants_compile(list, errs, NULL);
   if (*own != NULL && !invariants_need(*own, INVARIANT_COMMAND) &&
       !invariants_need(*own, INVARIANT_AI))
@@ -371,14 +349,13 @@ static bool line_invariants(const json_t *list, struct invariants **own, struct 
     buf_printf(&text, "%s: %s", errs->items[errs->count - 1].path,
                errs->items[errs->count - 1].message);
   check_refuse(out, "bad_invariants", buf_c(&text));
-  buf_deinit(&text);
   invariants_free(*own);
   return false;
 }
 
 static void check_data(struct check_batch *b, const json_t *in, const json_t *data, json_t *out) {
   const json_t *doc = json_object_get(in, "schema");
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   const json_t *list = json_object_get(in, "invariants");
   const struct schema *schema = NULL;
@@ -394,15 +371,12 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
     schema = schema_cache_get(&b->cache, doc, &b->checking->opts, &errs, &status);
   if (doc != NULL && schema == NULL) {
     put_unknown(out, schema_trouble_json(b->checking, &errs, status));
-    schema_errors_deinit(&errs);
     return;
   }
   struct err err = {0};
   struct invariants *own = NULL;
-  if (list != NULL && !line_invariants(list, &own, &errs, out)) {
-    schema_errors_deinit(&errs);
+  if (list != NULL && !line_invariants(list, &own, &errs, out))
     return;
-  }
   status = schema ? schema_check(schema, data, &errs) : SCHEMA_OK;
   check_invariants(own, data, &status, &errs, &err);
   check_invariants(b->checking->invariants, data, &status, &errs, &err);
@@ -415,7 +389,6 @@ static void check_data(struct check_batch *b, const json_t *in, const json_t *da
   } else {
     check_put_verdict(out, status, &errs);
   }
-  schema_errors_deinit(&errs);
 }
 
 /* Checks a line's "data"; or its "text", as a model gave it and segue audit --errors exports it. */
@@ -428,7 +401,7 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
     check_data(b, in, data, out);
     return;
   }
-  json_t *read = json_io_parse("text", json_view(text), &err);
+  json_auto_t *read = json_io_parse("text", json_view(text), &err);
   if (read != NULL) {
     check_data(b, in, read, out);
   } else {
@@ -437,7 +410,6 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
                         json_pack("[{ss ss ss so}]", "path", "$", "pointer", "", "keyword", "parse",
                                   "message", json_io_string(err.text)));
   }
-  json_decref(read);
 }
 
 static void check_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
@@ -450,7 +422,7 @@ static void check_one_line(void *ctx, const struct ndjson_in *in, struct str lin
     check_refuse(out, "line_limit", message);
     return;
   }
-  json_t *object = json_io_parse("line", line, &err);
+  json_auto_t *object = json_io_parse("line", line, &err);
   if (object == NULL) {
     print_into(message, sizeof message, "line %llu, column %d: %s", in->number, err.column,
                err.text);
@@ -462,7 +434,6 @@ static void check_one_line(void *ctx, const struct ndjson_in *in, struct str lin
   } else {
     check_answer(b, object, out);
   }
-  json_decref(object);
 }
 
 /* Checks lines. The words are SCHEMA for lines without one, or - for none; then files of lines. */
@@ -480,13 +451,12 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
               "check --batch - LINES.ndjson, or give the lines on standard input\n");
       return STATUS_USAGE;
     }
-    struct schema_errors errs = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errs = {0};
     enum schema_status status;
     if (schema_cache_get(&b.cache, given, &c->opts, &errs, &status) == NULL) {
       print_schema_trouble(c, args->words[0], &errs, status);
       worst = STATUS_USAGE;
     }
-    schema_errors_deinit(&errs);
   }
   b.given = given;
   if (worst == STATUS_COMPLETE && args->word_count < 2)
@@ -516,23 +486,19 @@ static bool check_prepare(struct checking *c, const struct cli_args *args, struc
   return true;
 }
 
-static int check_run(int argc, char **argv) {
-  struct cli_args args;
+static int check_run(const struct cli_args *args) {
   struct checking c = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_check, argc, argv, 0, CLI_WORDS, &args, &status))
-    return status;
-  bool batch = cli_flag(&args, "batch");
-  if (args.word_count == 0 && !batch)
+  bool batch = cli_flag(args, "batch");
+  if (args->word_count == 0 && !batch)
     err_set(&err, ERR_USAGE, "missing argument: segue check %s", cmd_check.arguments);
   else
-    (void)check_prepare(&c, &args, &err);
+    (void)check_prepare(&c, args, &err);
   if (err.code != ERR_NONE) {
-    (void)cli_fail("check", &err);
-    status = STATUS_USAGE;
+    status = cli_fail_with(STATUS_USAGE, "check", &err);
   } else {
-    status = batch ? check_batch(&c, &args) : check_files(&c, &args);
+    status = batch ? check_batch(&c, args) : check_files(&c, args);
   }
   registry_in_deinit(&c.registry);
   invariants_free(c.invariants);
@@ -542,6 +508,7 @@ static int check_run(int argc, char **argv) {
 const struct cli_command cmd_check = {
     .name = "check",
     .arguments = "SCHEMA [INSTANCE...] [options]",
+    .words = {0, CLI_WORDS},
     .summary = "check JSON values against a JSON Schema and show each error with its place",
     .help =
         "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"

@@ -6,7 +6,6 @@
 #include "extract/schema_check.h"
 #include "format/json_object.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,11 +83,10 @@ static bool found(const struct extract_result *r) {
 /* Puts the members that every line of a batch has; value NULL: none was found. */
 static void put_value(json_t *object, json_t *value, enum extract_stage stage,
                       json_t *owned_repairs, bool truncated) {
-  json_t *members = json_pack("{sO? ss so sb}", "value", value, "stage",
-                              extract_stage_name(value ? stage : EXTRACT_NONE), "repairs",
-                              owned_repairs, "truncated", truncated);
+  json_auto_t *members = json_pack("{sO? ss so sb}", "value", value, "stage",
+                                   extract_stage_name(value ? stage : EXTRACT_NONE), "repairs",
+                                   owned_repairs, "truncated", truncated);
   json_object_update(object, members);
-  json_decref(members);
 }
 
 /* Fills a line of a batch, but for its id. */
@@ -106,10 +104,9 @@ static void add_result(json_t *object, const struct extraction *how,
                                             "offset", (json_int_t)r->error.offset, "message",
                                             json_io_string(r->error.message)));
   if (r->value != NULL && !r->valid) {
-    struct schema_errors errs = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errs = {0};
     (void)schema_check(asked->schema, r->value, &errs);
     add_schema_errors(errors, "schema", &errs);
-    schema_errors_deinit(&errs);
   }
   json_object_set_new(object, "errors", errors);
   if (!how->explain)
@@ -128,7 +125,7 @@ static void add_result(json_t *object, const struct extraction *how,
 /* ---- one text ---- */
 
 static void print_candidates(const struct extract_result *r, struct str text) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   for (size_t i = 0; i < r->note_count; i++) {
     const struct extract_note *note = &r->notes[i];
     char place[64], size[32] = "open";
@@ -151,7 +148,6 @@ static void print_candidates(const struct extract_result *r, struct str text) {
   if (r->notes_dropped > 0)
     buf_printf(&out, "  and %zu more\n", r->notes_dropped);
   fprintf(stderr, "candidates: %zu\n%s", r->note_count + r->notes_dropped, buf_c(&out));
-  buf_deinit(&out);
 }
 
 static void extract_explain(const struct extract_result *r, struct str text) {
@@ -168,12 +164,10 @@ static void extract_explain(const struct extract_result *r, struct str text) {
 
 static void print_schema_errors(const char *before, const struct schema_errors *errs) {
   for (size_t i = 0; i < errs->count; i++) {
-    struct buf line = {0}, safe = {0};
+    buf_auto_t line = {0}, safe = {0};
     buf_printf(&line, "%s: %s", errs->items[i].path, errs->items[i].message);
     buf_safe(&safe, buf_view(&line), false);
     fprintf(stderr, "%s%s\n", before, buf_c(&safe));
-    buf_deinit(&line);
-    buf_deinit(&safe);
   }
   if (errs->dropped > 0)
     fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
@@ -208,22 +202,19 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
   if (how->explain && !json)
     extract_explain(&r, text);
   if (json) {
-    json_t *object = json_object();
+    json_auto_t *object = json_object();
     add_result(object, how, asked, &r);
     json_io_print(object, form);
-    json_decref(object);
   } else if (found(&r)) {
     json_io_print(r.value, form);
   }
   if (!found(&r)) {
-    fprintf(stderr, "segue extract: %s at byte %zu: ", extract_code_name(r.error.code),
-            r.error.offset);
-    cli_put_line(stderr, "", r.error.message);
+    cli_say(stderr, "segue extract: %s at byte %zu: %s\n", extract_code_name(r.error.code),
+            r.error.offset, r.error.message);
     if (r.value != NULL && !r.valid) {
-      struct schema_errors errs = {0};
+      AUTO(schema_errors_deinit) struct schema_errors errs = {0};
       (void)schema_check(asked->schema, r.value, &errs);
       print_schema_errors("  ", &errs);
-      schema_errors_deinit(&errs);
     }
   } else if (!json && !how->explain) {
     tell_left_out(&r);
@@ -257,7 +248,7 @@ static void extract_refuse(json_t *out, unsigned long long line, const char *cod
 static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long line,
                         struct extract_schema *asked, json_t *out) {
   json_t *doc = json_object_get(in, "schema"); /* the line holds it while it is used */
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   *asked = b->given;
   if (doc == NULL || json_is_null(doc))
@@ -282,7 +273,6 @@ static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long 
     extract_refuse(out, line, "", NULL);
     add_schema_errors(json_object_get(out, "errors"), schema_status_name(status), &errs);
   }
-  schema_errors_deinit(&errs);
   return asked->schema != NULL;
 }
 
@@ -314,12 +304,11 @@ static void extract_one_line(void *ctx, const struct ndjson_in *in, struct str l
   struct err err = {0};
   const char *code;
   json_object_set_new(out, "id", json_null());
-  json_t *object = ndjson_in_object(in, line, "{\"id\",\"text\"}", &code, &err);
+  json_auto_t *object = ndjson_in_object(in, line, "{\"id\",\"text\"}", &code, &err);
   if (object != NULL)
     extract_answer(b, object, in->number, out);
   else
     extract_refuse(out, in->number, code, err.text);
-  json_decref(object);
 }
 
 static int extract_batch(struct extract_batch *b, const char *path) {
@@ -333,7 +322,7 @@ static int extract_batch(struct extract_batch *b, const char *path) {
 static bool load_schema(const char *path, const struct schema_opts *opts,
                         struct extract_schema *asked, struct schema **schema) {
   struct err err = {0};
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   asked->doc = schema_in_read(path, &err);
   if (asked->doc == NULL) {
@@ -352,25 +341,21 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
     (void)cli_fail("extract", &err);
     print_schema_errors("  ", &errs);
   }
-  schema_errors_deinit(&errs);
   return *schema != NULL;
 }
 
-static int extract_run(int argc, char **argv) {
-  struct cli_args args;
+static int extract_run(const struct cli_args *args) {
   struct extract_batch b = {0};
   struct schema *schema = NULL;
   struct buf text = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_extract, argc, argv, 0, 1, &args, &status))
-    return status;
-  const char *want = cli_value(&args, "want"), *path = args.word_count ? args.words[0] : NULL;
-  const char *schema_path = cli_value(&args, "schema");
-  b.how.repair = !cli_flag(&args, "no-repair");
-  b.how.explain = cli_flag(&args, "explain");
-  b.opts.assert_formats = cli_flag(&args, "assert-format");
-  if (cli_flag(&args, "repair") && cli_flag(&args, "no-repair"))
+  const char *want = cli_value(args, "want"), *path = args->word_count ? args->words[0] : NULL;
+  const char *schema_path = cli_value(args, "schema");
+  b.how.repair = !cli_flag(args, "no-repair");
+  b.how.explain = cli_flag(args, "explain");
+  b.opts.assert_formats = cli_flag(args, "assert-format");
+  if (cli_flag(args, "repair") && cli_flag(args, "no-repair"))
     err_set(&err, ERR_USAGE, "--repair and --no-repair cannot be combined");
   else if (want != NULL && !extract_want_parse(want, &b.how.want))
     err_set(&err, ERR_USAGE, "--want must be object, array or any");
@@ -380,15 +365,14 @@ static int extract_run(int argc, char **argv) {
     return cli_fail("extract", &err);
   if (schema_path != NULL && !load_schema(schema_path, &b.opts, &b.given, &schema)) {
     status = STATUS_USAGE;
-  } else if (cli_flag(&args, "batch")) {
+  } else if (cli_flag(args, "batch")) {
     status = extract_batch(&b, path);
-  } else if (!cli_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
-    (void)cli_fail("extract", &err);
-    status = STATUS_USAGE;
+  } else if (!json_io_read(path ? path : "-", JSON_IO_BYTES, &text, &err)) {
+    status = cli_fail_with(STATUS_USAGE, "extract", &err);
   } else {
     struct str said = buf_view(&text);
     said.n -= str_ends(said, "\n"); /* it is the file's, and hides where a cut text ends */
-    status = extract_one(&b.how, &b.given, cli_flag(&args, "json"), said);
+    status = extract_one(&b.how, &b.given, cli_flag(args, "json"), said);
   }
   buf_deinit(&text);
   schema_free(schema);
@@ -399,6 +383,7 @@ static int extract_run(int argc, char **argv) {
 const struct cli_command cmd_extract = {
     .name = "extract",
     .arguments = "[FILE] [options]",
+    .words = {0, 1},
     .summary = "find the JSON value in a model's answer",
     .help = "  echo 'Sure! ```json {\"step\": 2,} ``` Anything else?' | segue extract --explain\n"
             "Reads FILE or standard input and prints the value: indented on a terminal, otherwise "

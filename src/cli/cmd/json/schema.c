@@ -8,7 +8,6 @@
 #include "render/example.h"
 #include "schema/schema_lint.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -70,7 +69,7 @@ static bool as_described(const struct rendering_job *job, const char *name, stru
 /* Lists where words stand in an example: it fails the check there. */
 static void note_words(const struct schema *schema, const json_t *example,
                        const struct example_trouble *trouble, json_t *notes) {
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   if (schema_check(schema, example, &errors) == SCHEMA_OK)
     note(notes, trouble->pointer, "pattern", NULL, trouble->message);
   for (size_t i = 0; i < errors.count; i++) {
@@ -79,7 +78,6 @@ static void note_words(const struct schema *schema, const json_t *example,
       *last = '\0';
     note(notes, place, errors.items[i].keyword, NULL, trouble->message);
   }
-  schema_errors_deinit(&errors);
 }
 
 static bool as_example(const struct rendering_job *job, const char *name, struct buf *out,
@@ -108,11 +106,10 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;
   for (size_t i = 0; i < result.note_count; i++) {
-    struct buf place = {0};
+    buf_auto_t place = {0};
     buf_printf(&place, "%s%s%s", result.notes[i].pointer, *result.notes[i].keyword ? "/" : "",
                result.notes[i].keyword);
     note(notes, buf_c(&place), result.notes[i].keyword, NULL, result.notes[i].why);
-    buf_deinit(&place);
   }
   if (status == GBNF_OK)
     buf_append(out, result.text, result.length);
@@ -169,12 +166,10 @@ static const struct rendering {
 
 static const struct rendering *rendering_find(const char *name, struct err *err) {
   const char *names[ARRAY_LEN(renderings) + 1] = {0};
-  struct buf list = {0};
+  buf_auto_t list = {0};
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
-    if (strcmp(name, renderings[i].name) == 0) {
-      buf_deinit(&list);
+    if (strcmp(name, renderings[i].name) == 0)
       return &renderings[i];
-    }
     names[i] = renderings[i].name;
     buf_printf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
   }
@@ -184,7 +179,6 @@ static const struct rendering *rendering_find(const char *name, struct err *err)
   else
     err_set(err, ERR_USAGE, "--as %.40s: there is no such rendering: write one of %s", name,
             buf_c(&list));
-  buf_deinit(&list);
   return NULL;
 }
 
@@ -192,14 +186,13 @@ static const struct rendering *rendering_find(const char *name, struct err *err)
 
 /* Prints the exact bytes to a pipe, and nothing that controls it to a terminal. */
 static void print_text(const struct buf *text) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   struct str bytes = buf_view(text);
   if (isatty(STDOUT_FILENO)) {
     buf_safe(&safe, bytes, true);
     bytes = buf_view(&safe);
   }
   fwrite(bytes.p, 1, bytes.n, stdout);
-  buf_deinit(&safe);
 }
 
 /* Counts the rules that are not enforced; one in another shape is. */
@@ -214,9 +207,9 @@ static size_t not_held(const json_t *notes) {
 }
 
 static int show_one(const struct rendering_job *job, const struct rendering *rendering) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
-  json_t *notes = json_array();
+  json_auto_t *notes = json_array();
   int status = STATUS_COMPLETE;
   if (rendering->make(job, rendering->name, &text, notes, &err)) {
     size_t n = not_held(notes);
@@ -225,11 +218,8 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
       fprintf(stderr, "segue schema: %zu keyword%s not expressed by %s: --report lists %s\n", n,
               n == 1 ? " is" : "s are", rendering->name, n == 1 ? "it" : "them");
   } else {
-    (void)cli_fail("schema", &err);
-    status = STATUS_FAILED;
+    status = cli_fail_with(STATUS_FAILED, "schema", &err);
   }
-  json_decref(notes);
-  buf_deinit(&text);
   return status;
 }
 
@@ -238,7 +228,7 @@ static int cmd_schema_report(const struct rendering_job *job, const struct rende
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     if (only != NULL && only != &renderings[i])
       continue;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     json_t *notes = json_array(), *item;
     size_t k;
@@ -251,7 +241,6 @@ static int cmd_schema_report(const struct rendering_job *job, const struct rende
       json_io_put(line);
     }
     json_decref(notes);
-    buf_deinit(&text);
   }
   return STATUS_COMPLETE;
 }
@@ -266,11 +255,10 @@ static void heading(const char *text, bool first) {
 static void schema_warnings(const struct rendering_job *job, struct buf *out) {
   if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
     buf_puts(out, "nothing in the schema restricts a value: any JSON is valid\n");
-  struct schema_errors odd = {0};
+  AUTO(schema_errors_deinit) struct schema_errors odd = {0};
   schema_lint(job->doc, false, &odd);
   for (size_t i = 0; i < odd.count; i++)
     buf_printf(out, "%s: %s\n", odd.items[i].path, odd.items[i].message);
-  schema_errors_deinit(&odd);
 }
 
 /* Prints for a program: the chosen rendering or those of the overview, and the warnings. */
@@ -281,7 +269,7 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
     const struct rendering *r = &renderings[i];
     if (only != NULL ? only != r : !r->overview)
       continue;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     json_t *notes = json_array();
     bool made = r->make(job, r->name, &text, notes, &err);
@@ -292,9 +280,8 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
       status = only != NULL ? STATUS_FAILED : status;
     }
     json_array_append_new(list, item);
-    buf_deinit(&text);
   }
-  struct buf said = {0};
+  buf_auto_t said = {0};
   schema_warnings(job, &said);
   for (struct str rest = buf_view(&said), line; rest.n > 0;) {
     line = str_next_line(&rest);
@@ -302,20 +289,19 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
   }
   json_io_put(json_pack("{so so so}", "schema", json_io_string(job->file), "renderings", list,
                         "warnings", warnings));
-  buf_deinit(&said);
   return status;
 }
 
 /* Prints for a person: what a model would see, and what is odd about the schema. */
 static int overview(const struct rendering_job *job) {
-  struct buf warnings = {0};
+  buf_auto_t warnings = {0};
   schema_warnings(job, &warnings);
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     if (!renderings[i].overview)
       continue;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
-    json_t *notes = json_array();
+    json_auto_t *notes = json_array();
     heading(renderings[i].name, i == 0);
     if (renderings[i].make(job, renderings[i].name, &text, notes, &err)) {
       print_text(&text);
@@ -323,17 +309,13 @@ static int overview(const struct rendering_job *job) {
       printf("none\n");
       buf_printf(&warnings, "%s: %s\n", renderings[i].name, err.text);
     }
-    json_decref(notes);
-    buf_deinit(&text);
   }
   heading("warnings", false);
   if (warnings.n == 0)
     buf_puts(&warnings, "none\n");
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_safe(&safe, buf_view(&warnings), true);
   fputs(buf_c(&safe), stdout);
-  buf_deinit(&safe);
-  buf_deinit(&warnings);
   return STATUS_COMPLETE;
 }
 
@@ -361,37 +343,32 @@ static bool schema_prepare(struct rendering_job *job, const struct cli_args *arg
 }
 
 static bool compile(struct rendering_job *job) {
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   job->schema = schema_compile(job->doc, &job->opts, &errs, &status);
   if (job->schema == NULL)
     schema_trouble_print("schema", job->file, &errs, status, &job->registry);
-  schema_errors_deinit(&errs);
   return job->schema != NULL;
 }
 
-static int schema_run(int argc, char **argv) {
-  struct cli_args args;
+static int schema_run(const struct cli_args *args) {
   struct rendering_job job = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_schema, argc, argv, 1, 1, &args, &status))
-    return status;
-  const char *as = cli_value(&args, "as");
-  const struct resource *own = schema_in_own(args.words[0]);
-  if (own != NULL && as == NULL && !cli_flag(&args, "report") && !cli_flag(&args, "json")) {
+  const char *as = cli_value(args, "as");
+  const struct resource *own = schema_in_own(args->words[0]);
+  if (own != NULL && as == NULL && !cli_flag(args, "report") && !cli_flag(args, "json")) {
     fwrite(own->p, 1, own->n, stdout);
     return STATUS_COMPLETE;
   }
   const struct rendering *rendering = as != NULL ? rendering_find(as, &err) : NULL;
-  if (err.code != ERR_NONE || !schema_prepare(&job, &args, &err)) {
-    (void)cli_fail("schema", &err);
-    status = STATUS_USAGE;
+  if (err.code != ERR_NONE || !schema_prepare(&job, args, &err)) {
+    status = cli_fail_with(STATUS_USAGE, "schema", &err);
   } else if (!compile(&job)) {
     status = STATUS_USAGE;
-  } else if (cli_flag(&args, "report")) {
+  } else if (cli_flag(args, "report")) {
     status = cmd_schema_report(&job, rendering);
-  } else if (cli_flag(&args, "json")) {
+  } else if (cli_flag(args, "json")) {
     status = as_object(&job, rendering);
   } else {
     status = rendering != NULL ? show_one(&job, rendering) : overview(&job);
@@ -405,6 +382,7 @@ static int schema_run(int argc, char **argv) {
 const struct cli_command cmd_schema = {
     .name = "schema",
     .arguments = "FILE [--as NAME] [options]",
+    .words = {1, 1},
     .summary = "show what a model is told about a JSON Schema: prompt, types, example",
     .help =
         "  segue schema person.json --as prompt\n"
