@@ -15,6 +15,7 @@
 #include "os/memory.h"
 #include "os/orphans.h"
 #include "os/random.h"
+#include "os/sandbox.h"
 #include "provider/api/api.h"
 #include "store/resolve_text.h"
 #include "store/worker.h"
@@ -244,7 +245,7 @@ void session_maybe_finish(struct session *s) {
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
     return;
   session_give_folder(s);
-  process_table_forget(s->host->processes, s->core.session);
+  ruleset_cache_forget(s->host->sandboxes, s->core.session);
   session_set_life(s, LIFE_FINISHED);
   if (s->watcher && s->watcher->finished)
     s->watcher->finished(s->watcher_ctx, s);
@@ -262,6 +263,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   if (chain_schemas_init(&host->schemas, err)) {
     host->processes = process_table_new(loop, err);
     if (host->processes != NULL) {
+      host->sandboxes = ruleset_cache_new(host->processes);
       host->api = api_new(loop, host->processes);
       host->templates = prompt_templates_new();
       ledger_writer_init(&host->sealer, loop, store);
@@ -288,6 +290,7 @@ void host_deinit(struct host *host) {
   call_queue_deinit(&host->gate);
   folder_queue_deinit(&host->folders);
   api_free(host->api);
+  ruleset_cache_free(host->sandboxes);
   process_table_free(host->processes);
   prompt_templates_free(host->templates);
   chain_schemas_deinit(&host->schemas);
@@ -400,6 +403,7 @@ static void use_setup(struct session *s, const struct session_setup *setup) {
   s->own_folders[0] = s->host->store ? s->host->store->where : NULL;
   s->env = (struct provider_env){.loop = s->host->loop,
                                  .processes = s->host->processes,
+                                 .sandboxes = s->host->sandboxes,
                                  .cwd = setup->cwd,
                                  .pass_env = setup->pass_env,
                                  .scenario = setup->scenario,

@@ -65,6 +65,7 @@ struct host {
   uv_loop_t *loop;
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
+  struct ruleset_cache *sandboxes;
   struct api *api;
   const struct provider_registry *registry; /* for sessions that begin now; borrowed by them */
   struct call_queue gate;                   /* what all its sessions share of the providers */

@@ -12,6 +12,7 @@
 #include "os/sandbox.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
+#include "os/sandbox_rules.h"
 
 #include <stdio.h>
 #include <string.h>

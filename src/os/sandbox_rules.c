@@ -26,8 +26,19 @@ struct rules {
   struct sandbox_stamps *stamps; /* or NULL */
 };
 
+/* Asks for Landlock's version once: it is the same for as long as the kernel runs. */
+int sandbox_version(void) {
+  static _Atomic int version = -1;
+  if (version < 0) {
+    int told = ll_version();
+    version = told > 0 ? told : 0;
+  }
+  return version;
+}
+
 /* Leaves out rights of a Landlock newer than the kernel's. */
-static uint64_t known_rights(int abi, uint64_t rights) {
+static uint64_t known_rights(uint64_t rights) {
+  const int abi = sandbox_version();
   if (abi < 2)
     rights &= ~(uint64_t)LL_REFER;
   if (abi < 3)
@@ -372,12 +383,10 @@ static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rul
 
 /* --- rulesets --- */
 
-static bool fill_reads(const struct sandbox_plan *plan, int abi, int fd,
-                       struct sandbox_stamps *stamps) {
-  const struct rules rules = {fd, known_rights(abi, LL_EXECUTE | LL_READ_FILE | LL_READ_DIR),
+static bool fill_reads(const struct sandbox_plan *plan, int fd, struct sandbox_stamps *stamps) {
+  const struct rules rules = {fd, known_rights(LL_EXECUTE | LL_READ_FILE | LL_READ_DIR),
                               LL_EXECUTE | LL_READ_FILE, stamps};
-  const struct rules top = {fd, known_rights(abi, LL_REFER) | (plan->lists ? LL_READ_DIR : 0), 0,
-                            NULL};
+  const struct rules top = {fd, known_rights(LL_REFER) | (plan->lists ? LL_READ_DIR : 0), 0, NULL};
   bool ok = sandbox_allow(&top, "/") && allow_each(&rules, plan->wholes) &&
             allow_each(&rules, plan->writes);
   for (size_t i = 0; ok && plan->caches != NULL && plan->caches[i] != NULL; i++)
@@ -393,16 +402,10 @@ enum {
               LL_TRUNCATE | LL_IOCTL_DEV
 };
 
-static struct rules rules_of_writes(int abi, int fd, struct sandbox_stamps *stamps) {
+static struct rules rules_of_writes(int fd, struct sandbox_stamps *stamps) {
   const uint64_t devices = LL_MAKE_CHAR | LL_MAKE_BLOCK; /* nobody makes any */
-  return (struct rules){fd, known_rights(abi, LL_WRITES & ~devices),
-                        known_rights(abi, LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), stamps};
-}
-
-static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
-  const struct rules rules = rules_of_writes(abi, fd, NULL);
-  return allow_each(&rules, plan->writes) && allow_each(&rules, plan->caches) &&
-         (plan->own == NULL || sandbox_allow(&rules, plan->own));
+  return (struct rules){fd, known_rights(LL_WRITES & ~devices),
+                        known_rights(LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), stamps};
 }
 
 /* Makes a ruleset whose number is above the shim's descriptors. */
@@ -433,15 +436,15 @@ static bool may_serve_again(const struct sandbox_plan *plan) {
   return below && part_of_path(plan, above, false) == PART_SEEN;
 }
 
-int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
+int sandbox_rules_reads(const struct sandbox_plan *plan, struct sandbox_stamps *stamps) {
   const struct ll_ruleset handled = {
-      .fs = known_rights(abi, LL_EXECUTE | LL_READ_FILE | LL_READ_DIR | LL_REFER)};
+      .fs = known_rights(LL_EXECUTE | LL_READ_FILE | LL_READ_DIR | LL_REFER)};
   struct widened widened;
   widened_init(&widened, plan);
   if (!may_serve_again(&widened.plan))
     stamps = NULL;
   int fd = sandbox_ruleset(&handled);
-  fd = ruleset_filled(fd, fd >= 0 && fill_reads(&widened.plan, abi, fd, stamps));
+  fd = ruleset_filled(fd, fd >= 0 && fill_reads(&widened.plan, fd, stamps));
   int number = errno;
   for (size_t i = 0; i < widened.name_count; i++)
     free(widened.names[i]);
@@ -451,28 +454,31 @@ int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox
   return fd;
 }
 
-static int writes_ruleset(const struct sandbox_plan *plan, int abi) {
-  struct ll_ruleset handled = {.fs = known_rights(abi, LL_WRITES)};
-  if (abi >= 4 && plan->no_internet)
+static int writes_ruleset(const struct sandbox_plan *plan) {
+  struct ll_ruleset handled = {.fs = known_rights(LL_WRITES)};
+  if (sandbox_version() >= 4 && plan->no_internet)
     handled.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
-  if (abi >= 6)
+  if (sandbox_version() >= 6)
     handled.scoped = LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL;
   return sandbox_ruleset(&handled);
 }
 
-int sandbox_rules_writes(const struct sandbox_plan *plan, int abi) {
-  int fd = writes_ruleset(plan, abi);
-  return ruleset_filled(fd, fd >= 0 && fill_writes(plan, abi, fd));
+int sandbox_rules_writes(const struct sandbox_plan *plan) {
+  int fd = writes_ruleset(plan);
+  const struct rules rules = rules_of_writes(fd, NULL);
+  return ruleset_filled(fd, fd >= 0 && allow_each(&rules, plan->writes) &&
+                                allow_each(&rules, plan->caches) &&
+                                (plan->own == NULL || sandbox_allow(&rules, plan->own)));
 }
 
-int sandbox_rules_spare(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
-  int fd = writes_ruleset(plan, abi);
-  const struct rules rules = rules_of_writes(abi, fd, stamps);
+int sandbox_rules_spare(const struct sandbox_plan *plan, struct sandbox_stamps *stamps) {
+  int fd = writes_ruleset(plan);
+  const struct rules rules = rules_of_writes(fd, stamps);
   return ruleset_filled(fd, fd >= 0 && allow_as_stamped(&rules, plan->writes) &&
                                 allow_as_stamped(&rules, plan->caches));
 }
 
-int sandbox_rules_complete(int owned_spare, const char *own, int abi) {
-  const struct rules rules = rules_of_writes(abi, owned_spare, NULL);
+int sandbox_rules_complete(int owned_spare, const char *own) {
+  const struct rules rules = rules_of_writes(owned_spare, NULL);
   return ruleset_filled(owned_spare, own == NULL || sandbox_allow(&rules, own));
 }

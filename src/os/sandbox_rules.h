@@ -24,14 +24,17 @@ struct sandbox_stamps {
   bool unsure; /* a folder was changed so lately that its times cannot tell what came after */
 };
 
+/* The version of what Landlock holds here; 0: nothing. */
+int sandbox_version(void);
+
 /* New rulesets, close-on-exec, with numbers above the shim's; -1: errno. `stamps`: NULL, or what
  * is filled. */
-int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps);
-int sandbox_rules_writes(const struct sandbox_plan *plan, int abi);
+int sandbox_rules_reads(const struct sandbox_plan *plan, struct sandbox_stamps *stamps);
+int sandbox_rules_writes(const struct sandbox_plan *plan);
 /* The ruleset of writes in two steps. spare: all but the call's own folder; -1 also if a path is
  * not what its stamp says. complete: adds that folder, and closes the ruleset where it fails. */
-int sandbox_rules_spare(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps);
-int sandbox_rules_complete(int owned_spare, const char *own, int abi);
+int sandbox_rules_spare(const struct sandbox_plan *plan, struct sandbox_stamps *stamps);
+int sandbox_rules_complete(int owned_spare, const char *own);
 
 /* Takes out what follows from others: a path that was missing in a folder that was listed cannot
  * come without a change of that folder's times. */
