@@ -8,7 +8,6 @@
 #include "base/resource.h"
 #include "base/utf8.h"
 #include "core/record.h"
-#include "daemon/api_status.h"
 #include "daemon/list_api.h"
 #include "daemon/session_api.h"
 #include "daemon/session_diff.h"
@@ -1185,18 +1184,8 @@ static void control_post_code(void *ctx, struct server_request *r) {
 
 /* --- the rest --- */
 
-json_t *control_health(const struct control *api) {
-  const struct sessions *ss = api->sessions;
-  return json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
-                   api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
-                   (int)getpid(), "started", api->started, "logs", ss->env->store->where,
-                   "sessions", "running", (json_int_t)sessions_running(ss), "queued",
-                   (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
-                   "connections", (int)server_connections(api->http));
-}
-
 static void get_health(void *ctx, struct server_request *r) {
-  server_reply_json(r, 200, control_health(ctx));
+  server_reply_json(r, 200, provider_status_daemon(ctx));
 }
 
 static void get_description(void *ctx, struct server_request *r) {

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "daemon/api_status.h"
+#include "daemon/entry.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "store/heads.h"

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "daemon/api_status.h"
+#include "daemon/entry.h"
 #include "os/loop.h"
 #include "os/memory.h"
 

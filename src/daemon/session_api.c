@@ -4,7 +4,7 @@
 #include "audit/compare.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "daemon/api_status.h"
+#include "daemon/entry.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "view/judgment.h"

@@ -1,7 +1,7 @@
 /* The states of a session and where they lead; the queue, its order and its end; how often a log
  * that fails is opened again, and after which pauses. */
 #include "base/limits.h"
-#include "daemon/sessions_internal.h"
+#include "daemon/sessions.h"
 #include "provider/registry.h"
 #include "support/folder.h"
 #include "support/leave.h"
