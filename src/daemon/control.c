@@ -642,7 +642,7 @@ static void control_on_fork(void *ctx, struct intake_result *result) {
 static void act_fork(struct about *a, struct server_request *r, struct daemon_entry *e) {
   struct store_ref log;
   entry_ref(e, &log);
-  intake_take_about(&a->api->intake, r, &log, launch_parse_fork, control_on_fork);
+  intake_take(&a->api->intake, r, LAUNCH_FORK, &log, control_on_fork);
   about_free(a);
 }
 
@@ -659,21 +659,13 @@ static void control_on_looked(void *ctx, struct intake_result *result) {
     control_refuse(result);
 }
 
-/* The last two begin nothing. */
-enum body_kind { BODY_SESSION, BODY_JUDGE, BODY_ASK, BODY_LINT, BODY_PLAN };
-
 static void control_take(void *ctx, struct server_request *r) {
-  static const intake_parse parsers[] = {[BODY_SESSION] = launch_parse,
-                                         [BODY_JUDGE] = launch_parse_judge,
-                                         [BODY_ASK] = launch_parse_ask,
-                                         [BODY_LINT] = launch_parse_lint,
-                                         [BODY_PLAN] = launch_parse_plan};
   struct control *api = ctx;
-  int kind = server_what(r);
-  if (kind >= BODY_LINT)
-    intake_take(&api->intake, r, parsers[kind], control_on_looked);
+  enum launch_kind kind = (enum launch_kind)server_what(r);
+  if (kind == LAUNCH_LINT || kind == LAUNCH_PLAN) /* they begin nothing */
+    intake_take(&api->intake, r, kind, NULL, control_on_looked);
   else if (!control_refuse_draining(api, r))
-    intake_take(&api->intake, r, parsers[kind], control_on_session);
+    intake_take(&api->intake, r, kind, NULL, control_on_session);
 }
 
 /* --- cancelling, resuming --- */
@@ -789,7 +781,7 @@ static void control_resume(void *ctx, struct server_request *r) {
   if (server_body(r).n == 0)
     resume_with(api, r, &nothing);
   else if (!control_refuse_program(r, "resume", server_part(r)))
-    intake_take(&api->intake, r, launch_parse_steer, control_on_steer);
+    intake_take(&api->intake, r, LAUNCH_STEER, NULL, control_on_steer);
 }
 
 /* --- people --- */
@@ -820,10 +812,10 @@ static void control_on_answer(void *ctx, struct intake_result *result) {
 
 static const struct {
   const char *command;
-  intake_parse parse;
-} answers[] = {[SAYS_TEXT] = {"answer", launch_parse_answer},
-               [SAYS_APPROVE] = {"approve", launch_parse_approve},
-               [SAYS_REJECT] = {"reject", launch_parse_reject}};
+  enum launch_kind kind;
+} answers[] = {[SAYS_TEXT] = {"answer", LAUNCH_ANSWER},
+               [SAYS_APPROVE] = {"approve", LAUNCH_APPROVE},
+               [SAYS_REJECT] = {"reject", LAUNCH_REJECT}};
 
 static void control_answer_as(struct control *api, struct server_request *r,
                               enum answer_says says) {
@@ -833,7 +825,7 @@ static void control_answer_as(struct control *api, struct server_request *r,
       control_refuse_program(r, answers[says].command, server_part(r)))
     return;
   if (server_body(r).n > 0) {
-    intake_take(&api->intake, r, answers[says].parse, control_on_answer);
+    intake_take(&api->intake, r, answers[says].kind, NULL, control_on_answer);
     return;
   }
   if (parsed_answer_parse(&said, NULL, says, &err))
@@ -1200,7 +1192,7 @@ static const char *const watch_query[] = {"after", NULL};
 static const char *const compare_query[] = {"a", "b", NULL};
 
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_take, BODY_SESSION},
+    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_take, LAUNCH_SESSION},
     {"GET", "/v1/sessions",
      "list sessions, newest first (status, since, workflow, method, provider, text, sort, before, "
      "limit)",
@@ -1239,11 +1231,11 @@ const struct server_route control_routes[] = {
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_REJECT},
     {"GET", "/v1/inbox", "the open questions", TAKES_NOTHING, NULL, get_inbox, 0},
     {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork, 0},
-    {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, BODY_JUDGE},
+    {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, LAUNCH_JUDGE},
     {"POST", "/v1/ask", "ask for a value that matches a schema", TAKES_JSON, NULL, control_take,
-     BODY_ASK},
-    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_take, BODY_LINT},
-    {"POST", "/v1/plan", "plan a session", TAKES_JSON, NULL, control_take, BODY_PLAN},
+     LAUNCH_ASK},
+    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_take, LAUNCH_LINT},
+    {"POST", "/v1/plan", "plan a session", TAKES_JSON, NULL, control_take, LAUNCH_PLAN},
     {"GET", "/v1/audit",
      "count judgments (by, since, workflow, movement, method, provider, model, worker, outcome, "
      "min_stages, ambiguous)",

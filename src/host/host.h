@@ -20,36 +20,26 @@
 #ifndef SEGUE_HOST_HOST_H
 #define SEGUE_HOST_HOST_H
 
+#include "base/list.h"
 #include "core/decide.h"
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
-#include "host/folder_lock.h"
+#include "host/ledger_writer.h"
 #include "os/process.h"
 #include "provider/registry.h"
-#include "store/heads.h"
 #include "store/store.h"
-#include "store/summary.h"
 
 #include <uv.h>
 
-struct ledger_writer {
-  uv_loop_t *loop;
-  struct store *store;
-  struct ledger_entry *waiting, *flying;
-  size_t waiting_count, flying_count;
-  uint64_t begun_ms; /* when the last sync began; 0: there was none */
-  bool failed;
-  struct err err;
-  uv_work_t work;
-  uv_timer_t *timer; /* allocated by itself: it closes after the sealer is gone */
-};
-
-/* Adds a session that is over but whose last record the ledger lacks. */
-void ledger_writer_add_late(struct ledger_writer *sl, const struct heads *heads,
-                            const struct summary *b, bool now);
-
 struct session;
 struct core_answer;
+
+/* Sessions that wait for the right to edit their folder. */
+struct folder_queue {
+  struct list waiters;
+  uv_timer_t *timer; /* allocated by itself: it closes after the queue is gone */
+  unsigned round;
+};
 
 struct workflow_cache;
 
