@@ -1,5 +1,5 @@
-/* entry.h - one session as the daemon knows it: its state, and how it stands; and how a request gets
- * to it.
+/* entry.h - one session as the daemon knows it: its state, and how it stands; and how a request
+ * gets to it.
  *
  *   api_status_of(&v, sessions, id, &err); api_status_json(&v, sessions); api_status_deinit(&v)
  *   status_snapshot_take(&s, store, word, settles, &err)

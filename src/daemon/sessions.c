@@ -496,8 +496,9 @@ static void entry_drop_session(struct daemon_entry *e) {
   launch_deinit(&e->launch);
 }
 
-/* It was claimed from the queue. taken: how it stood then, or all zero; emptied. The lease can be lost, and the same session claimed again under the next one, before the first
- * life of it here is through: that one is freed first. */
+/* It was claimed from the queue. taken: how it stood then, or all zero; emptied. The lease can be
+ * lost, and the same session claimed again under the next one, before the first life of it here is
+ * through: that one is freed first. */
 static void sessions_take(struct sessions *ss, const char *id, struct summary *taken) {
   struct daemon_entry *e = sessions_find(ss, id);
   bool here = e != NULL && !entry_waits(e) && (e->state != ENTRY_OVER || e->session != NULL);
@@ -1277,10 +1278,10 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
  * fenced, and what is still written to one fails. */
 static void lose_all(struct sessions *ss) {
   static const char why[] = "this worker's lease expired: others continue its sessions";
-  static const enum entry_list lists[] = {LIST_RUNNING, LIST_QUEUE, LIST_WRITING, LIST_BROKEN};
+  static const enum entry_list losing[] = {LIST_RUNNING, LIST_QUEUE, LIST_WRITING, LIST_BROKEN};
   log_warn("%s", why);
-  for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[lists[i]])
+  for (size_t i = 0; i < ARRAY_LEN(losing); i++)
+    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[losing[i]])
       if (e->session != NULL)
         host_lost(e->session, why);
 }

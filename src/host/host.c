@@ -53,7 +53,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   return false;
 }
 
-static void on_timer_closed(uv_handle_t *handle) {
+static void host_on_timer_closed(uv_handle_t *handle) {
   free(handle);
 }
 
@@ -63,7 +63,7 @@ void host_deinit(struct host *host) {
   ledger_writer_deinit(&host->sealer);
   call_queue_deinit(&host->gate);
   assert(host->folders.waiters.count == 0);
-  uv_close((uv_handle_t *)host->folders.timer, on_timer_closed);
+  uv_close((uv_handle_t *)host->folders.timer, host_on_timer_closed);
   api_free(host->api);
   ruleset_cache_free(host->sandboxes);
   process_table_free(host->processes);

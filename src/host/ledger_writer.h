@@ -1,7 +1,7 @@
 /* ledger_writer.h - enters the heads of sessions that stop or end in the ledger of their store.
  *
  *   ledger_writer_init(&sl, loop, store)    store NULL: nothing is kept
- *   ledger_writer_add(&sl, &entry, now)     after the record is durable; now: on this thread, at once
+ *   ledger_writer_add(&sl, &entry, now)     after the record is durable; now: at once
  *   ledger_writer_deinit(&sl)               nothing is under way: the loop has ended
  *
  * One sync covers everything gathered since the last one, and syncs begin at least

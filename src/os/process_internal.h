@@ -98,7 +98,7 @@ enum event {
  * starts this way nothing is left to do but to execute its program.
  *
  *   s = warm_shim_new(table, ...)
- *   warm_shim_is_ready(s) && warm_shim_take(s, own)   the call is there; else it starts like any other
+ *   warm_shim_is_ready(s) && warm_shim_take(s, own)   when the call is there
  *   sandbox->warm_shim = s; process_start(...)   tells it its program; or
  *   warm_shim_free(s)                    nobody needed it: it ends, and so does its child
  *

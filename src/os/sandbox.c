@@ -66,8 +66,8 @@ static unsigned sandbox_plan_held(const struct sandbox_plan *plan) {
  *
  * The ruleset of what may be written contains the call's own folder and cannot drop it, so it is
  * never used twice. Once a session has asked for the same again, a shim with rules of its own, made
- * from the files that the stamps name, stands by for its next call (process_internal.h). It is right as
- * long as the stamps are.
+ * from the files that the stamps name, stands by for its next call (process_internal.h). It is
+ * right as long as the stamps are.
  *
  * A ruleset pins the files that it names, even removed ones, so kept rulesets are dropped
  * LIMIT_SANDBOX_KEPT_MS after their last use. */

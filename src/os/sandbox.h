@@ -12,8 +12,8 @@
  *
  * Blocks while a few folders are listed (some ms for a home folder of 1,000 entries), unless the
  * rules of an earlier call can be used again (sandbox.c). `key` names everything that a plan
- * was made from except `own`; kept is the cache, or NULL. If `own` is empty,
- * a shim that stands by for the session (process_internal.h) may put another folder in its place. */
+ * was made from except `own`; kept is the cache, or NULL. If `own` is empty, a shim that stands by
+ * for the session (process_internal.h) may put another folder in its place. */
 #ifndef SEGUE_OS_SANDBOX_H
 #define SEGUE_OS_SANDBOX_H
 
