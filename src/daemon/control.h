@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "daemon/event_stream.h"
+#include "daemon/events.h"
 #include "daemon/intake.h"
 #include "daemon/metrics.h"
 #include "daemon/provider_status.h"

@@ -5,17 +5,20 @@
  * only by programs of the same user. */
 #include "daemon/server.h"
 
+#include "base/err.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "daemon/mhd_load.h"
+#include "daemon/serve.h"
 #include "format/json_write.h"
 #include "os/orphans.h"
 #include "os/peer.h"
 #include "store/store.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -25,6 +28,67 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+/* --- the library --- */
+
+/* The functions of <microhttpd.h> are called through this table, which is empty before mhd_load. */
+#define MHD_FUNCTIONS(X)                                                                           \
+  X(get_version)                                                                                   \
+  X(start_daemon)                                                                                  \
+  X(stop_daemon)                                                                                   \
+  X(run)                                                                                           \
+  X(get_timeout)                                                                                   \
+  X(get_daemon_info)                                                                               \
+  X(add_connection)                                                                                \
+  X(get_connection_info)                                                                           \
+  X(get_connection_values)                                                                         \
+  X(lookup_connection_value)                                                                       \
+  X(suspend_connection)                                                                            \
+  X(resume_connection)                                                                             \
+  X(queue_response)                                                                                \
+  X(create_response_from_buffer)                                                                   \
+  X(create_response_from_callback)                                                                 \
+  X(add_response_header)                                                                           \
+  X(destroy_response)
+
+struct mhd_api {
+#define MHD_MEMBER(name) __typeof__(&MHD_##name) name;
+  MHD_FUNCTIONS(MHD_MEMBER)
+#undef MHD_MEMBER
+};
+
+static struct mhd_api microhttpd;
+
+static bool load_all(void *library, struct err *err) {
+  void *symbol;
+/* POSIX allows a data pointer from dlsym to hold a function's address; memcpy satisfies ISO C. */
+#define MHD_LOAD(name)                                                                             \
+  symbol = dlsym(library, "MHD_" #name);                                                           \
+  if (symbol == NULL)                                                                              \
+    return err_set(err, ERR_IO, "libmicrohttpd has no MHD_" #name ": it is too old");              \
+  memcpy(&microhttpd.name, &symbol, sizeof symbol);
+  MHD_FUNCTIONS(MHD_LOAD)
+#undef MHD_LOAD
+  return true;
+}
+
+bool mhd_load(struct err *err) {
+  static bool loaded;
+  if (loaded)
+    return true;
+  void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    return err_set(err, ERR_IO,
+                   "libmicrohttpd, the daemon's HTTP server, cannot be loaded (%.200s): install it",
+                   dlerror());
+  loaded = load_all(library, err);
+  return loaded;
+}
+
+const char *serve_library(void) {
+  struct err ignored;
+  return mhd_load(&ignored) ? microhttpd.get_version() : NULL;
+}
 
 enum { SERVER_PARTS = 2, SERVER_HEADER_BYTES = 64, BLOCK_BYTES = 1024, TICK_MS = 1000 };
 

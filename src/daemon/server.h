@@ -8,11 +8,18 @@
  *
  * A request that was kept stays valid until it is answered, or until `gone` is called for it
  * (server_keep): its client left, or the server ends. After that it must not be touched. Nothing
- * here blocks, and every size and time is bounded (limits.h). Single-threaded. */
+ * here blocks, and every size and time is bounded (limits.h). Single-threaded.
+ *
+ * --- the library ---
+ *
+ * Libmicrohttpd is loaded by the daemon instead of at every start: linked, it would cost every
+ * start of the program a millisecond, as much as everything else, because it draws in gnutls and
+ * eight more libraries. */
 #ifndef SEGUE_DAEMON_SERVER_H
 #define SEGUE_DAEMON_SERVER_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "daemon/socket.h"
 
 #include <jansson.h>
@@ -106,5 +113,10 @@ void server_stream(struct server_request *r, const char *type, const struct serv
                    void *stream);
 /* There may be bytes again. Any time until `closed`. */
 void server_wake(struct server_request *r);
+
+/* --- the library --- */
+
+/* Loads it, once; it stays for the life of the program. False: err says what is missing. */
+bool mhd_load(struct err *err) MUST_CHECK;
 
 #endif

@@ -16,12 +16,21 @@
  * is kept, watcher.trouble says so, and it is tried again every LIMIT_DISK_RETRY_MS for at most
  * disk_full_wait_ms. After that, or after any other failed append, the session is broken: nothing
  * more leaves it, its calls are cancelled, and its log ends at the last durable record, from which
- * it can be resumed. */
+ * it can be resumed.
+ *
+ * --- workflows that sessions share ---
+ *
+ * Keeps one workflow in memory for all sessions that run it.
+ *
+ * The key is the SHA-256 of the resolved document, as session_start records it; a hit is compared
+ * with the document itself. Workflows that no session uses any more are dropped when another one is
+ * put in. From any thread. */
 #ifndef SEGUE_HOST_HOST_H
 #define SEGUE_HOST_HOST_H
 
 #include "base/list.h"
 #include "core/decide.h"
+#include "core/workflow.h"
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
 #include "host/ledger_writer.h"
@@ -184,5 +193,19 @@ void session_free(struct session *s);
 void session_id_new(struct host *host, char out[STORE_ID_BYTES]);
 /* From now on ids are also greater than this one (of an existing log). */
 void session_ids_after(struct host *host, const char *id);
+
+/* --- workflows that sessions share --- */
+
+struct workflow_cache;
+
+struct workflow_cache *workflow_cache_new(void);
+void workflow_cache_free(struct workflow_cache *cache);
+
+/* Finds the workflow of a session_start record: a reference, or NULL if it is not cached. */
+struct workflow *workflow_cache_find(struct workflow_cache *cache, const json_t *start);
+void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf);
+
+/* Returns the cached workflow of the same document instead of `wf`, whose reference it takes. */
+struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/sha256.h"
 #include "daemon/launch.h"
 #include "format/json_write.h"
-#include "host/workflow_cache.h"
+#include "host/host.h"
 #include "os/tmpdir.h"
 
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/daily_usage.h"
-#include "host/overrides.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 #include "os/sandbox_bwrap.h"

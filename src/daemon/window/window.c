@@ -1,6 +1,6 @@
 /* Serves the window's pages. */
 #include "daemon/window/window.h"
-#include "daemon/session_diff.h"
+#include "daemon/session_api.h"
 
 #include "base/limits.h"
 #include "base/list.h"
