@@ -287,15 +287,11 @@ static void question_keep(json_t **slot, json_t *record) {
 }
 
 struct answering {
-  uv_work_t work;
-  struct read_jobs *rs;
-  struct server_request *request; /* NULL: its client has left */
   struct store_ref ref;
   char id[STORE_ID_BYTES];
   char status[sizeof((struct summary *)NULL)->status];
-  bool judges, ok;
+  bool judges;
   struct question_told told;
-  struct err err;
 };
 
 static bool read_told(const struct store_ref *ref, struct question_told *told, struct err *err) {
@@ -318,48 +314,39 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
   return true;
 }
 
-static void answering_reply(const struct answering *a) {
-  const struct question_told *told = &a->told;
-  if (!a->ok) {
-    server_problem(a->request, 500, NULL, "%s", a->err.text);
-  } else if (a->judges && told->judgment != NULL) {
-    server_reply_json(a->request, 200,
-                      json_pack("{ss sO}", "session", a->id, "judgment", told->judgment));
-  } else if (!a->judges && told->ask.structured != NULL) {
-    json_t *result = ask_trace_result(&told->ask, NULL);
-    json_object_set_new(result, "session", json_string(a->id));
-    server_reply_json(a->request, 200, result);
-  } else {
-    /* Nothing was answered: whoever was asked is away, or the session was stopped. */
-    const json_t *stop = a->told.stop;
-    const char *message = json_string_value(json_object_get(stop, "message"));
-    const char *reason = json_string_value(json_object_get(stop, "reason"));
-    json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
-    server_problem(a->request, 502, members, "%s: %s", reason ? reason : a->status,
-                   message ? message : "there is no answer");
-  }
-}
-
-static void answering_work(uv_work_t *work) {
-  struct answering *a = work->data;
-  a->ok = read_told(&a->ref, &a->told, &a->err);
-}
-
-static void answering_over(uv_work_t *work, int status) {
-  struct answering *a = work->data;
-  assert(status == 0);
-  if (a->request != NULL)
-    answering_reply(a);
+static void answering_drop(void *what) {
+  struct answering *a = what;
   json_decref(a->told.judgment);
   json_decref(a->told.stop);
   ask_trace_deinit(&a->told.ask);
-  read_jobs_end_more(a->rs);
   free(a);
 }
 
-static void answering_on_gone(void *ctx) {
-  struct answering *a = ctx;
-  a->request = NULL;
+static void answering_reply(void *what, struct server_request *r) {
+  struct answering *a = what;
+  const struct question_told *told = &a->told;
+  if (a->judges && told->judgment != NULL) {
+    server_reply_json(r, 200, json_pack("{ss sO}", "session", a->id, "judgment", told->judgment));
+  } else if (!a->judges && told->ask.structured != NULL) {
+    json_t *result = ask_trace_result(&told->ask, NULL);
+    json_object_set_new(result, "session", json_string(a->id));
+    server_reply_json(r, 200, result);
+  } else {
+    /* Nothing was answered: whoever was asked is away, or the session was stopped. */
+    const char *message = json_string_value(json_object_get(told->stop, "message"));
+    const char *reason = json_string_value(json_object_get(told->stop, "reason"));
+    json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
+    server_problem(r, 502, members, "%s: %s", reason ? reason : a->status,
+                   message ? message : "there is no answer");
+  }
+  answering_drop(a);
+}
+
+static void answering_work(void *what, struct read_job_answer *answer) {
+  struct answering *a = what;
+  answer->hand_on = answering_reply;
+  if (!read_told(&a->ref, &a->told, &answer->err))
+    answer->status = 500;
 }
 
 /* Reads the entry's log, which has ended or stopped, in the pool, and answers. judges: false if a
@@ -367,16 +354,11 @@ static void answering_on_gone(void *ctx) {
 static void question_take(struct read_jobs *rs, struct server_request *r,
                           const struct daemon_entry *e, bool judges) {
   struct answering *a = xcalloc(1, sizeof *a);
-  a->rs = rs;
-  a->request = r;
   a->judges = judges;
   entry_ref(e, &a->ref);
   memcpy(a->id, e->id, sizeof a->id);
   memcpy(a->status, e->summary.status, sizeof a->status);
-  a->work.data = a;
-  read_jobs_begin_more(rs);
-  server_keep(r, answering_on_gone, a);
-  loop_work(rs->loop, &a->work, answering_work, answering_over);
+  read_job_add(rs, r, NULL, answering_work, answering_drop, a);
 }
 
 /* --- requests that wait for their session --- */
@@ -1063,19 +1045,18 @@ static void on_idle(void *ctx) {
 
 /* Gives the pages the status of waiting sessions: their logs say only that they began. */
 static size_t control_live(void *ctx, struct page_live **list) {
-  static const enum entry_list lists[] = {LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_BROKEN,
-                                          LIST_RUNNING};
   const struct control *api = ctx;
-  size_t count = 0, n = 0;
-  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-    count += api->sessions->lists[lists[k]].count;
-  *list = xcalloc(count + 1, sizeof **list);
-  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-    LIST_EACH(struct daemon_entry, e, in_state, &api->sessions->lists[lists[k]]) {
-      struct page_live *live = &(*list)[n++];
-      memcpy(live->id, e->id, sizeof live->id);
-      print_into(live->status, sizeof live->status, "%s", entry_status(e));
-    }
+  const struct id_list *all = &api->sessions->all;
+  size_t n = 0;
+  *list = xcalloc(all->count + 1, sizeof **list);
+  for (size_t i = 0; i < all->count; i++) {
+    const struct daemon_entry *e = id_list_at(all, i);
+    if (e->state == ENTRY_OVER || e->state == ENTRY_FAILED)
+      continue;
+    struct page_live *live = &(*list)[n++];
+    memcpy(live->id, e->id, sizeof live->id);
+    print_into(live->status, sizeof live->status, "%s", entry_status(e));
+  }
   return n;
 }
 

@@ -169,6 +169,7 @@ void entry_free(struct daemon_entry *e) {
     id_list_remove(&e->sessions->all, e);
     entry_unlink(e);
   }
+  entry_set_key(e, NULL);
   feed_free(e->feed);
   launch_deinit(&e->launch);
   summary_deinit(&e->summary);
@@ -267,41 +268,58 @@ bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms, uint64_t *silenc
   return true;
 }
 
-/* --- sessions with one key --- */
+/* --- sessions with one key (unique) --- */
 
-/* Until the first record is written, the key is only in the launch's configuration. */
-static const char *entry_key(const struct daemon_entry *e) {
-  if (e->summary.seq > 0)
-    return e->summary.unique;
-  return json_string_value(json_object_get(e->launch.config, "unique"));
+struct entry_key {
+  char key[LIMIT_NAME_BYTES + 1]; /* first, for id_list_find */
+  struct list entries;            /* the earliest known first */
+};
+
+void entry_set_key(struct daemon_entry *e, const char *key) {
+  struct id_list *keys = &e->sessions->keys;
+  struct entry_key *k = e->key;
+  if (k != NULL && key != NULL && strcmp(k->key, key) == 0)
+    return;
+  if (k != NULL)
+    list_remove(&k->entries, &e->in_key);
+  if (k != NULL && k->entries.count == 0) {
+    id_list_remove(keys, k);
+    free(k);
+  }
+  e->key = NULL;
+  if (key == NULL || strlen(key) > LIMIT_NAME_BYTES) /* no longer one can be submitted */
+    return;
+  e->key = id_list_find(keys, key);
+  if (e->key == NULL) {
+    e->key = xcalloc(1, sizeof *e->key);
+    memcpy(e->key->key, key, strlen(key));
+    id_list_add(keys, e->key);
+  }
+  list_push_back(&e->key->entries, &e->in_key);
 }
 
-static struct daemon_entry *find_with_key(const struct sessions *ss, enum entry_list list,
-                                          const char *key, const struct daemon_entry *other) {
-  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[list]) {
-    const char *own = e != other ? entry_key(e) : NULL;
-    if (own != NULL && strcmp(own, key) == 0 && !summary_is_over(&e->summary))
+/* runs: only one that has its turn. */
+static struct daemon_entry *find_with_key(struct entry_key *k, const struct daemon_entry *other,
+                                          bool runs) {
+  if (k == NULL)
+    return NULL;
+  LIST_EACH(struct daemon_entry, e, in_key, &k->entries) {
+    enum entry_list list = entry_states[e->state].list;
+    bool turn = list == LIST_RUNNING || list == LIST_OPENING || list == LIST_BROKEN;
+    if (e != other && (turn || (!runs && list != LIST_OVER)) && !summary_is_over(&e->summary))
       return e;
   }
   return NULL;
 }
 
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key) {
-  static const enum entry_list live[] = {LIST_RUNNING, LIST_OPENING, LIST_BROKEN, LIST_QUEUE,
-                                         LIST_WRITING};
-  struct daemon_entry *found = NULL;
-  for (size_t i = 0; i < ARRAY_LEN(live) && found == NULL; i++)
-    found = find_with_key(ss, live[i], key, NULL);
-  return found;
+  struct entry_key *k = id_list_find(&ss->keys, key);
+  struct daemon_entry *running = find_with_key(k, NULL, true);
+  return running != NULL ? running : find_with_key(k, NULL, false);
 }
 
-/* True if another one with its key runs. */
 bool entry_waits_for_same(const struct daemon_entry *e) {
-  const struct sessions *ss = e->sessions;
-  const char *key = entry_key(e);
-  return key != NULL && (find_with_key(ss, LIST_RUNNING, key, e) != NULL ||
-                         find_with_key(ss, LIST_OPENING, key, e) != NULL ||
-                         find_with_key(ss, LIST_BROKEN, key, e) != NULL);
+  return find_with_key(e->key, e, true) != NULL;
 }
 
 /* --- how it stands in its store --- */

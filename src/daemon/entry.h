@@ -169,6 +169,8 @@ struct daemon_entry {
   struct sessions *sessions;
   struct session *session; /* or NULL */
   struct launch launch;
+  struct entry_key *key; /* which others may have, or NULL */
+  struct list_node in_key;
   struct feed *feed;              /* of those who watch, or NULL */
   char *trouble;                  /* why it cannot go on, or NULL */
   struct list_node in_state;      /* in the list of its state */
@@ -196,6 +198,7 @@ struct sessions {
   struct launch_env *env;
   struct events *events;
   size_t max_running;
+  struct id_list keys;              /* struct entry_key */
   struct id_list all, queue, held;  /* struct daemon_entry; held: of the queue those HELD */
   struct list lists[LIST_OVER + 1]; /* struct daemon_entry, by state */
   struct daemon_entry *dead;
@@ -226,6 +229,8 @@ struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_s
 void entry_free(struct daemon_entry *e);
 struct daemon_entry *sessions_find(const struct sessions *ss,
                                    const char *id); /* NULL: not known here */
+/* Says that it has this key (unique), or none. */
+void entry_set_key(struct daemon_entry *e, const char *key);
 /* Finds the session with this key (unique) that is queued or running; NULL: none. A stopped session
  * does not count, whatever it waits for. */
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);

@@ -176,7 +176,6 @@ enum { LATER = -2 }; /* the bytes are being fetched */
 
 /* A window of a log in a store that may be slow: it is read in the pool, once for all watchers. */
 struct fetch {
-  uv_work_t work;
   struct feed *feed; /* NULL: nobody wants it any more */
   struct store_ref ref;
   struct log_reader reader;
@@ -217,8 +216,8 @@ static void fetch_free(struct fetch *f) {
   free(f);
 }
 
-static void fetch_work(uv_work_t *work) {
-  struct fetch *f = work->data;
+static void fetch_work(void *ctx) {
+  struct fetch *f = ctx;
   struct err ignored;
   char *out = xmalloc(LIMIT_API_FETCH_BYTES);
   if (!f->open)
@@ -233,9 +232,8 @@ static void fetch_work(uv_work_t *work) {
   free(out);
 }
 
-static void fetch_over(uv_work_t *work, int status) {
-  struct fetch *f = work->data;
-  assert(status == 0);
+static void fetch_over(void *ctx) {
+  struct fetch *f = ctx;
   f->runs = false;
   if (f->feed == NULL)
     fetch_free(f);
@@ -256,8 +254,7 @@ static ssize_t fetch_read(struct fetch *f, char *out, size_t max, uint64_t at) {
     buf_clear(&f->bytes);
     f->at = at;
     f->runs = true;
-    f->work.data = f;
-    loop_work(f->feed->events->loop, &f->work, fetch_work, fetch_over);
+    loop_do(f->feed->events->loop, fetch_work, fetch_over, f);
     return LATER;
   }
   size_t skip = (size_t)(at - f->at), n = f->bytes.n - skip;

@@ -81,8 +81,8 @@ static void read_body(struct intake_result *result, enum launch_kind kind, struc
   json_decref(parsed);
 }
 
-static void on_work(uv_work_t *work) {
-  struct intake *in = work->data;
+static void on_work(void *ctx) {
+  struct intake *in = ctx;
   for (size_t i = 0; i < in->reading_count; i++) {
     struct intake_job *job = in->reading[i];
     read_body(&job->result, job->kind, buf_view(&job->body));
@@ -94,9 +94,8 @@ static void on_work(uv_work_t *work) {
 
 /* --- on the loop --- */
 
-static void after_work(uv_work_t *work, int status) {
-  struct intake *in = work->data;
-  assert(status == 0); /* work is never cancelled */
+static void after_work(void *ctx) {
+  struct intake *in = ctx;
   for (size_t i = 0; i < in->reading_count; i++) {
     struct intake_job *job = in->reading[i];
     job_remove(job);
@@ -128,9 +127,8 @@ static void intake_start(struct intake *in) {
     job->is_read = true;
     in->reading[in->reading_count++] = job;
   }
-  in->work.data = in;
   if (in->reading_count > 0)
-    loop_work(in->loop, &in->work, on_work, after_work);
+    loop_do(in->loop, on_work, after_work, in);
 }
 
 /* The client has left, or the daemon is ending. */

@@ -33,9 +33,8 @@ struct intake {
   uv_loop_t *loop; /* its owner sets the first three */
   struct launch_env *env;
   void *ctx;
-  struct list jobs; /* those being read; after them those that wait */
-  size_t bytes;     /* of all their bodies */
-  uv_work_t work;
+  struct list jobs;                            /* those being read; after them those that wait */
+  size_t bytes;                                /* of all their bodies */
   struct intake_job *reading[INTAKE_TOGETHER]; /* by the pool, in their order */
   size_t reading_count;
 };

@@ -228,26 +228,6 @@ static bool launch_take_place(const struct launch_body *p) {
   return true;
 }
 
-/* Refuses an object with an unknown member, because a misspelt one must not pass for a missing one.
- * `where`, with a dot, precedes the name in the message; "" for the body itself. */
-static bool launch_members_known(const struct launch_body *p, const json_t *object,
-                                 const char *where, const char *const members[]) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)object, key, value) {
-    bool known = false;
-    for (size_t i = 0; members[i]; i++)
-      known = known || strcmp(members[i], key) == 0;
-    if (known)
-      continue;
-    const char *near = str_nearest(str_from(key), members);
-    return err_set(p->err, ERR_INVALID, "unknown member \"%s%.80s\"%s%s%s%s", where, key,
-                   near ? ": did you mean \"" : "", near ? where : "", near ? near : "",
-                   near ? "\"?" : "");
-  }
-  return true;
-}
-
 /* Reads a member that is an absolute path, or {"text": ...}, which leaves *path NULL. */
 static bool launch_path_or_text(const struct launch_body *p, const char *key, const char **path,
                                 const json_t **text) {
@@ -342,7 +322,7 @@ static bool launch_take_scenario(const struct launch_body *p) {
   if (value == NULL)
     return true;
   if (!launch_path_or_text(p, "scenario", &path, &text) ||
-      !launch_members_known(p, value, "scenario.", members))
+      !resume_options_members_known(value, "scenario.", members, p->err))
     return false;
   bool ok = path == NULL || file_read(path, LIMIT_SCENARIO_BYTES, &bytes, p->err);
   if (!ok && p->err->code == ERR_IO) /* what the client named, not our folder */
@@ -424,7 +404,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   const char *folders[FACET_KIND_COUNT + 1] = {0};
   for (size_t i = 0; i < FACET_KIND_COUNT; i++)
     folders[i] = facet_folder((enum facet_kind)i);
-  if (!launch_members_known(p, facets, "workflow.facets.", folders))
+  if (!resume_options_members_known(facets, "workflow.facets.", folders, p->err))
     return false;
   json_object_foreach((json_t *)facets, kind, named) {
     if (!json_is_object(named))
@@ -463,7 +443,7 @@ static bool launch_take_workflow(struct launch_body *p) {
     return false;
   if (named != NULL && name == NULL)
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
-  if (!launch_members_known(p, value, "workflow.", members) || !facets_fit(p, facets))
+  if (!resume_options_members_known(value, "workflow.", members, p->err) || !facets_fit(p, facets))
     return false;
   json_t *none = json_object();
   if (name == NULL)
@@ -612,7 +592,7 @@ static bool launch_read(struct launch_body *p) {
             err_set(p->err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
   if (ok && attended != NULL && !json_is_boolean(attended))
     ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
-  ok = ok && launch_members_known(p, p->body, "", members) && launch_take_cwd(p) &&
+  ok = ok && resume_options_members_known(p->body, "", members, p->err) && launch_take_cwd(p) &&
        launch_take_provider(p) && launch_take_providers(p) && launch_take_text(p, "model") &&
        launch_take_options(p) && launch_take_place(p) && launch_take_turn(p);
   if (ok) {
@@ -831,7 +811,7 @@ static bool parse_judge(struct launch_body *p) {
   struct launch *l = p->l;
   if (!json_is_object(p->body))
     return err_set(p->err, ERR_INVALID, "the body must be an object with text and rules");
-  if (!launch_members_known(p, p->body, "", members) || !take_given(p))
+  if (!resume_options_members_known(p->body, "", members, p->err) || !take_given(p))
     return false;
   json_t *rules = judge_rules(p);
   if (rules == NULL)
@@ -875,7 +855,7 @@ static bool parse_ask(struct launch_body *p) {
   static const char *const copied[] = {"provider", "model", "options", NULL};
   if (!json_is_object(p->body))
     return err_set(p->err, ERR_INVALID, "the body must be an object with prompt and schema");
-  if (!launch_members_known(p, p->body, "", members))
+  if (!resume_options_members_known(p->body, "", members, p->err))
     return false;
   if (!json_is_string(json_object_get(p->body, "prompt")))
     return err_set(p->err, ERR_INVALID, "prompt must be given, as a text");

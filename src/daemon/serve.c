@@ -94,14 +94,13 @@ void sd_notify_deinit(struct sd_notify *n) {
 struct indexer {
   const struct store *store;
   uv_timer_t timer;
-  uv_work_t work;
   bool busy, wanted, more, closing;
 };
 
 enum { SOON_MS = 500 };
 
-static void indexer_look(uv_work_t *work) {
-  struct indexer *ix = work->data;
+static void indexer_look(void *ctx) {
+  struct indexer *ix = ctx;
   bool keeps = index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
   if (keeps && !ix->more) /* it knows all logs, so what is not among them is gone */
     aggregate_cache_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
@@ -114,9 +113,8 @@ static void indexer_arm(struct indexer *ix, uint64_t ms) {
     uv_timer_start(&ix->timer, on_indexer_timer, ms, 0);
 }
 
-static void on_indexer_looked(uv_work_t *work, int status) {
-  struct indexer *ix = work->data;
-  (void)status;
+static void on_indexer_looked(void *ctx) {
+  struct indexer *ix = ctx;
   ix->busy = false;
   if (ix->more || ix->wanted)
     indexer_arm(ix, ix->more ? 0 : LIMIT_INDEX_REST_MS);
@@ -126,14 +124,13 @@ static void on_indexer_timer(uv_timer_t *timer) {
   struct indexer *ix = timer->data;
   ix->wanted = false;
   ix->busy = true;
-  if (uv_queue_work(timer->loop, &ix->work, indexer_look, on_indexer_looked) != 0)
-    BUG("no work can be queued");
+  loop_do(timer->loop, indexer_look, on_indexer_looked, ix);
 }
 
 static void indexer_start(struct indexer *ix, uv_loop_t *loop, const struct store *store) {
   *ix = (struct indexer){.store = store};
   uv_timer_init(loop, &ix->timer);
-  ix->timer.data = ix->work.data = ix;
+  ix->timer.data = ix;
   indexer_arm(ix, SOON_MS);
 }
 
@@ -401,7 +398,7 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   indexer_start(&d->indexer, &d->loop, &d->store);
   long waiting = sessions_recover(&d->sessions, err);
   if (waiting >= 0)
-    d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
+    d->http = server_new(&d->loop, &d->socket, NULL, control_routes, &d->api, max_connections, err);
   d->api.http = d->http;
   d->api.http_origin = d->options->http_origin;
   d->api.http_any_peer = d->options->http_any_peer;

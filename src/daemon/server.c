@@ -918,21 +918,29 @@ static bool engine_begin(struct server *h, size_t connection_bytes) {
   return true;
 }
 
-/* Takes ownership of h. */
-static struct server *server_begin(struct server *h, size_t connection_bytes, size_t short_bytes,
-                                   struct err *err) {
-  if (!mhd_load(err)) {
-    free(h);
+struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
+                          const struct server_door *door, const struct server_route *routes,
+                          void *ctx, unsigned max_connections, struct err *err) {
+  if (!mhd_load(err))
     return NULL;
-  }
-  if (uv_poll_init(h->loop, &h->listener, h->listens) != 0)
+  struct server *h = xcalloc(1, sizeof *h);
+  *h = (struct server){.loop = loop,
+                       .socket = socket,
+                       .door = door,
+                       .listens = door != NULL ? door->fd : socket->fd,
+                       .body_max = door != NULL ? door->body_bytes : LIMIT_API_BODY_BYTES,
+                       .routes = routes,
+                       .ctx = ctx,
+                       .max_connections = max_connections};
+  if (uv_poll_init(loop, &h->listener, h->listens) != 0)
     BUG("the loop takes no descriptor");
-  uv_timer_init(h->loop, &h->timer);
-  uv_timer_init(h->loop, &h->ticker);
-  uv_timer_init(h->loop, &h->accept_again);
+  uv_timer_init(loop, &h->timer);
+  uv_timer_init(loop, &h->ticker);
+  uv_timer_init(loop, &h->accept_again);
   h->listener.data = h->timer.data = h->ticker.data = h->accept_again.data = h;
   h->open_handles = 4;
-  if (!engine_begin(h, connection_bytes) || (short_bytes > 0 && !engine_begin(h, short_bytes))) {
+  if (!engine_begin(h, door != NULL ? door->connection_bytes : LIMIT_API_CONNECTION_BYTES) ||
+      (door != NULL && door->short_bytes > 0 && !engine_begin(h, door->short_bytes))) {
     server_free(h);
     err_set(err, ERR_IO, "the HTTP server cannot start");
     return NULL;
@@ -942,34 +950,6 @@ static struct server *server_begin(struct server *h, size_t connection_bytes, si
   uv_timer_start(&h->ticker, server_on_tick, TICK_MS, TICK_MS);
   listen_on(h);
   return h;
-}
-
-struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
-                          const struct server_route *routes, void *ctx, unsigned max_connections,
-                          struct err *err) {
-  struct server *h = xcalloc(1, sizeof *h);
-  *h = (struct server){.loop = loop,
-                       .socket = socket,
-                       .listens = socket->fd,
-                       .body_max = LIMIT_API_BODY_BYTES,
-                       .routes = routes,
-                       .ctx = ctx,
-                       .max_connections = max_connections};
-  return server_begin(h, LIMIT_API_CONNECTION_BYTES, 0, err);
-}
-
-struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
-                               const struct server_route *routes, void *ctx,
-                               unsigned max_connections, struct err *err) {
-  struct server *h = xcalloc(1, sizeof *h);
-  *h = (struct server){.loop = loop,
-                       .door = door,
-                       .listens = door->fd,
-                       .body_max = door->body_bytes,
-                       .routes = routes,
-                       .ctx = ctx,
-                       .max_connections = max_connections};
-  return server_begin(h, door->connection_bytes, door->short_bytes, err);
 }
 
 unsigned server_connections(const struct server *h) {

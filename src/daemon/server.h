@@ -58,16 +58,12 @@ struct server_door {
   /* Answers what may not come in and what does not exist: both look the same. */
   void (*refuse)(void *ctx, struct server_request *r);
 };
-/* The door, routes and ctx are borrowed for the server's life. */
-struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
-                               const struct server_route *routes, void *ctx,
-                               unsigned max_connections, struct err *err) MUST_CHECK;
-
-/* NULL: err says why. Routes, socket and ctx are borrowed for the server's life. max_connections:
- * more wait to be accepted. */
+/* NULL: err says why. Routes, socket or door, and ctx are borrowed for the server's life.
+ * max_connections: more wait to be accepted. door: NULL for the control socket; else the server
+ * takes its descriptor over only if it begins. */
 struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
-                          const struct server_route *routes, void *ctx, unsigned max_connections,
-                          struct err *err) MUST_CHECK;
+                          const struct server_door *door, const struct server_route *routes,
+                          void *ctx, unsigned max_connections, struct err *err) MUST_CHECK;
 void server_free(struct server *h); /* NULL is fine */
 unsigned server_connections(const struct server *h);
 

@@ -92,17 +92,15 @@ static void take_one(struct list_ask *l, const struct sessions *ss, const struct
   json_decref(told);
 }
 
+/* All are in the order of their ids, and so is the queue. */
 static void take_standing(struct list_ask *l, const struct sessions *ss) {
-  size_t count = 0;
-  for (size_t k = 0; k < ARRAY_LEN(ss->lists); k++)
-    count += ss->lists[k].count;
-  l->standing = xcalloc(count + 1, sizeof *l->standing);
-  for (size_t k = 0; k < ARRAY_LEN(ss->lists); k++) {
-    size_t position = 0;
-    LIST_EACH(struct daemon_entry, e, in_state, (struct list *)&ss->lists[k])
-      take_one(l, ss, e, ++position);
+  size_t position = 0;
+  l->standing = xcalloc(ss->all.count + 1, sizeof *l->standing);
+  for (size_t i = 0; i < ss->all.count; i++) {
+    const struct daemon_entry *e = id_list_at(&ss->all, i);
+    position += entry_waits(e);
+    take_one(l, ss, e, position);
   }
-  qsort(l->standing, l->count, sizeof *l->standing, standing_order);
 }
 
 /* --- in the pool --- */

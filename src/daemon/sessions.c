@@ -43,7 +43,6 @@
 #include <unistd.h>
 
 struct sessions_claim {
-  uv_work_t work;
   bool asks, answered;
   bool told; /* there may be something to claim; can be set during a claim, too */
   bool more; /* the last answer did not reach the end of the queue */
@@ -129,6 +128,7 @@ static void entry_set_brief(struct daemon_entry *e, struct summary *taken) {
   summary_deinit(&e->summary);
   e->summary = *taken;
   *taken = (struct summary){0};
+  entry_set_key(e, e->summary.unique);
   e->sessions->asking |= e->summary.questions != NULL;
   if (e->feed != NULL)
     feed_grow(e->feed, e->summary.bytes);
@@ -184,7 +184,6 @@ struct other {
 };
 
 struct looking_others {
-  uv_work_t work;
   struct sessions *ss;
   size_t count;
   struct other *all;
@@ -201,8 +200,8 @@ static void look_at_other(const struct store *store, struct other *o) {
   o->known = summary_read(&o->summary, &ref, &err);
 }
 
-static void looking_work(uv_work_t *work) {
-  struct looking_others *l = work->data;
+static void looking_work(void *ctx) {
+  struct looking_others *l = ctx;
   for (size_t i = 0; i < l->count; i++)
     look_at_other(l->ss->env->store, &l->all[i]);
 }
@@ -242,10 +241,9 @@ static void other_looked_at(struct sessions *ss, struct other *o) {
     asked_look(e, o->owned);
 }
 
-static void looking_over(uv_work_t *work, int status) {
-  struct looking_others *l = work->data;
+static void looking_over(void *ctx) {
+  struct looking_others *l = ctx;
   struct sessions *ss = l->ss;
-  assert(status == 0);
   ss->looking = NULL;
   for (size_t i = 0; i < l->count; i++) {
     other_looked_at(ss, &l->all[i]);
@@ -283,8 +281,7 @@ static bool sessions_look_at_others(struct sessions *ss) {
         memcpy(l->all[l->count++].id, e->id, STORE_ID_BYTES);
       }
   ss->looking = l;
-  l->work.data = l;
-  loop_work(ss->host->loop, &l->work, looking_work, looking_over);
+  loop_do(ss->host->loop, looking_work, looking_over, l);
   return true;
 }
 
@@ -652,24 +649,22 @@ static void sessions_mend_on(uv_timer_t *timer) {
 
 /* The log has more than is known here, because another worker has advanced the session. */
 struct catching_up {
-  uv_work_t work;
   struct daemon_entry *e;
   struct store_ref ref;
   struct summary summary;
   bool read;
 };
 
-static void catching_work(uv_work_t *work) {
-  struct catching_up *c = work->data;
+static void catching_work(void *ctx) {
+  struct catching_up *c = ctx;
   struct err ignored;
   c->read = summary_read(&c->summary, &c->ref, &ignored);
 }
 
-static void catching_over(uv_work_t *work, int status) {
-  struct catching_up *c = work->data;
+static void catching_over(void *ctx) {
+  struct catching_up *c = ctx;
   struct daemon_entry *e = c->e;
   struct err none = {0};
-  assert(status == 0);
   if (c->read)
     entry_set_brief(e, &c->summary);
   free(c);
@@ -689,8 +684,7 @@ static void shared_on_opened(void *ctx, struct session *s, const struct err *err
   struct catching_up *c = xcalloc(1, sizeof *c);
   c->e = e;
   entry_ref(e, &c->ref);
-  c->work.data = c;
-  loop_work(e->sessions->host->loop, &c->work, catching_work, catching_over);
+  loop_do(e->sessions->host->loop, catching_work, catching_over, c);
 }
 
 static void entry_open_later(struct daemon_entry *e) {
@@ -909,25 +903,23 @@ static void entry_continue_by_default(struct daemon_entry *e) {
 }
 
 struct due {
-  uv_work_t work;
   struct sessions *ss;
   char id[STORE_ID_BYTES];
   struct status_snapshot now;
   bool read;
 };
 
-static void due_work(uv_work_t *work) {
-  struct due *d = work->data;
+static void due_work(void *ctx) {
+  struct due *d = ctx;
   struct err err;
   d->read = status_snapshot_take(&d->now, d->ss->env->store, d->id, true, &err);
   if (!d->read)
     log_warn("session %s does not continue at its deadline: %s", d->id, err.text);
 }
 
-static void due_over(uv_work_t *work, int status) {
-  struct due *d = work->data;
+static void due_over(void *ctx) {
+  struct due *d = ctx;
   struct sessions *ss = d->ss;
-  assert(status == 0);
   ss->due_count--;
   if (d->read && !d->now.owned)
     entry_continue_by_default(sessions_update(ss, &d->now));
@@ -943,9 +935,8 @@ static void sessions_on_deadline(struct sessions *ss, const char *id) {
     struct due *d = xcalloc(1, sizeof *d);
     d->ss = ss;
     memcpy(d->id, id, STORE_ID_BYTES);
-    d->work.data = d;
     ss->due_count++;
-    loop_work(ss->host->loop, &d->work, due_work, due_over);
+    loop_do(ss->host->loop, due_work, due_over, d);
     return;
   }
   if (e == NULL)
@@ -1111,8 +1102,8 @@ static bool sessions_start(struct daemon_entry *e) {
 
 /* --- the queue of a shared store --- */
 
-static void claim_work(uv_work_t *work) {
-  const struct sessions *ss = work->data;
+static void claim_work(void *ctx) {
+  const struct sessions *ss = ctx;
   struct sessions_claim *claim = ss->claim;
   struct err err = {0};
   claim->answered = worker_claim(ss->env->store, claim->places, claim->ids, &claim->count, &err);
@@ -1124,10 +1115,9 @@ static void claim_work(uv_work_t *work) {
   }
 }
 
-static void claim_over(uv_work_t *work, int status) {
-  struct sessions *ss = work->data;
+static void claim_over(void *ctx) {
+  struct sessions *ss = ctx;
   struct sessions_claim *claim = ss->claim;
-  assert(status == 0);
   claim->asks = false;
   if (!claim->answered || claim->count < claim->places)
     claim->more = false; /* the queue's end; the store says when there is more */
@@ -1152,7 +1142,7 @@ static void sessions_claim(struct sessions *ss) {
   claim->told = false; /* with no free place this only gives back what a lost answer held */
   claim->places = places < LIMIT_START_COUNT ? places : LIMIT_START_COUNT;
   claim->asks = true;
-  loop_work(ss->host->loop, &claim->work, claim_work, claim_over);
+  loop_do(ss->host->loop, claim_work, claim_over, ss);
 }
 
 /* --- the queue --- */
@@ -1269,6 +1259,7 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
     return NULL;
   }
   entry_add(e, session_core(e->session)->session);
+  entry_set_key(e, json_string_value(json_object_get(e->launch.config, "unique")));
   return e;
 }
 
@@ -1326,7 +1317,6 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
 static bool sessions_share(struct sessions *ss, struct err *err) {
   ss->shared = true;
   ss->claim = xcalloc(1, sizeof *ss->claim);
-  ss->claim->work.data = ss;
   ss->claim->told = true;
   bool ok = worker_watch(ss->env->store, ss->host->loop, sessions_on_news, ss, err);
   (void)worker_asks_nobody(ok);
@@ -1385,7 +1375,7 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
       log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
                n == 1 ? "was" : "were");
   }
-  entry_new(r->ss, id, ENTRY_QUEUED)->summary = summary;
+  entry_set_brief(entry_new(r->ss, id, ENTRY_QUEUED), &summary);
 }
 
 long sessions_recover(struct sessions *ss, struct err *err) {
@@ -1486,6 +1476,7 @@ void sessions_close(struct sessions *ss) {
   id_list_deinit(&ss->all);
   id_list_deinit(&ss->queue);
   id_list_deinit(&ss->held);
+  id_list_deinit(&ss->keys);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);

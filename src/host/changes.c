@@ -26,13 +26,12 @@ struct changes {
   bool busy;            /* between begin and on_ready, or end and on_done */
   bool ok;              /* the program ended with status 0 */
   struct buf output;    /* output of the program */
-  uv_work_t work;
   void (*then)(void *ctx);
   void *ctx;
 };
 
-static void changes_on_work(uv_work_t *work) {
-  struct changes *c = work->data;
+static void changes_on_work(void *ctx) {
+  struct changes *c = ctx;
   switch (c->job) {
   case JOB_BEGIN:
     c->tree = tree_new(c->cwd, c->name, (const char *const *)c->own_folders);
@@ -50,12 +49,11 @@ static void changes_on_work(uv_work_t *work) {
   }
 }
 
-static void changes_after_work(uv_work_t *work, int status);
+static void changes_after_work(void *ctx);
 
 static void do_job(struct changes *c, enum changes_job job) {
   c->job = job;
-  c->work.data = c;
-  loop_work(c->loop, &c->work, changes_on_work, changes_after_work);
+  loop_do(c->loop, changes_on_work, changes_after_work, c);
 }
 
 static void changes_go_on(struct changes *c) {
@@ -106,9 +104,8 @@ static void run_git(struct changes *c) {
   changes_go_on(c);
 }
 
-static void changes_after_work(uv_work_t *work, int status) {
-  struct changes *c = work->data;
-  (void)status;
+static void changes_after_work(void *ctx) {
+  struct changes *c = ctx;
   if (c->step == TREE_LIST || c->step == TREE_BLOBS) {
     run_git(c);
     return;

@@ -551,7 +551,6 @@ struct session *host_open(struct host *host, const struct store_ref *ref,
  * yet, and the cache of workflows, which has a lock. */
 
 struct opening {
-  uv_work_t work;
   struct session *s;
   struct store_ref ref;
   struct store_mend mend;
@@ -560,19 +559,18 @@ struct opening {
   host_opened_fn opened;
 };
 
-static void opening_work(uv_work_t *work) {
-  struct opening *o = work->data;
+static void opening_work(void *ctx) {
+  struct opening *o = ctx;
   struct err ignored; /* whoever goes on with it asks again, and is told */
   o->ok = open_read(o->s, &o->ref, &o->mend, &o->err);
   if (o->ok && o->s->core.status != SESSION_ENDED && !session_recall(o->s, &ignored))
     o->s->recalled = false;
 }
 
-static void opening_over(uv_work_t *work, int status) {
-  struct opening *o = work->data;
+static void opening_over(void *opening) {
+  struct opening *o = opening;
   struct session *s = o->s;
   void *ctx = s->watcher_ctx;
-  assert(status == 0);
   if (o->ok) {
     open_over(s, &o->mend);
   } else {
@@ -590,6 +588,5 @@ void host_open_later(struct host *host, const struct store_ref *ref, const struc
   o->s = session_new(host, watcher, ctx);
   o->ref = *ref;
   o->opened = opened;
-  o->work.data = o;
-  loop_work(host->loop, &o->work, opening_work, opening_over);
+  loop_do(host->loop, opening_work, opening_over, o);
 }

@@ -11,8 +11,8 @@
 
 static void ledger_writer_start(struct ledger_writer *sl);
 
-static void ledger_writer_work(uv_work_t *work) {
-  struct ledger_writer *sl = work->data;
+static void ledger_writer_work(void *ctx) {
+  struct ledger_writer *sl = ctx;
   sl->failed = !ledger_append(sl->store, sl->flying, sl->flying_count, &sl->err);
 }
 
@@ -24,9 +24,8 @@ static void ledger_writer_over(struct ledger_writer *sl) {
   sl->flying_count = 0;
 }
 
-static void after_seal(uv_work_t *work, int status) {
-  struct ledger_writer *sl = work->data;
-  assert(status == 0); /* work is never cancelled */
+static void after_seal(void *ctx) {
+  struct ledger_writer *sl = ctx;
   ledger_writer_over(sl);
   ledger_writer_start(sl);
 }
@@ -38,7 +37,6 @@ static void ledger_writer_take(struct ledger_writer *sl) {
   sl->waiting = NULL;
   sl->waiting_count = 0;
   sl->begun_ms = uv_now(sl->loop);
-  sl->work.data = sl;
 }
 
 static void on_seal_timer(uv_timer_t *timer) {
@@ -54,7 +52,7 @@ static void ledger_writer_start(struct ledger_writer *sl) {
     return;
   }
   ledger_writer_take(sl);
-  loop_work(sl->loop, &sl->work, ledger_writer_work, after_seal);
+  loop_do(sl->loop, ledger_writer_work, after_seal, sl);
 }
 
 void ledger_writer_add(struct ledger_writer *sl, const struct ledger_entry *entry, bool now) {
@@ -66,7 +64,7 @@ void ledger_writer_add(struct ledger_writer *sl, const struct ledger_entry *entr
     return;
   }
   ledger_writer_take(sl);
-  ledger_writer_work(&sl->work);
+  ledger_writer_work(sl);
   ledger_writer_over(sl);
 }
 

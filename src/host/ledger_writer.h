@@ -24,7 +24,6 @@ struct ledger_writer {
   uint64_t begun_ms; /* when the last sync began; 0: there was none */
   bool failed;
   struct err err;
-  uv_work_t work;
   uv_timer_t *timer; /* allocated by itself: it closes after the sealer is gone */
 };
 

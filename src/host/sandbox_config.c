@@ -209,10 +209,6 @@ const char *sandbox_mechanism(const json_t *words, const char **why) {
   return SANDBOX_BWRAP;
 }
 
-int sandbox_held_version(void) {
-  return sandbox_version();
-}
-
 /* Gathers what the settings of backends say about sandboxes. */
 static json_t *of_providers(const json_t *providers) {
   const char *name;

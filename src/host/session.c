@@ -628,8 +628,8 @@ static void put_blob(struct open_call *call, struct text *text) {
   *call->blob_err = err;
 }
 
-static void blob_work(uv_work_t *work) {
-  struct open_call *call = work->data;
+static void blob_work(void *ctx) {
+  struct open_call *call = ctx;
   put_blob(call, &call->result.text);
   put_blob(call, &call->result.error_text);
 }
@@ -644,10 +644,9 @@ static void on_blob_timer(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, on_blob_timer_closed);
 }
 
-static void blob_after(uv_work_t *work, int status) {
-  struct open_call *call = work->data;
+static void blob_after(void *ctx) {
+  struct open_call *call = ctx;
   struct session *s = call->session;
-  (void)status;
   if (call->blob_err == NULL) {
     if (call->full_since != 0)
       session_end_pause(s);
@@ -671,8 +670,7 @@ static void blob_after(uv_work_t *work, int status) {
 static void write_blobs(struct open_call *call) {
   free(call->blob_err);
   call->blob_err = NULL;
-  call->blob_work.data = call;
-  loop_work(call->session->host->loop, &call->blob_work, blob_work, blob_after);
+  loop_do(call->session->host->loop, blob_work, blob_after, call);
 }
 
 struct open_call *session_open_call(struct session *s, long id) {
@@ -775,14 +773,13 @@ static void see_changes(struct open_call *call) {
   keep_result(call);
 }
 
-static void count_tests(uv_work_t *work) {
-  struct open_call *call = work->data;
+static void count_tests(void *ctx) {
+  struct open_call *call = ctx;
   tests_count(call->request.tests, call->env->cwd, call->started_ms, &call->result);
 }
 
-static void after_tests(uv_work_t *work, int status) {
-  (void)status;
-  see_changes(work->data);
+static void after_tests(void *ctx) {
+  see_changes(ctx);
 }
 
 void session_call_done(void *ctx, struct call_result *result) {
@@ -807,8 +804,7 @@ void session_call_done(void *ctx, struct call_result *result) {
   *result = (struct call_result){0};
   bound_structured(&call->result);
   if (call->request.tests.n > 0 && call->result.has_exit && call->result.class == CLASS_NONE) {
-    call->tests_work.data = call;
-    loop_work(s->host->loop, &call->tests_work, count_tests, after_tests);
+    loop_do(s->host->loop, count_tests, after_tests, call);
   } else {
     see_changes(call);
   }

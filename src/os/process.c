@@ -1024,8 +1024,8 @@ static bool warm_shim_spawn(struct warm_shim *s, int fds[SHIM_FD_COUNT]) {
   return s->pidfd >= 0;
 }
 
-static void warm_shim_work(uv_work_t *work) {
-  struct warm_shim *s = work->data;
+static void warm_shim_work(void *ctx) {
+  struct warm_shim *s = ctx;
   struct err ignored;
   int fds[SHIM_FD_COUNT];
   char *folder = tmpdir_make_named(s->folder, &ignored);
@@ -1044,10 +1044,9 @@ static void warm_shim_work(uv_work_t *work) {
     (void)rmdir(folder); /* otherwise the shim does so */
 }
 
-static void warm_shim_after(uv_work_t *work, int status) {
-  struct warm_shim *s = work->data;
+static void warm_shim_after(void *ctx) {
+  struct warm_shim *s = ctx;
   bool wanted = s->state == WARM_SHIM_MAKING;
-  (void)status;
   process_close_fd(&s->reads);
   process_close_fd(&s->writes);
   s->state = WARM_SHIM_READY;
@@ -1066,9 +1065,8 @@ struct warm_shim *warm_shim_new(struct process_table *t, const char *session, un
   s->folder = xstrdup(name);
   s->shim_path = xstrdup(t->shim_path);
   s->control = s->status = s->pidfd = -1;
-  s->work.data = s;
   list_push_front(&t->standbys, &s->in_table);
-  loop_work(t->loop, &s->work, warm_shim_work, warm_shim_after);
+  loop_do(t->loop, warm_shim_work, warm_shim_after, s);
   return s;
 }
 

@@ -119,7 +119,6 @@ struct warm_shim {
   struct list_node in_table;
   struct process_table *table; /* NULL: that is gone */
   enum warm_shim_state state;
-  uv_work_t work;
   unsigned held;
   int reads, writes; /* rulesets, until it is made */
   char *session, *folder, *shim_path;
