@@ -446,8 +446,8 @@
 #define LIMIT_OWN_FD_COUNT  24 /* descriptors of the daemon itself */
 #define LIMIT_LOOP_FD_COUNT 8u /* of one loop, before it does anything */
 #define LIMIT_START_COUNT   8u /* sessions read back and started in one iteration of the loop */
-/* ended sessions still known without their log */
-#define LIMIT_OVER_COUNT          1000u
+/* ended sessions still known without their log, some 4 KiB each */
+#define LIMIT_OVER_COUNT          32u
 #define LIMIT_LOCK_WAIT_MS        2000     /* wait for the locks of a daemon that was killed */
 #define LIMIT_GIT_MS              1800000u /* one run of git for a worktree: large repositories */
 #define LIMIT_FORGE_TEXT_BYTES    20000u   /* of one text of an issue or a pull request */

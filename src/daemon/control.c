@@ -8,10 +8,7 @@
 #include "base/resource.h"
 #include "base/utf8.h"
 #include "core/record.h"
-#include "daemon/api_status.h"
-#include "daemon/list_api.h"
 #include "daemon/session_api.h"
-#include "daemon/session_diff.h"
 #include "daemon/window/window.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -290,15 +287,11 @@ static void question_keep(json_t **slot, json_t *record) {
 }
 
 struct answering {
-  uv_work_t work;
-  struct read_jobs *rs;
-  struct server_request *request; /* NULL: its client has left */
   struct store_ref ref;
   char id[STORE_ID_BYTES];
   char status[sizeof((struct summary *)NULL)->status];
-  bool judges, ok;
+  bool judges;
   struct question_told told;
-  struct err err;
 };
 
 static bool read_told(const struct store_ref *ref, struct question_told *told, struct err *err) {
@@ -321,48 +314,39 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
   return true;
 }
 
-static void answering_reply(const struct answering *a) {
-  const struct question_told *told = &a->told;
-  if (!a->ok) {
-    server_problem(a->request, 500, NULL, "%s", a->err.text);
-  } else if (a->judges && told->judgment != NULL) {
-    server_reply_json(a->request, 200,
-                      json_pack("{ss sO}", "session", a->id, "judgment", told->judgment));
-  } else if (!a->judges && told->ask.structured != NULL) {
-    json_t *result = ask_trace_result(&told->ask, NULL);
-    json_object_set_new(result, "session", json_string(a->id));
-    server_reply_json(a->request, 200, result);
-  } else {
-    /* Nothing was answered: whoever was asked is away, or the session was stopped. */
-    const json_t *stop = a->told.stop;
-    const char *message = json_string_value(json_object_get(stop, "message"));
-    const char *reason = json_string_value(json_object_get(stop, "reason"));
-    json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
-    server_problem(a->request, 502, members, "%s: %s", reason ? reason : a->status,
-                   message ? message : "there is no answer");
-  }
-}
-
-static void answering_work(uv_work_t *work) {
-  struct answering *a = work->data;
-  a->ok = read_told(&a->ref, &a->told, &a->err);
-}
-
-static void answering_over(uv_work_t *work, int status) {
-  struct answering *a = work->data;
-  assert(status == 0);
-  if (a->request != NULL)
-    answering_reply(a);
+static void answering_drop(void *what) {
+  struct answering *a = what;
   json_decref(a->told.judgment);
   json_decref(a->told.stop);
   ask_trace_deinit(&a->told.ask);
-  read_jobs_end_more(a->rs);
   free(a);
 }
 
-static void answering_on_gone(void *ctx) {
-  struct answering *a = ctx;
-  a->request = NULL;
+static void answering_reply(void *what, struct server_request *r) {
+  struct answering *a = what;
+  const struct question_told *told = &a->told;
+  if (a->judges && told->judgment != NULL) {
+    server_reply_json(r, 200, json_pack("{ss sO}", "session", a->id, "judgment", told->judgment));
+  } else if (!a->judges && told->ask.structured != NULL) {
+    json_t *result = ask_trace_result(&told->ask, NULL);
+    json_object_set_new(result, "session", json_string(a->id));
+    server_reply_json(r, 200, result);
+  } else {
+    /* Nothing was answered: whoever was asked is away, or the session was stopped. */
+    const char *message = json_string_value(json_object_get(told->stop, "message"));
+    const char *reason = json_string_value(json_object_get(told->stop, "reason"));
+    json_t *members = json_pack("{ss ss*}", "session", a->id, "reason", reason);
+    server_problem(r, 502, members, "%s: %s", reason ? reason : a->status,
+                   message ? message : "there is no answer");
+  }
+  answering_drop(a);
+}
+
+static void answering_work(void *what, struct read_job_answer *answer) {
+  struct answering *a = what;
+  answer->hand_on = answering_reply;
+  if (!read_told(&a->ref, &a->told, &answer->err))
+    answer->status = 500;
 }
 
 /* Reads the entry's log, which has ended or stopped, in the pool, and answers. judges: false if a
@@ -370,16 +354,11 @@ static void answering_on_gone(void *ctx) {
 static void question_take(struct read_jobs *rs, struct server_request *r,
                           const struct daemon_entry *e, bool judges) {
   struct answering *a = xcalloc(1, sizeof *a);
-  a->rs = rs;
-  a->request = r;
   a->judges = judges;
   entry_ref(e, &a->ref);
   memcpy(a->id, e->id, sizeof a->id);
   memcpy(a->status, e->summary.status, sizeof a->status);
-  a->work.data = a;
-  read_jobs_begin_more(rs);
-  server_keep(r, answering_on_gone, a);
-  loop_work(rs->loop, &a->work, answering_work, answering_over);
+  read_job_add(rs, r, NULL, answering_work, answering_drop, a);
 }
 
 /* --- requests that wait for their session --- */
@@ -643,7 +622,7 @@ static void control_on_fork(void *ctx, struct intake_result *result) {
 static void act_fork(struct about *a, struct server_request *r, struct daemon_entry *e) {
   struct store_ref log;
   entry_ref(e, &log);
-  intake_take_about(&a->api->intake, r, &log, launch_parse_fork, control_on_fork);
+  intake_take(&a->api->intake, r, LAUNCH_FORK, &log, control_on_fork);
   about_free(a);
 }
 
@@ -660,21 +639,13 @@ static void control_on_looked(void *ctx, struct intake_result *result) {
     control_refuse(result);
 }
 
-/* The last two begin nothing. */
-enum body_kind { BODY_SESSION, BODY_JUDGE, BODY_ASK, BODY_LINT, BODY_PLAN };
-
 static void control_take(void *ctx, struct server_request *r) {
-  static const intake_parse parsers[] = {[BODY_SESSION] = launch_parse,
-                                         [BODY_JUDGE] = launch_parse_judge,
-                                         [BODY_ASK] = launch_parse_ask,
-                                         [BODY_LINT] = launch_parse_lint,
-                                         [BODY_PLAN] = launch_parse_plan};
   struct control *api = ctx;
-  int kind = server_what(r);
-  if (kind >= BODY_LINT)
-    intake_take(&api->intake, r, parsers[kind], control_on_looked);
+  enum launch_kind kind = (enum launch_kind)server_what(r);
+  if (kind == LAUNCH_LINT || kind == LAUNCH_PLAN) /* they begin nothing */
+    intake_take(&api->intake, r, kind, NULL, control_on_looked);
   else if (!control_refuse_draining(api, r))
-    intake_take(&api->intake, r, parsers[kind], control_on_session);
+    intake_take(&api->intake, r, kind, NULL, control_on_session);
 }
 
 /* --- cancelling, resuming --- */
@@ -790,7 +761,7 @@ static void control_resume(void *ctx, struct server_request *r) {
   if (server_body(r).n == 0)
     resume_with(api, r, &nothing);
   else if (!control_refuse_program(r, "resume", server_part(r)))
-    intake_take(&api->intake, r, launch_parse_steer, control_on_steer);
+    intake_take(&api->intake, r, LAUNCH_STEER, NULL, control_on_steer);
 }
 
 /* --- people --- */
@@ -821,10 +792,10 @@ static void control_on_answer(void *ctx, struct intake_result *result) {
 
 static const struct {
   const char *command;
-  intake_parse parse;
-} answers[] = {[SAYS_TEXT] = {"answer", launch_parse_answer},
-               [SAYS_APPROVE] = {"approve", launch_parse_approve},
-               [SAYS_REJECT] = {"reject", launch_parse_reject}};
+  enum launch_kind kind;
+} answers[] = {[SAYS_TEXT] = {"answer", LAUNCH_ANSWER},
+               [SAYS_APPROVE] = {"approve", LAUNCH_APPROVE},
+               [SAYS_REJECT] = {"reject", LAUNCH_REJECT}};
 
 static void control_answer_as(struct control *api, struct server_request *r,
                               enum answer_says says) {
@@ -834,7 +805,7 @@ static void control_answer_as(struct control *api, struct server_request *r,
       control_refuse_program(r, answers[says].command, server_part(r)))
     return;
   if (server_body(r).n > 0) {
-    intake_take(&api->intake, r, answers[says].parse, control_on_answer);
+    intake_take(&api->intake, r, answers[says].kind, NULL, control_on_answer);
     return;
   }
   if (parsed_answer_parse(&said, NULL, says, &err))
@@ -1074,19 +1045,18 @@ static void on_idle(void *ctx) {
 
 /* Gives the pages the status of waiting sessions: their logs say only that they began. */
 static size_t control_live(void *ctx, struct page_live **list) {
-  static const enum entry_list lists[] = {LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_BROKEN,
-                                          LIST_RUNNING};
   const struct control *api = ctx;
-  size_t count = 0, n = 0;
-  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-    count += api->sessions->lists[lists[k]].count;
-  *list = xcalloc(count + 1, sizeof **list);
-  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-    LIST_EACH(struct daemon_entry, e, in_state, &api->sessions->lists[lists[k]]) {
-      struct page_live *live = &(*list)[n++];
-      memcpy(live->id, e->id, sizeof live->id);
-      print_into(live->status, sizeof live->status, "%s", entry_status(e));
-    }
+  const struct id_list *all = &api->sessions->all;
+  size_t n = 0;
+  *list = xcalloc(all->count + 1, sizeof **list);
+  for (size_t i = 0; i < all->count; i++) {
+    const struct daemon_entry *e = id_list_at(all, i);
+    if (e->state == ENTRY_OVER || e->state == ENTRY_FAILED)
+      continue;
+    struct page_live *live = &(*list)[n++];
+    memcpy(live->id, e->id, sizeof live->id);
+    print_into(live->status, sizeof live->status, "%s", entry_status(e));
+  }
   return n;
 }
 
@@ -1185,18 +1155,8 @@ static void control_post_code(void *ctx, struct server_request *r) {
 
 /* --- the rest --- */
 
-json_t *control_health(const struct control *api) {
-  const struct sessions *ss = api->sessions;
-  return json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
-                   api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
-                   (int)getpid(), "started", api->started, "logs", ss->env->store->where,
-                   "sessions", "running", (json_int_t)sessions_running(ss), "queued",
-                   (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
-                   "connections", (int)server_connections(api->http));
-}
-
 static void get_health(void *ctx, struct server_request *r) {
-  server_reply_json(r, 200, control_health(ctx));
+  server_reply_json(r, 200, provider_status_daemon(ctx));
 }
 
 static void get_description(void *ctx, struct server_request *r) {
@@ -1211,7 +1171,7 @@ static const char *const watch_query[] = {"after", NULL};
 static const char *const compare_query[] = {"a", "b", NULL};
 
 const struct server_route control_routes[] = {
-    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_take, BODY_SESSION},
+    {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_take, LAUNCH_SESSION},
     {"GET", "/v1/sessions",
      "list sessions, newest first (status, since, workflow, method, provider, text, sort, before, "
      "limit)",
@@ -1250,11 +1210,11 @@ const struct server_route control_routes[] = {
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_REJECT},
     {"GET", "/v1/inbox", "the open questions", TAKES_NOTHING, NULL, get_inbox, 0},
     {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork, 0},
-    {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, BODY_JUDGE},
+    {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, LAUNCH_JUDGE},
     {"POST", "/v1/ask", "ask for a value that matches a schema", TAKES_JSON, NULL, control_take,
-     BODY_ASK},
-    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_take, BODY_LINT},
-    {"POST", "/v1/plan", "plan a session", TAKES_JSON, NULL, control_take, BODY_PLAN},
+     LAUNCH_ASK},
+    {"POST", "/v1/lint", "check a workflow", TAKES_JSON, NULL, control_take, LAUNCH_LINT},
+    {"POST", "/v1/plan", "plan a session", TAKES_JSON, NULL, control_take, LAUNCH_PLAN},
     {"GET", "/v1/audit",
      "count judgments (by, since, workflow, movement, method, provider, model, worker, outcome, "
      "min_stages, ambiguous)",

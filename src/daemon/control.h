@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "daemon/event_stream.h"
+#include "daemon/events.h"
 #include "daemon/intake.h"
 #include "daemon/metrics.h"
 #include "daemon/provider_status.h"
@@ -60,8 +60,6 @@ extern const struct server_route control_routes[];
 
 void control_init(struct control *api, struct sessions *sessions);
 void control_changed(void *api, struct daemon_entry *e);
-/* Returns what GET /v1/health answers: a new object. */
-json_t *control_health(const struct control *api);
 /* address: "127.0.0.1:PORT"; NULL: any port, and the window closes when nobody looks for long. */
 bool control_open_window(struct control *api, const char *address, struct err *err) MUST_CHECK;
 /* Gets ready for the daemon's end: nothing is submitted any more, and nothing is begun for those

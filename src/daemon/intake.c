@@ -6,7 +6,6 @@
 #include "format/json_write.h"
 #include "os/loop.h"
 #include "os/memory.h"
-#include "json/scan.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ struct intake_job {
   struct buf body;
   size_t bytes;
   struct store_ref *about; /* or NULL */
-  intake_parse parse;
+  enum launch_kind kind;
   intake_done done;
   bool is_read;
   struct intake_result result; /* its request is NULL once the client has left */
@@ -64,56 +63,29 @@ static bool size_fits(struct intake_result *result, struct str body) {
   return true;
 }
 
-/* The two JSON readers differ on escaped code points and very long numbers, so bodies with those
- * go to the strict one. */
-static bool is_plain_json(struct str body) {
-  enum { DIGITS = 18 };
-  size_t digits = 0;
-  for (size_t i = 0; i < body.n; i++) {
-    digits = body.p[i] >= '0' && body.p[i] <= '9' ? digits + 1 : 0;
-    if (digits == DIGITS)
-      return false;
-  }
-  return memmem(body.p, body.n, LIT("\\u")) == NULL;
-}
-
-/* Most bodies are long texts in few members, which this reader takes in a fifth of the time.
- * Returns NULL if the other reader has to look; that one also says what is wrong. */
-static json_t *read_plain(struct str body) {
-  struct jscan_result r;
-  if (body.n == 0 || body.p[0] != '{' || !is_plain_json(body))
-    return NULL;
-  if (jscan_whole(body, &r) == JSCAN_OK && !r.duplicate_key)
-    return r.value;
-  json_decref(r.value);
-  return NULL;
-}
-
-static void read_body(struct intake_result *result, intake_parse parse, struct str body) {
+static void read_body(struct intake_result *result, enum launch_kind kind, struct str body) {
   json_error_t why;
   if (!size_fits(result, body))
     return;
-  json_t *parsed = read_plain(body);
-  if (parsed == NULL)
-    parsed =
-        json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+  json_t *parsed =
+      json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
   if (parsed == NULL) {
     result->status = 400;
     err_set(&result->err, ERR_INVALID, "the body is not JSON: line %d, column %d: %s", why.line,
             why.column, why.text);
     return;
   }
-  result->ok = parse(&result->launch, parsed, &result->err, &result->errors);
+  result->ok = launch_parse(&result->launch, kind, parsed, &result->err, &result->errors);
   if (!result->ok)
     result->status = intake_status_of(&result->err);
   json_decref(parsed);
 }
 
-static void on_work(uv_work_t *work) {
-  struct intake *in = work->data;
+static void on_work(void *ctx) {
+  struct intake *in = ctx;
   for (size_t i = 0; i < in->reading_count; i++) {
     struct intake_job *job = in->reading[i];
-    read_body(&job->result, job->parse, buf_view(&job->body));
+    read_body(&job->result, job->kind, buf_view(&job->body));
     buf_deinit(&job->body);
     if (job->bytes > LIMIT_API_BIG_BODY_BYTES)
       memory_give_back(0);
@@ -122,9 +94,8 @@ static void on_work(uv_work_t *work) {
 
 /* --- on the loop --- */
 
-static void after_work(uv_work_t *work, int status) {
-  struct intake *in = work->data;
-  assert(status == 0); /* work is never cancelled */
+static void after_work(void *ctx) {
+  struct intake *in = ctx;
   for (size_t i = 0; i < in->reading_count; i++) {
     struct intake_job *job = in->reading[i];
     job_remove(job);
@@ -156,9 +127,8 @@ static void intake_start(struct intake *in) {
     job->is_read = true;
     in->reading[in->reading_count++] = job;
   }
-  in->work.data = in;
   if (in->reading_count > 0)
-    loop_work(in->loop, &in->work, on_work, after_work);
+    loop_do(in->loop, on_work, after_work, in);
 }
 
 /* The client has left, or the daemon is ending. */
@@ -171,13 +141,8 @@ static void intake_on_gone(void *ctx) {
   intake_job_free(job);
 }
 
-void intake_take(struct intake *in, struct server_request *r, intake_parse parse,
-                 intake_done done) {
-  intake_take_about(in, r, NULL, parse, done);
-}
-
-void intake_take_about(struct intake *in, struct server_request *r, const struct store_ref *about,
-                       intake_parse parse, intake_done done) {
+void intake_take(struct intake *in, struct server_request *r, enum launch_kind kind,
+                 const struct store_ref *about, intake_done done) {
   if (in->bytes + server_body(r).n > LIMIT_API_BODIES_BYTES) {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, 503, NULL, "too many requests are being read: try again");
@@ -189,7 +154,7 @@ void intake_take_about(struct intake *in, struct server_request *r, const struct
     job->about = xmalloc(sizeof *job->about);
     *job->about = *about;
   }
-  job->parse = parse;
+  job->kind = kind;
   job->done = done;
   job->body = server_take_body(r);
   job->bytes = job->body.n;

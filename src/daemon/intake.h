@@ -1,6 +1,6 @@
 /* intake.h - requests with a body, from their bytes to a launch.
  *
- *   intake_take(&in, request, parse, done)      its body is read; the request is kept
+ *   intake_take(&in, request, kind, about, done)   its body is read; the request is kept
  *   done(ctx, &result)             from the loop, unless its client has left meanwhile
  *
  * DESIGN. A body of 16 MiB, its workflow and its scenario take some 100 ms to read, check and write
@@ -24,9 +24,6 @@ struct intake_result {
   struct err_list errors; /* in the workflow's file, with places; freed after `done` */
 };
 
-/* Fills the launch from the body, in the pool: launch_parse and the like. */
-typedef bool (*intake_parse)(struct launch *l, const json_t *body, struct err *err,
-                             struct err_list *errors);
 typedef void (*intake_done)(void *ctx, struct intake_result *result);
 
 enum { INTAKE_TOGETHER = 16 };
@@ -36,17 +33,15 @@ struct intake {
   uv_loop_t *loop; /* its owner sets the first three */
   struct launch_env *env;
   void *ctx;
-  struct list jobs; /* those being read; after them those that wait */
-  size_t bytes;     /* of all their bodies */
-  uv_work_t work;
+  struct list jobs;                            /* those being read; after them those that wait */
+  size_t bytes;                                /* of all their bodies */
   struct intake_job *reading[INTAKE_TOGETHER]; /* by the pool, in their order */
   size_t reading_count;
 };
 
-/* Answers 503 by itself when too much is waiting. */
-void intake_take(struct intake *in, struct server_request *r, intake_parse parse, intake_done done);
-/* The same about a session, whose log launch.about then has. */
-void intake_take_about(struct intake *in, struct server_request *r, const struct store_ref *about,
-                       intake_parse parse, intake_done done);
+/* Answers 503 by itself when too much is waiting. about: the log of the session that it is about,
+ * which launch.about then has; or NULL. */
+void intake_take(struct intake *in, struct server_request *r, enum launch_kind kind,
+                 const struct store_ref *about, intake_done done);
 
 #endif

@@ -5,12 +5,12 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
+#include "host/config.h"
+#include "host/host.h"
 #include "host/key_leak.h"
-#include "host/overrides.h"
 #include "host/plan.h"
 #include "host/preflight.h"
 #include "host/sandbox_config.h"
-#include "host/workflow_cache.h"
 #include "host/workspace_set.h"
 #include "os/clock.h"
 #include "store/worker.h"
@@ -228,26 +228,6 @@ static bool launch_take_place(const struct launch_body *p) {
   return true;
 }
 
-/* Refuses an object with an unknown member, because a misspelt one must not pass for a missing one.
- * `where`, with a dot, precedes the name in the message; "" for the body itself. */
-static bool launch_members_known(const struct launch_body *p, const json_t *object,
-                                 const char *where, const char *const members[]) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)object, key, value) {
-    bool known = false;
-    for (size_t i = 0; members[i]; i++)
-      known = known || strcmp(members[i], key) == 0;
-    if (known)
-      continue;
-    const char *near = str_nearest(str_from(key), members);
-    return err_set(p->err, ERR_INVALID, "unknown member \"%s%.80s\"%s%s%s%s", where, key,
-                   near ? ": did you mean \"" : "", near ? where : "", near ? near : "",
-                   near ? "\"?" : "");
-  }
-  return true;
-}
-
 /* Reads a member that is an absolute path, or {"text": ...}, which leaves *path NULL. */
 static bool launch_path_or_text(const struct launch_body *p, const char *key, const char **path,
                                 const json_t **text) {
@@ -342,7 +322,7 @@ static bool launch_take_scenario(const struct launch_body *p) {
   if (value == NULL)
     return true;
   if (!launch_path_or_text(p, "scenario", &path, &text) ||
-      !launch_members_known(p, value, "scenario.", members))
+      !resume_options_members_known(value, "scenario.", members, p->err))
     return false;
   bool ok = path == NULL || file_read(path, LIMIT_SCENARIO_BYTES, &bytes, p->err);
   if (!ok && p->err->code == ERR_IO) /* what the client named, not our folder */
@@ -424,7 +404,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   const char *folders[FACET_KIND_COUNT + 1] = {0};
   for (size_t i = 0; i < FACET_KIND_COUNT; i++)
     folders[i] = facet_folder((enum facet_kind)i);
-  if (!launch_members_known(p, facets, "workflow.facets.", folders))
+  if (!resume_options_members_known(facets, "workflow.facets.", folders, p->err))
     return false;
   json_object_foreach((json_t *)facets, kind, named) {
     if (!json_is_object(named))
@@ -463,7 +443,7 @@ static bool launch_take_workflow(struct launch_body *p) {
     return false;
   if (named != NULL && name == NULL)
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
-  if (!launch_members_known(p, value, "workflow.", members) || !facets_fit(p, facets))
+  if (!resume_options_members_known(value, "workflow.", members, p->err) || !facets_fit(p, facets))
     return false;
   json_t *none = json_object();
   if (name == NULL)
@@ -599,7 +579,7 @@ void launch_init(struct launch *l, struct launch_env *env) {
                        .known = launch_newest_scenario(env)};
 }
 
-/* Reads the body of a session into the launch. Frees nothing: marks are the caller's. */
+/* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
       "workflow",   "task",         "cwd",    "provider", "providers", "model",       "options",
@@ -612,7 +592,7 @@ static bool launch_read(struct launch_body *p) {
             err_set(p->err, ERR_INVALID, "the body must be an object with workflow, task and cwd");
   if (ok && attended != NULL && !json_is_boolean(attended))
     ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
-  ok = ok && launch_members_known(p, p->body, "", members) && launch_take_cwd(p) &&
+  ok = ok && resume_options_members_known(p->body, "", members, p->err) && launch_take_cwd(p) &&
        launch_take_provider(p) && launch_take_providers(p) && launch_take_text(p, "model") &&
        launch_take_options(p) && launch_take_place(p) && launch_take_turn(p);
   if (ok) {
@@ -628,12 +608,10 @@ static bool launch_read(struct launch_body *p) {
   return ok;
 }
 
-bool launch_parse(struct launch *l, const json_t *body, struct err *err, struct err_list *errors) {
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors, .runs = true};
-  bool ok = launch_read(&p) && keep_task(&p);
-  workflow_marks_free(p.marks);
+static bool parse_session(struct launch_body *p) {
+  bool ok = launch_read(p) && keep_task(p);
   if (ok)
-    l->setup.scenario = l->scenario ? &l->scenario->scenario : NULL;
+    p->l->setup.scenario = p->l->scenario ? &p->l->scenario->scenario : NULL;
   return ok;
 }
 
@@ -662,34 +640,15 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config, stru
 
 /* --- from a request about another session --- */
 
-bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
-                        struct err_list *errors) {
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+static bool parse_steer(const struct launch_body *p) {
+  struct launch *l = p->l;
   l->config = json_object();
-  if (!resume_options_parse(&l->steer, body, l->generation->registry, err) ||
-      !launch_take_scenario(&p))
+  if (!resume_options_parse(&l->steer, p->body, l->generation->registry, p->err) ||
+      !launch_take_scenario(p))
     return false;
   if (l->scenario != NULL)
     resume_options_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
   return true;
-}
-
-bool launch_parse_answer(struct launch *l, const json_t *body, struct err *err,
-                         struct err_list *errors) {
-  (void)errors;
-  return parsed_answer_parse(&l->said, body, SAYS_TEXT, err);
-}
-
-bool launch_parse_approve(struct launch *l, const json_t *body, struct err *err,
-                          struct err_list *errors) {
-  (void)errors;
-  return parsed_answer_parse(&l->said, body, SAYS_APPROVE, err);
-}
-
-bool launch_parse_reject(struct launch *l, const json_t *body, struct err *err,
-                         struct err_list *errors) {
-  (void)errors;
-  return parsed_answer_parse(&l->said, body, SAYS_REJECT, err);
 }
 
 /* Reads which other folder to work in, if the request names one. */
@@ -731,21 +690,20 @@ static bool use_fork(struct launch *l, const char *cwd, struct err *err) {
   return true;
 }
 
-bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) {
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+static bool parse_fork(const struct launch_body *p) {
+  struct launch *l = p->l;
   bool ok = true;
-  const char *from = launch_text_of(&p, "from", &ok);
+  const char *from = launch_text_of(p, "from", &ok);
   l->config = json_object();
   if (ok && from == NULL)
-    ok = err_set(err, ERR_INVALID, "from must say where to start: MOVEMENT, or MOVEMENT#N");
-  ok = ok && resume_options_parse_fork(&l->steer, body, l->generation->registry, err) &&
-       launch_take_scenario(&p);
-  const char *cwd = ok ? fork_cwd(&p, &ok) : NULL;
+    ok = err_set(p->err, ERR_INVALID, "from must say where to start: MOVEMENT, or MOVEMENT#N");
+  ok = ok && resume_options_parse_fork(&l->steer, p->body, l->generation->registry, p->err) &&
+       launch_take_scenario(p);
+  const char *cwd = ok ? fork_cwd(p, &ok) : NULL;
   if (ok && l->scenario != NULL)
     resume_options_set_scenario(&l->steer, json_incref(json_object_get(l->config, "scenario")));
-  return ok && fork_read(&l->about->fork, &l->about->log, from, err) && fork_instruction(&p) &&
-         use_fork(l, cwd, err);
+  return ok && fork_read(&l->about->fork, &l->about->log, from, p->err) && fork_instruction(p) &&
+         use_fork(l, cwd, p->err);
 }
 
 /* --- from questions that are answered at once --- */
@@ -772,12 +730,14 @@ static json_t *workflow_member(const struct launch_body *p, const char *name, js
 }
 
 /* Reads the session (taken) that represents the question. */
-static bool question_session(const struct launch_body *p, json_t *session) {
+static bool question_session(struct launch_body *p, json_t *session) {
   static const char *const copied[] = {"cwd", "scenario", "allow_secret", NULL};
   copy_members(session, p->body, copied);
   if (json_object_get(session, "cwd") == NULL)
     json_object_set_new(session, "cwd", json_string("/"));
-  bool ok = launch_parse(p->l, session, p->err, p->errors);
+  p->body = session;
+  p->runs = true;
+  bool ok = parse_session(p);
   if (ok) /* a client waits for the answer */
     json_object_set_new(p->l->config, "wait_for_outage", json_false());
   json_decref(session);
@@ -844,31 +804,30 @@ static bool somebody_judges(const struct launch_body *p) {
                  "none");
 }
 
-bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
-                        struct err_list *errors) {
+static bool parse_judge(struct launch_body *p) {
   static const char *const members[] = {
       "text",     "rules",    "name",    "stages", "model",        "provider", "max_reasks",
       "language", "scenario", "options", "cwd",    "allow_secret", NULL};
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
-  if (!json_is_object(body))
-    return err_set(err, ERR_INVALID, "the body must be an object with text and rules");
-  if (!launch_members_known(&p, body, "", members) || !take_given(&p))
+  struct launch *l = p->l;
+  if (!json_is_object(p->body))
+    return err_set(p->err, ERR_INVALID, "the body must be an object with text and rules");
+  if (!resume_options_members_known(p->body, "", members, p->err) || !take_given(p))
     return false;
-  json_t *rules = judge_rules(&p);
+  json_t *rules = judge_rules(p);
   if (rules == NULL)
     return false;
-  if (!somebody_judges(&p)) {
+  if (!somebody_judges(p)) {
     json_decref(rules);
     return false;
   }
-  if (!json_is_true(json_object_get(body, "allow_secret")) &&
-      !keys_check(NULL, buf_view(&l->given), l->generation->user.hidden, "allow_secret", err)) {
+  if (!json_is_true(json_object_get(p->body, "allow_secret")) &&
+      !keys_check(NULL, buf_view(&l->given), l->generation->user.hidden, "allow_secret", p->err)) {
     json_decref(rules);
     return false;
   }
   l->asks = ASKS_JUDGMENT;
-  json_t *workflow = workflow_member(&p, "judge", judge_movement(&p, rules));
-  if (!question_session(&p, json_pack("{so}", "workflow", workflow)))
+  json_t *workflow = workflow_member(p, "judge", judge_movement(p, rules));
+  if (!question_session(p, json_pack("{so}", "workflow", workflow)))
     return false;
   json_object_del(l->config, "submitted"); /* its text is lost when this daemon ends */
   return true;
@@ -887,29 +846,28 @@ static json_t *ask_movement(const json_t *body) {
                    "phase1_tag", "rules", "condition", "answered", "next", "COMPLETE");
 }
 
-bool launch_parse_ask(struct launch *l, const json_t *body, struct err *err,
-                      struct err_list *errors) {
+static bool parse_ask(struct launch_body *p) {
   static const char *const members[] = {
       "prompt",   "schema",   "invariants",    "max_reasks",     "on_failure",
       "example",  "repair",   "assert_format", "reask",          "schema_as",
       "language", "provider", "token_budget",  "time_budget_ms", "model",
       "options",  "scenario", "cwd",           "allow_secret",   NULL};
   static const char *const copied[] = {"provider", "model", "options", NULL};
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
-  if (!json_is_object(body))
-    return err_set(err, ERR_INVALID, "the body must be an object with prompt and schema");
-  if (!launch_members_known(&p, body, "", members))
+  if (!json_is_object(p->body))
+    return err_set(p->err, ERR_INVALID, "the body must be an object with prompt and schema");
+  if (!resume_options_members_known(p->body, "", members, p->err))
     return false;
-  if (!json_is_string(json_object_get(body, "prompt")))
-    return err_set(err, ERR_INVALID, "prompt must be given, as a text");
-  if (json_object_get(body, "schema") == NULL)
-    return err_set(err, ERR_INVALID,
+  if (!json_is_string(json_object_get(p->body, "prompt")))
+    return err_set(p->err, ERR_INVALID, "prompt must be given, as a text");
+  if (json_object_get(p->body, "schema") == NULL)
+    return err_set(p->err, ERR_INVALID,
                    "schema must be given: an object, or the name of a built-in one");
-  l->asks = ASKS_VALUE;
-  json_t *session = json_pack("{so sO}", "workflow", workflow_member(&p, "ask", ask_movement(body)),
-                              "task", json_object_get(body, "prompt"));
-  copy_members(session, body, copied);
-  return question_session(&p, session);
+  p->l->asks = ASKS_VALUE;
+  json_t *session =
+      json_pack("{so sO}", "workflow", workflow_member(p, "ask", ask_movement(p->body)), "task",
+                json_object_get(p->body, "prompt"));
+  copy_members(session, p->body, copied);
+  return question_session(p, session);
 }
 
 /* --- lint, plan --- */
@@ -930,31 +888,69 @@ json_t *launch_errors_json(const struct err_list *errors) {
   return list;
 }
 
-bool launch_parse_lint(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) {
+static bool parse_lint(struct launch_body *p) {
   struct err_list warnings = {0};
-  struct launch_body p = {
-      .l = l, .body = body, .err = err, .errors = errors, .warnings = &warnings, .lints = true};
+  struct launch *l = p->l;
+  p->warnings = &warnings;
+  p->lints = true;
   l->asks = ASKS_NOTHING;
-  bool ok = launch_read(&p), told = ok || errors->count > 0;
+  bool ok = launch_read(p), told = ok || p->errors->count > 0;
   size_t count = ok ? l->workflow->movement_count : 0;
   if (told)
     l->answer = json_pack("{sb so so so}", "ok", ok, "movements",
                           ok ? json_integer((json_int_t)count) : json_null(), "errors",
-                          launch_errors_json(errors), "warnings", launch_errors_json(&warnings));
-  workflow_marks_free(p.marks);
+                          launch_errors_json(p->errors), "warnings", launch_errors_json(&warnings));
   err_list_deinit(&warnings);
   return told;
 }
 
-bool launch_parse_plan(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) {
-  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+static bool parse_plan(struct launch_body *p) {
+  struct launch *l = p->l;
   l->asks = ASKS_NOTHING;
-  bool ok = launch_read(&p);
+  bool ok = launch_read(p);
   if (ok) {
-    const struct preflight flight = launch_flight(&p);
+    const struct preflight flight = launch_flight(p);
     l->answer = plan_json(&flight, l->env->store);
+  }
+  return ok;
+}
+
+bool launch_parse(struct launch *l, enum launch_kind kind, const json_t *body, struct err *err,
+                  struct err_list *errors) {
+  struct launch_body p = {.l = l, .body = body, .err = err, .errors = errors};
+  bool ok = false;
+  switch (kind) {
+  case LAUNCH_SESSION:
+    p.runs = true;
+    ok = parse_session(&p);
+    break;
+  case LAUNCH_FORK:
+    ok = parse_fork(&p);
+    break;
+  case LAUNCH_JUDGE:
+    ok = parse_judge(&p);
+    break;
+  case LAUNCH_ASK:
+    ok = parse_ask(&p);
+    break;
+  case LAUNCH_LINT:
+    ok = parse_lint(&p);
+    break;
+  case LAUNCH_PLAN:
+    ok = parse_plan(&p);
+    break;
+  case LAUNCH_STEER:
+    ok = parse_steer(&p);
+    break;
+  case LAUNCH_ANSWER:
+    ok = parsed_answer_parse(&l->said, body, SAYS_TEXT, err);
+    break;
+  case LAUNCH_APPROVE:
+    ok = parsed_answer_parse(&l->said, body, SAYS_APPROVE, err);
+    break;
+  case LAUNCH_REJECT:
+    ok = parsed_answer_parse(&l->said, body, SAYS_REJECT, err);
+    break;
   }
   workflow_marks_free(p.marks);
   return ok;

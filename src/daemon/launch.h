@@ -1,9 +1,7 @@
 /* launch.h - everything a session is started with, made from a request or read back from its log.
  *
  *   launch_init(&l, env)                         with the configuration as it is now
- *   launch_parse(&l, body, &err, &errors)        a body of POST /v1/sessions (schemas/api.json)
- *   launch_parse_steer(&l, body, &err, &errors)  a body of POST .../resume: l.steer
- *   launch_parse_fork(&l, body, &err, &errors)   a body of POST .../fork; l.about was made
+ *   launch_parse(&l, kind, body, &err, &errors)  the body of a request
  *   launch_share(&l)                             shares what other sessions have too
  *   launch_again(&l, env, config, &err)          from the config of a session_start, without these
  *   launch_deinit(&l)                            when no session uses it any longer
@@ -77,30 +75,23 @@ struct launch {
 };
 
 void launch_init(struct launch *l, struct launch_env *env);
+/* The bodies of requests, in schemas/api.json. */
+enum launch_kind {
+  LAUNCH_SESSION, /* POST /v1/sessions */
+  LAUNCH_FORK,    /* .../fork: l.about was made */
+  LAUNCH_JUDGE,
+  LAUNCH_ASK,
+  LAUNCH_LINT, /* the answer is l.answer, as of a plan */
+  LAUNCH_PLAN,
+  LAUNCH_STEER,  /* .../resume: l.steer */
+  LAUNCH_ANSWER, /* l.said, as of the next two */
+  LAUNCH_APPROVE,
+  LAUNCH_REJECT
+};
 /* False: the request is wrong. errors: everything that keeps its workflow from running, with places
  * in its file; otherwise see err. */
-bool launch_parse(struct launch *l, const json_t *body, struct err *err,
+bool launch_parse(struct launch *l, enum launch_kind kind, const json_t *body, struct err *err,
                   struct err_list *errors) MUST_CHECK;
-bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
-                        struct err_list *errors) MUST_CHECK;
-bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) MUST_CHECK;
-/* Bodies of POST .../answer, .../approve and .../reject: l.said. */
-bool launch_parse_answer(struct launch *l, const json_t *body, struct err *err,
-                         struct err_list *errors) MUST_CHECK;
-bool launch_parse_approve(struct launch *l, const json_t *body, struct err *err,
-                          struct err_list *errors) MUST_CHECK;
-bool launch_parse_reject(struct launch *l, const json_t *body, struct err *err,
-                         struct err_list *errors) MUST_CHECK;
-/* Bodies of POST /v1/judge, /v1/ask, /v1/lint and /v1/plan. */
-bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
-                        struct err_list *errors) MUST_CHECK;
-bool launch_parse_ask(struct launch *l, const json_t *body, struct err *err,
-                      struct err_list *errors) MUST_CHECK;
-bool launch_parse_lint(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) MUST_CHECK;
-bool launch_parse_plan(struct launch *l, const json_t *body, struct err *err,
-                       struct err_list *errors) MUST_CHECK;
 /* Returns a list of errors as the API tells it: a new array. */
 json_t *launch_errors_json(const struct err_list *errors);
 

@@ -175,6 +175,16 @@ static json_t *ability_of(const struct control *api, struct str name) {
   return out;
 }
 
+json_t *provider_status_daemon(const struct control *api) {
+  const struct sessions *ss = api->sessions;
+  return json_pack("{ss ss si ss ss s{sI sI sI} si}", "status",
+                   api->draining ? "stopping" : "ready", "version", SEGUE_VERSION, "pid",
+                   (int)getpid(), "started", api->started, "logs", ss->env->store->where,
+                   "sessions", "running", (json_int_t)sessions_running(ss), "queued",
+                   (json_int_t)sessions_queued(ss), "max", (json_int_t)ss->max_running,
+                   "connections", (int)server_connections(api->http));
+}
+
 void *provider_status_new(void *ctx) {
   struct control *api = ctx;
   struct provider_status *a = xcalloc(1, sizeof *a);
@@ -184,7 +194,7 @@ void *provider_status_new(void *ctx) {
   a->found = json_object();
   for (size_t i = 0; (p = registry_at(a->generation->registry, i)) != NULL; i++)
     json_array_append_new(a->providers, ability_of(api, str_from(p->capability.name)));
-  a->daemon = control_health(api);
+  a->daemon = provider_status_daemon(api);
   a->versions = &api->versions;
   a->known = versions_known(&api->versions);
   return a;

@@ -28,6 +28,9 @@ struct client_versions {
 void versions_close(struct client_versions *vs);
 void versions_deinit(struct client_versions *vs);
 
+struct control;
+/* Returns what GET /v1/health answers: a new object. */
+json_t *provider_status_daemon(const struct control *api);
 void *provider_status_new(void *api); /* a struct control */
 json_t *provider_status_read(void *abilities);
 void provider_status_free(void *abilities);

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "daemon/api_status.h"
+#include "daemon/entry.h"
 #include "os/loop.h"
 #include "os/memory.h"
 
@@ -114,7 +114,6 @@ struct read_job {
   struct view_cache_item *item; /* or NULL */
   struct read_job_answer answer;
   bool runs;
-  uv_work_t in_pool;
 };
 
 static void read_jobs_start(struct read_jobs *rs);
@@ -129,19 +128,18 @@ static void read_job_free(struct read_job *job) {
   free(job);
 }
 
-static void read_job_run(uv_work_t *work) {
-  struct read_job *job = work->data;
+static void read_job_run(void *ctx) {
+  struct read_job *job = ctx;
   size_t before = job->item != NULL ? record_index_bytes(job->item->track) : 0;
   job->work(job->what, &job->answer);
   if (job->item != NULL && record_index_bytes(job->item->track) > before + LIMIT_SHELF_TRIM_BYTES)
     memory_give_back(0); /* much was read for little that stays */
 }
 
-static void read_job_over(uv_work_t *work, int status) {
-  struct read_job *job = work->data;
+static void read_job_over(void *ctx) {
+  struct read_job *job = ctx;
   struct read_jobs *rs = job->all;
   struct read_job_answer *a = &job->answer;
-  assert(status == 0); /* work is never cancelled */
   rs->running--;
   if (job->item != NULL)
     job->item->busy = false;
@@ -168,8 +166,7 @@ static void read_jobs_start(struct read_jobs *rs) {
     if (job->item != NULL)
       job->item->busy = true;
     rs->running++;
-    job->in_pool.data = job;
-    loop_work(rs->loop, &job->in_pool, read_job_run, read_job_over);
+    loop_do(rs->loop, read_job_run, read_job_over, job);
   }
 }
 
@@ -181,21 +178,8 @@ static void read_job_on_gone(void *ctx) {
     read_job_free(job);
 }
 
-void read_job_take(struct read_jobs *rs, struct server_request *r, read_job_work work,
-                   void (*drop)(void *what), void *what) {
-  read_job_take_of(rs, r, NULL, work, drop, what);
-}
-
-void read_job_take_of(struct read_jobs *rs, struct server_request *r, struct view_cache_item *item,
-                      read_job_work work, void (*drop)(void *what), void *what) {
-  if (rs->jobs.count >= LIMIT_API_READING_WAIT_COUNT) {
-    drop(what);
-    if (item != NULL)
-      view_cache_let_go(item);
-    server_set_header(r, "Retry-After", "1");
-    server_problem(r, 503, NULL, "too many requests that read logs: try again");
-    return;
-  }
+void read_job_add(struct read_jobs *rs, struct server_request *r, struct view_cache_item *item,
+                  read_job_work work, void (*drop)(void *what), void *what) {
   struct read_job *job = xcalloc(1, sizeof *job);
   job->all = rs;
   job->request = r;
@@ -208,6 +192,24 @@ void read_job_take_of(struct read_jobs *rs, struct server_request *r, struct vie
   list_push_back(&rs->jobs, &job->in_readings);
   server_keep(r, read_job_on_gone, job);
   read_jobs_start(rs);
+}
+
+void read_job_take_of(struct read_jobs *rs, struct server_request *r, struct view_cache_item *item,
+                      read_job_work work, void (*drop)(void *what), void *what) {
+  if (rs->jobs.count < LIMIT_API_READING_WAIT_COUNT) {
+    read_job_add(rs, r, item, work, drop, what);
+    return;
+  }
+  drop(what);
+  if (item != NULL)
+    view_cache_let_go(item);
+  server_set_header(r, "Retry-After", "1");
+  server_problem(r, 503, NULL, "too many requests that read logs: try again");
+}
+
+void read_job_take(struct read_jobs *rs, struct server_request *r, read_job_work work,
+                   void (*drop)(void *what), void *what) {
+  read_job_take_of(rs, r, NULL, work, drop, what);
 }
 
 struct word_job {

@@ -65,6 +65,9 @@ void read_job_take(struct read_jobs *rs, struct server_request *r, read_job_work
 /* item: from view_cache_find; the request lets go of it. */
 void read_job_take_of(struct read_jobs *rs, struct server_request *r, struct view_cache_item *item,
                       read_job_work work, void (*drop)(void *what), void *what);
+/* The same, and never refused: for the answer to what the daemon has worked for. */
+void read_job_add(struct read_jobs *rs, struct server_request *r, struct view_cache_item *item,
+                  read_job_work work, void (*drop)(void *what), void *what);
 /* With a shared store, finds the session that the request's path names (an id, a prefix of one, or
  * `last`) in the pool, and has the request handled once more, with the whole id in its path; or
  * answers that there is none. */

@@ -4,9 +4,9 @@
 #include "audit/aggregate_cache.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "daemon/control.h"
-#include "daemon/mhd_load.h"
-#include "daemon/sd_notify.h"
+#include "daemon/server.h"
 #include "host/notifier.h"
 #include "host/paths.h"
 #include "os/clock.h"
@@ -19,12 +19,67 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
+
+/* --- telling the service manager --- */
+
+enum { MESSAGE_BYTES = 512 };
+
+/* The manager names the process that it watches; without a name, it watches whichever process got
+ * the variable. */
+static uint64_t watchdog_ms(void) {
+  const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+  long value = 0, wanted = 0;
+  if (usec == NULL || !str_to_long(str_from(usec), &value) || value <= 0)
+    return 0;
+  if (pid != NULL && (!str_to_long(str_from(pid), &wanted) || wanted != (long)getpid()))
+    return 0;
+  return (uint64_t)value / 1000;
+}
+
+void sd_notify_init(struct sd_notify *n) {
+  const char *name = getenv("NOTIFY_SOCKET");
+  *n = (struct sd_notify){
+      .fd = -1, .address = {.sun_family = AF_UNIX}, .watchdog_ms = watchdog_ms()};
+  size_t length = name ? strlen(name) : 0;
+  if (length > 1 && length < sizeof n->address.sun_path && (name[0] == '/' || name[0] == '@')) {
+    memcpy(n->address.sun_path, name, length);
+    if (name[0] == '@')
+      n->address.sun_path[0] = '\0';
+    n->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  }
+  (void)unsetenv("NOTIFY_SOCKET");
+  (void)unsetenv("WATCHDOG_USEC");
+  (void)unsetenv("WATCHDOG_PID");
+}
+
+void sd_notify_send(const struct sd_notify *n, const char *fmt, ...) {
+  char message[MESSAGE_BYTES];
+  va_list ap;
+  if (n->fd < 0)
+    return;
+  va_start(ap, fmt);
+  int length = vsnprintf(message, sizeof message, fmt, ap);
+  va_end(ap);
+  if (length > 0 && length < MESSAGE_BYTES)
+    (void)sendto(n->fd, message, (size_t)length, MSG_NOSIGNAL, (const struct sockaddr *)&n->address,
+                 n->address_bytes);
+}
+
+void sd_notify_deinit(struct sd_notify *n) {
+  if (n->fd >= 0)
+    close(n->fd);
+  n->fd = -1;
+}
 
 /* --- the index ---
  *
@@ -39,14 +94,13 @@
 struct indexer {
   const struct store *store;
   uv_timer_t timer;
-  uv_work_t work;
   bool busy, wanted, more, closing;
 };
 
 enum { SOON_MS = 500 };
 
-static void indexer_look(uv_work_t *work) {
-  struct indexer *ix = work->data;
+static void indexer_look(void *ctx) {
+  struct indexer *ix = ctx;
   bool keeps = index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
   if (keeps && !ix->more) /* it knows all logs, so what is not among them is gone */
     aggregate_cache_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
@@ -59,9 +113,8 @@ static void indexer_arm(struct indexer *ix, uint64_t ms) {
     uv_timer_start(&ix->timer, on_indexer_timer, ms, 0);
 }
 
-static void on_indexer_looked(uv_work_t *work, int status) {
-  struct indexer *ix = work->data;
-  (void)status;
+static void on_indexer_looked(void *ctx) {
+  struct indexer *ix = ctx;
   ix->busy = false;
   if (ix->more || ix->wanted)
     indexer_arm(ix, ix->more ? 0 : LIMIT_INDEX_REST_MS);
@@ -71,14 +124,13 @@ static void on_indexer_timer(uv_timer_t *timer) {
   struct indexer *ix = timer->data;
   ix->wanted = false;
   ix->busy = true;
-  if (uv_queue_work(timer->loop, &ix->work, indexer_look, on_indexer_looked) != 0)
-    BUG("no work can be queued");
+  loop_do(timer->loop, indexer_look, on_indexer_looked, ix);
 }
 
 static void indexer_start(struct indexer *ix, uv_loop_t *loop, const struct store *store) {
   *ix = (struct indexer){.store = store};
   uv_timer_init(loop, &ix->timer);
-  ix->timer.data = ix->work.data = ix;
+  ix->timer.data = ix;
   indexer_arm(ix, SOON_MS);
 }
 
@@ -346,7 +398,7 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   indexer_start(&d->indexer, &d->loop, &d->store);
   long waiting = sessions_recover(&d->sessions, err);
   if (waiting >= 0)
-    d->http = server_new(&d->loop, &d->socket, control_routes, &d->api, max_connections, err);
+    d->http = server_new(&d->loop, &d->socket, NULL, control_routes, &d->api, max_connections, err);
   d->api.http = d->http;
   d->api.http_origin = d->options->http_origin;
   d->api.http_any_peer = d->options->http_any_peer;

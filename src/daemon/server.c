@@ -5,17 +5,20 @@
  * only by programs of the same user. */
 #include "daemon/server.h"
 
+#include "base/err.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "daemon/mhd_load.h"
+#include "daemon/serve.h"
 #include "format/json_write.h"
 #include "os/orphans.h"
 #include "os/peer.h"
 #include "store/store.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -25,6 +28,67 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+/* --- the library --- */
+
+/* The functions of <microhttpd.h> are called through this table, which is empty before mhd_load. */
+#define MHD_FUNCTIONS(X)                                                                           \
+  X(get_version)                                                                                   \
+  X(start_daemon)                                                                                  \
+  X(stop_daemon)                                                                                   \
+  X(run)                                                                                           \
+  X(get_timeout)                                                                                   \
+  X(get_daemon_info)                                                                               \
+  X(add_connection)                                                                                \
+  X(get_connection_info)                                                                           \
+  X(get_connection_values)                                                                         \
+  X(lookup_connection_value)                                                                       \
+  X(suspend_connection)                                                                            \
+  X(resume_connection)                                                                             \
+  X(queue_response)                                                                                \
+  X(create_response_from_buffer)                                                                   \
+  X(create_response_from_callback)                                                                 \
+  X(add_response_header)                                                                           \
+  X(destroy_response)
+
+struct mhd_api {
+#define MHD_MEMBER(name) __typeof__(&MHD_##name) name;
+  MHD_FUNCTIONS(MHD_MEMBER)
+#undef MHD_MEMBER
+};
+
+static struct mhd_api microhttpd;
+
+static bool load_all(void *library, struct err *err) {
+  void *symbol;
+/* POSIX allows a data pointer from dlsym to hold a function's address; memcpy satisfies ISO C. */
+#define MHD_LOAD(name)                                                                             \
+  symbol = dlsym(library, "MHD_" #name);                                                           \
+  if (symbol == NULL)                                                                              \
+    return err_set(err, ERR_IO, "libmicrohttpd has no MHD_" #name ": it is too old");              \
+  memcpy(&microhttpd.name, &symbol, sizeof symbol);
+  MHD_FUNCTIONS(MHD_LOAD)
+#undef MHD_LOAD
+  return true;
+}
+
+bool mhd_load(struct err *err) {
+  static bool loaded;
+  if (loaded)
+    return true;
+  void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    return err_set(err, ERR_IO,
+                   "libmicrohttpd, the daemon's HTTP server, cannot be loaded (%.200s): install it",
+                   dlerror());
+  loaded = load_all(library, err);
+  return loaded;
+}
+
+const char *serve_library(void) {
+  struct err ignored;
+  return mhd_load(&ignored) ? microhttpd.get_version() : NULL;
+}
 
 enum { SERVER_PARTS = 2, SERVER_HEADER_BYTES = 64, BLOCK_BYTES = 1024, TICK_MS = 1000 };
 
@@ -854,21 +918,29 @@ static bool engine_begin(struct server *h, size_t connection_bytes) {
   return true;
 }
 
-/* Takes ownership of h. */
-static struct server *server_begin(struct server *h, size_t connection_bytes, size_t short_bytes,
-                                   struct err *err) {
-  if (!mhd_load(err)) {
-    free(h);
+struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
+                          const struct server_door *door, const struct server_route *routes,
+                          void *ctx, unsigned max_connections, struct err *err) {
+  if (!mhd_load(err))
     return NULL;
-  }
-  if (uv_poll_init(h->loop, &h->listener, h->listens) != 0)
+  struct server *h = xcalloc(1, sizeof *h);
+  *h = (struct server){.loop = loop,
+                       .socket = socket,
+                       .door = door,
+                       .listens = door != NULL ? door->fd : socket->fd,
+                       .body_max = door != NULL ? door->body_bytes : LIMIT_API_BODY_BYTES,
+                       .routes = routes,
+                       .ctx = ctx,
+                       .max_connections = max_connections};
+  if (uv_poll_init(loop, &h->listener, h->listens) != 0)
     BUG("the loop takes no descriptor");
-  uv_timer_init(h->loop, &h->timer);
-  uv_timer_init(h->loop, &h->ticker);
-  uv_timer_init(h->loop, &h->accept_again);
+  uv_timer_init(loop, &h->timer);
+  uv_timer_init(loop, &h->ticker);
+  uv_timer_init(loop, &h->accept_again);
   h->listener.data = h->timer.data = h->ticker.data = h->accept_again.data = h;
   h->open_handles = 4;
-  if (!engine_begin(h, connection_bytes) || (short_bytes > 0 && !engine_begin(h, short_bytes))) {
+  if (!engine_begin(h, door != NULL ? door->connection_bytes : LIMIT_API_CONNECTION_BYTES) ||
+      (door != NULL && door->short_bytes > 0 && !engine_begin(h, door->short_bytes))) {
     server_free(h);
     err_set(err, ERR_IO, "the HTTP server cannot start");
     return NULL;
@@ -878,34 +950,6 @@ static struct server *server_begin(struct server *h, size_t connection_bytes, si
   uv_timer_start(&h->ticker, server_on_tick, TICK_MS, TICK_MS);
   listen_on(h);
   return h;
-}
-
-struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
-                          const struct server_route *routes, void *ctx, unsigned max_connections,
-                          struct err *err) {
-  struct server *h = xcalloc(1, sizeof *h);
-  *h = (struct server){.loop = loop,
-                       .socket = socket,
-                       .listens = socket->fd,
-                       .body_max = LIMIT_API_BODY_BYTES,
-                       .routes = routes,
-                       .ctx = ctx,
-                       .max_connections = max_connections};
-  return server_begin(h, LIMIT_API_CONNECTION_BYTES, 0, err);
-}
-
-struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
-                               const struct server_route *routes, void *ctx,
-                               unsigned max_connections, struct err *err) {
-  struct server *h = xcalloc(1, sizeof *h);
-  *h = (struct server){.loop = loop,
-                       .door = door,
-                       .listens = door->fd,
-                       .body_max = door->body_bytes,
-                       .routes = routes,
-                       .ctx = ctx,
-                       .max_connections = max_connections};
-  return server_begin(h, door->connection_bytes, door->short_bytes, err);
 }
 
 unsigned server_connections(const struct server *h) {

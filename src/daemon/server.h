@@ -8,11 +8,18 @@
  *
  * A request that was kept stays valid until it is answered, or until `gone` is called for it
  * (server_keep): its client left, or the server ends. After that it must not be touched. Nothing
- * here blocks, and every size and time is bounded (limits.h). Single-threaded. */
+ * here blocks, and every size and time is bounded (limits.h). Single-threaded.
+ *
+ * --- the library ---
+ *
+ * Libmicrohttpd is loaded by the daemon instead of at every start: linked, it would cost every
+ * start of the program a millisecond, as much as everything else, because it draws in gnutls and
+ * eight more libraries. */
 #ifndef SEGUE_DAEMON_SERVER_H
 #define SEGUE_DAEMON_SERVER_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "daemon/socket.h"
 
 #include <jansson.h>
@@ -51,16 +58,12 @@ struct server_door {
   /* Answers what may not come in and what does not exist: both look the same. */
   void (*refuse)(void *ctx, struct server_request *r);
 };
-/* The door, routes and ctx are borrowed for the server's life. */
-struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
-                               const struct server_route *routes, void *ctx,
-                               unsigned max_connections, struct err *err) MUST_CHECK;
-
-/* NULL: err says why. Routes, socket and ctx are borrowed for the server's life. max_connections:
- * more wait to be accepted. */
+/* NULL: err says why. Routes, socket or door, and ctx are borrowed for the server's life.
+ * max_connections: more wait to be accepted. door: NULL for the control socket; else the server
+ * takes its descriptor over only if it begins. */
 struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
-                          const struct server_route *routes, void *ctx, unsigned max_connections,
-                          struct err *err) MUST_CHECK;
+                          const struct server_door *door, const struct server_route *routes,
+                          void *ctx, unsigned max_connections, struct err *err) MUST_CHECK;
 void server_free(struct server *h); /* NULL is fine */
 unsigned server_connections(const struct server *h);
 
@@ -106,5 +109,10 @@ void server_stream(struct server_request *r, const char *type, const struct serv
                    void *stream);
 /* There may be bytes again. Any time until `closed`. */
 void server_wake(struct server_request *r);
+
+/* --- the library --- */
+
+/* Loads it, once; it stays for the life of the program. False: err says what is missing. */
+bool mhd_load(struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
-/* Keeps the daemon's sessions: their states and lists, the queue, what clients ask of them, and
- * logs that failed. sessions_shared.c does what a shared store adds.
+/* Keeps the daemon's sessions: the queue, what clients ask of them, their turns, and logs that
+ * failed; recovers them from a store, and knows of the other workers of a shared one.
  *
  * DESIGN, the queue. A place becomes free, a session is submitted, a pause is over: each only sets
  * a timer of no duration, so that one look at the queue serves all that happened in one turn of the
@@ -10,59 +10,59 @@
  * cut back to the part that is certain. Only when that has worked is it closed and taken over as
  * after a crash: read from the start, its chain checked, synced. The first thing it appends is its
  * session_resume, so no call is repeated while the disk still fails. Pauses grow, and a session
- * that makes no progress is left alone in the end. */
-#include "daemon/sessions_internal.h"
+ * that makes no progress is left alone in the end.
+ *
+ * DESIGN, shared stores. With files, every unfinished session is this daemon's. A shared store
+ * keeps the queue itself, and a session belongs to the worker that claimed it, until it is released
+ * or that worker's lease is over. Memory holds only the waiting sessions just claimed or submitted
+ * here.
+ *
+ * The loop never waits for the store's server: what asks it runs in the pool and comes back with a
+ * copy. Until then the loop goes on, so each of them looks anew at what memory has before it uses
+ * the copy: a session that has come to life here meanwhile is newer than any of them.
+ *
+ * Whoever asks for the end of another worker's session writes that into the store. Its worker sees
+ * it with its next renewal; if none has it any more, it is opened here and ended; and after
+ * LIMIT_STORE_ANSWER_MS the client is told that nobody has answered. */
+#include "daemon/sessions.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/answer.h"
 #include "os/clock.h"
+#include "os/loop.h"
+#include "os/orphans.h"
+#include "store/index.h"
 #include "store/worker.h"
 
 #include <assert.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+struct sessions_claim {
+  bool asks, answered;
+  bool told; /* there may be something to claim; can be set during a claim, too */
+  bool more; /* the last answer did not reach the end of the queue */
+  size_t places, count;
+  struct store_id ids[LIMIT_START_COUNT];
+  struct summary summaries[LIMIT_START_COUNT]; /* of them; all zero: opening it will say why */
+};
+
+static void sessions_on_soon(uv_timer_t *timer);
+static void sessions_on_deadline(struct sessions *ss, const char *id);
+static void entry_open_later(struct daemon_entry *e);
+static void entry_opened(struct daemon_entry *e, struct err *err);
+
 /* --- deadlines ---
  *
- * When stopped sessions go on without an answer: nothing of them is in memory but the
- * id and the time.
- *
- *   deadlines_init(&d, loop, due, ctx)
- *   deadlines_note(&d, id, &brief)     as its session stands now: one deadline, or none
- *   due(ctx, id)                       from the loop, once the time (wall clock) has come
- *   deadlines_deinit(&d)               then run the loop once more
- *
- * The clock is checked at least every LIMIT_DEADLINE_LOOK_MS, because machines sleep and clocks
- * jump. */
+ * When stopped sessions go on without an answer: nothing of them is in memory but the id and the
+ * time. The clock is checked at least every LIMIT_DEADLINE_LOOK_MS, because machines sleep and
+ * clocks jump. */
 
-static void deadlines_arm(struct deadlines *d);
-
-static void deadlines_drop(struct deadlines *d, const char *id) {
-  for (size_t i = 0; i < d->count; i++)
-    if (strcmp(d->items[i].id, id) == 0) {
-      d->items[i] = d->items[--d->count];
-      return;
-    }
-}
-
-static void deadlines_on_timer(uv_timer_t *timer) {
-  struct deadlines *d = timer->data;
-  int64_t now = clock_real_ms();
-  for (size_t i = 0; i < d->count;) {
-    if (d->items[i].due_ms > now) {
-      i++;
-      continue;
-    }
-    char id[STORE_ID_BYTES];
-    memcpy(id, d->items[i].id, sizeof id);
-    d->items[i] = d->items[--d->count];
-    d->due(d->ctx, id); /* may add another item */
-  }
-  deadlines_arm(d);
-}
+static void deadlines_on_timer(uv_timer_t *timer);
 
 static void deadlines_arm(struct deadlines *d) {
   int64_t first = INT64_MAX, now = clock_real_ms();
@@ -78,9 +78,30 @@ static void deadlines_arm(struct deadlines *d) {
   uv_timer_start(&d->timer, deadlines_on_timer, (uint64_t)wait, 0);
 }
 
-void deadlines_note(struct deadlines *d, const char *id, const struct summary *b) {
+static void deadlines_on_timer(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  struct deadlines *d = &ss->deadlines;
+  int64_t now = clock_real_ms();
+  for (size_t i = 0; i < d->count;) {
+    if (d->items[i].due_ms > now) {
+      i++;
+      continue;
+    }
+    const struct deadline due = d->items[i];
+    d->items[i] = d->items[--d->count];
+    sessions_on_deadline(ss, due.id); /* may add another item */
+  }
+  deadlines_arm(d);
+}
+
+/* Notes when the session, as it stands now, goes on without an answer, or that it does not. */
+static void deadlines_note(struct deadlines *d, const char *id, const struct summary *b) {
   int64_t due = b->submitted && summary_is_stopped(b) && !b->answered ? summary_due_ms(b) : 0;
-  deadlines_drop(d, id);
+  for (size_t i = 0; i < d->count; i++)
+    if (strcmp(d->items[i].id, id) == 0) {
+      d->items[i] = d->items[--d->count];
+      break;
+    }
   if (due == 0)
     return;
   d->items = xgrow(d->items, &d->cap, d->count + 1, sizeof *d->items);
@@ -89,198 +110,9 @@ void deadlines_note(struct deadlines *d, const char *id, const struct summary *b
   deadlines_arm(d);
 }
 
-static void deadlines_init(struct deadlines *d, uv_loop_t *loop,
-                           void (*due)(void *ctx, const char *id), void *ctx) {
-  *d = (struct deadlines){.due = due, .ctx = ctx};
-  uv_timer_init(loop, &d->timer);
-  d->timer.data = d;
-}
-
-/* --- sessions --- */
-
-static const struct {
-  enum entry_list list;
-  unsigned next;
-} entry_states[] = {
-#define ES(name)                   (1u << ENTRY_##name)
-#define ES_ROW(name, list_, next_) {.list = LIST_##list_, .next = (next_)},
-    ENTRY_STATES(ES_ROW)
-#undef ES_ROW
-};
-
-/* --- states and lists --- */
-
-static struct list *entry_list_of(const struct daemon_entry *e) {
-  return &e->sessions->lists[entry_states[e->state].list];
-}
-
-/* Finds its place by the ids. The queue can be long, so it is searched; in the other lists a
- * session nearly always goes last. */
-static void entry_link(struct daemon_entry *e) {
-  struct list *list = entry_list_of(e);
-  struct list_node *after = list->last;
-  if (entry_waits(e)) {
-    struct id_list *queue = &e->sessions->queue;
-    size_t before = id_list_before(queue, e->id);
-    struct daemon_entry *last = before > 0 ? id_list_at(queue, before - 1) : NULL;
-    id_list_add(queue, e);
-    after = last != NULL ? &last->in_state : NULL;
-  } else {
-    while (after != NULL && strcmp(LIST_ITEM(after, struct daemon_entry, in_state)->id, e->id) > 0)
-      after = after->prev;
-  }
-  list_insert(list, after, &e->in_state);
-  if (e->state == ENTRY_HELD)
-    id_list_add(&e->sessions->held, e);
-}
-
-static void entry_unlink(struct daemon_entry *e) {
-  if (entry_waits(e))
-    id_list_remove(&e->sessions->queue, e);
-  list_remove(entry_list_of(e), &e->in_state);
-  if (e->state == ENTRY_HELD)
-    id_list_remove(&e->sessions->held, e);
-}
-
-void entry_set_state(struct daemon_entry *e, enum entry_state state) {
-  assert(entry_states[e->state].next & (1u << state));
-  entry_unlink(e);
-  e->state = state;
-  e->sessions->asking |= state == ENTRY_OVER && e->summary.questions != NULL;
-  entry_link(e);
-}
-
-struct daemon_entry *sessions_find(const struct sessions *ss, const char *id) {
-  return id_list_find(&ss->all, id);
-}
-
-/* Without an id yet, and in no list. */
-static struct daemon_entry *entry_make(struct sessions *ss, enum entry_state state) {
-  struct daemon_entry *e = xcalloc(1, sizeof *e);
-  e->sessions = ss;
-  e->state = state;
-  return e;
-}
-
-static void entry_add(struct daemon_entry *e, const char *id) {
-  print_into(e->id, sizeof e->id, "%.36s", id);
-  id_list_add(&e->sessions->all, e);
-  entry_link(e);
-}
-
-struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
-  struct daemon_entry *e = entry_make(ss, state);
-  entry_add(e, id);
-  return e;
-}
-
-static void sessions_entry_free(struct daemon_entry *e) {
-  assert(e->session == NULL && !feed_watched(e->feed));
-  if (e->id[0] != '\0') {
-    id_list_remove(&e->sessions->all, e);
-    entry_unlink(e);
-  }
-  feed_free(e->feed);
-  launch_deinit(&e->launch);
-  summary_deinit(&e->summary);
-  free(e->trouble);
-  free(e);
-}
-
-void entry_set_trouble(struct daemon_entry *e, const char *text) {
-  char *copy = text ? xstrdup(text) : NULL;
-  free(e->trouble);
-  e->trouble = copy;
-}
-
-bool entry_ends(const struct daemon_entry *e) {
-  return e->wish == WISH_CANCEL || e->wish == WISH_LEAVE;
-}
-
-void entry_forget_wish(struct daemon_entry *e, enum entry_wish wish) {
-  if (e->wish == wish)
-    e->wish = WISH_NONE;
-}
-
-void entry_set_owner(struct daemon_entry *e, enum entry_owner owner) {
-  if (e->owner != OWNER_CLAIMED)
-    e->owner = owner;
-}
-
-void entry_ref(const struct daemon_entry *e, struct store_ref *ref) {
-  store_ref(e->sessions->env->store, e->id, ref);
-}
-
-/* --- status --- */
-
-const char *entry_status(const struct daemon_entry *e) {
-  switch (e->state) {
-  case ENTRY_STARTING:
-  case ENTRY_RESUMING:
-  case ENTRY_ANSWERING:
-  case ENTRY_HELD:
-  case ENTRY_QUEUED:
-  case ENTRY_OPENING:
-    return "queued";
-  case ENTRY_RUNNING:
-    if (summary_is_over(&e->summary))
-      return e->summary.status;
-    if (e->session && session_paused(e->session))
-      return "paused";
-    return e->summary.wait ? "waiting" : "running";
-  case ENTRY_BROKEN:
-    return "paused";
-  case ENTRY_OVER:
-  case ENTRY_FAILED:
-    break;
-  }
-  return e->summary.status;
-}
-
-const char *entry_message(const struct daemon_entry *e) {
-  const char *paused = e->session && e->state != ENTRY_BROKEN ? session_paused(e->session) : NULL;
-  if (paused)
-    return paused;
-  return e->trouble ? e->trouble : e->summary.message;
-}
-
-bool entry_is_elsewhere(const struct daemon_entry *e) {
-  struct store_ref ref;
-  uint64_t bytes;
-  if (e->state != ENTRY_QUEUED || e->session != NULL || e->sessions->shared) /* it was claimed */
-    return false;
-  entry_ref(e, &ref);
-  return store_is_owned(&ref) || (store_bytes(&ref, &bytes) && bytes != e->summary.bytes);
-}
-
-bool entry_waits(const struct daemon_entry *e) {
-  return entry_states[e->state].list == LIST_QUEUE;
-}
-
-bool entry_is_live(const struct daemon_entry *e) {
-  enum entry_list list = entry_states[e->state].list;
-  return list != LIST_WRITING && list != LIST_OVER;
-}
-
-size_t entry_position(const struct daemon_entry *e) {
-  return entry_waits(e) ? id_list_before(&e->sessions->queue, e->id) + 1 : 0;
-}
-
-/* It reported something just now. */
-static void entry_heard(struct daemon_entry *e) {
-  e->heard_ms = uv_now(e->sessions->host->loop);
-}
-
-bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms, uint64_t *silence_ms) {
-  uint64_t now = uv_now(e->sessions->host->loop);
-  bool works = e->state == ENTRY_RUNNING && e->summary.wait == NULL &&
-               !summary_is_over(&e->summary) && !summary_is_stopped(&e->summary) &&
-               session_paused(e->session) == NULL && json_array_size(e->summary.questions) == 0;
-  if (!works || e->heard_ms == UINT64_MAX || now - e->heard_ms < after_ms)
-    return false;
-  *silence_ms = now - e->heard_ms;
-  e->heard_ms = UINT64_MAX;
-  return true;
+void sessions_soon(struct sessions *ss) {
+  if (!uv_is_closing((uv_handle_t *)&ss->soon))
+    uv_timer_start(&ss->soon, sessions_on_soon, 0, 0);
 }
 
 /* --- watching --- */
@@ -291,19 +123,25 @@ static void on_emptied(void *ctx) {
   e->feed = NULL;
 }
 
-/* Reads its log again, for watchers too. False: it cannot be read. */
-static bool entry_look(struct daemon_entry *e) {
-  struct store_ref ref;
-  struct summary summary;
-  struct err err;
-  entry_ref(e, &ref);
-  if (!summary_read(&summary, &ref, &err))
-    return false;
+/* Takes over what was read in the pool, for those who watch it, too. */
+static void entry_set_brief(struct daemon_entry *e, struct summary *taken) {
   summary_deinit(&e->summary);
-  e->summary = summary;
-  e->sessions->asking |= summary.questions != NULL;
+  e->summary = *taken;
+  *taken = (struct summary){0};
+  entry_set_key(e, e->summary.unique);
+  e->sessions->asking |= e->summary.questions != NULL;
   if (e->feed != NULL)
     feed_grow(e->feed, e->summary.bytes);
+}
+
+/* Reads its log again, for watchers too. False: it cannot be read. */
+static bool entry_look(struct daemon_entry *e, struct err *err) {
+  struct store_ref ref;
+  struct summary summary;
+  entry_ref(e, &ref);
+  if (!summary_read(&summary, &ref, err))
+    return false;
+  entry_set_brief(e, &summary);
   return true;
 }
 
@@ -311,12 +149,13 @@ static bool entry_look(struct daemon_entry *e) {
  * will come, unless the session waits here. */
 static void look_for_others(struct daemon_entry *e) {
   struct store_ref ref;
+  struct err ignored;
   entry_ref(e, &ref);
   bool was = e->owner == OWNER_OTHER, over = e->state == ENTRY_OVER;
   bool is = store_is_owned(&ref); /* before reading: the last records precede the release */
   e->owner = is ? OWNER_OTHER : OWNER_NONE;
   if (is || was || over)
-    (void)entry_look(e);
+    (void)entry_look(e, &ignored);
   if (over && !is)
     feed_over(e->feed);
 }
@@ -334,7 +173,119 @@ static bool entry_look_at_all(struct list *list) {
   return any;
 }
 
-void sessions_on_looks(uv_timer_t *timer) {
+/* --- sessions that others run --- */
+
+struct other {
+  char id[STORE_ID_BYTES];
+  bool asks;  /* its worker has yet to be asked to end it */
+  bool known; /* the brief was read */
+  bool owned;
+  struct summary summary;
+};
+
+struct looking_others {
+  struct sessions *ss;
+  size_t count;
+  struct other *all;
+};
+
+static void look_at_other(const struct store *store, struct other *o) {
+  struct store_ref ref;
+  struct err err;
+  char state[16];
+  store_ref(store, o->id, &ref);
+  if (o->asks && !worker_ask(&ref, "cancel", state, &err))
+    log_warn("%s", err.text);
+  o->owned = store_is_owned(&ref); /* before reading: the last records precede the release */
+  o->known = summary_read(&o->summary, &ref, &err);
+}
+
+static void looking_work(void *ctx) {
+  struct looking_others *l = ctx;
+  for (size_t i = 0; i < l->count; i++)
+    look_at_other(l->ss->env->store, &l->all[i]);
+}
+
+static const char NOT_YET[] = "asked; its worker has not answered yet";
+
+/* Checks on a session that was asked to end: it has ended, or nobody owns it, or time is up. */
+static void asked_look(struct daemon_entry *e, bool owned) {
+  struct sessions *ss = e->sessions;
+  bool over = summary_is_over(&e->summary), late = uv_now(ss->host->loop) >= e->asked_until_ms;
+  if (!over && owned && !late)
+    return;
+  e->asked_until_ms = 0;
+  if (!over && !owned && !late) {
+    entry_open_later(e);
+    return;
+  }
+  entry_forget_wish(e, WISH_CANCEL);
+  entry_set_trouble(e, over ? NULL : NOT_YET);
+  ss->changed(ss->ctx, e);
+}
+
+/* Nothing more comes to those who watch it once nobody has it, or may take it. */
+static void other_looked_at(struct sessions *ss, struct other *o) {
+  struct daemon_entry *e = sessions_find(ss, o->id);
+  bool ours = e == NULL || e->session != NULL || e->state == ENTRY_OPENING;
+  if (ours || !o->known)
+    return;
+  entry_set_brief(e, &o->summary);
+  bool waits = entry_waits(e) || summary_goes_on(&e->summary);
+  entry_set_owner(e, waits ? OWNER_ANY : OWNER_NONE);
+  if (o->owned)
+    entry_set_owner(e, OWNER_OTHER);
+  else if (e->feed != NULL && !waits)
+    feed_over(e->feed);
+  if (e->asked_until_ms != 0)
+    asked_look(e, o->owned);
+}
+
+static void looking_over(void *ctx) {
+  struct looking_others *l = ctx;
+  struct sessions *ss = l->ss;
+  ss->looking = NULL;
+  for (size_t i = 0; i < l->count; i++) {
+    other_looked_at(ss, &l->all[i]);
+    if (l->all[i].known)
+      summary_deinit(&l->all[i].summary);
+  }
+  free(l->all);
+  free(l);
+}
+
+static bool looks_at(const struct daemon_entry *e) {
+  bool watched = e->feed != NULL && e->owner != OWNER_NONE;
+  return e->session == NULL && (watched || e->asked_until_ms != 0);
+}
+
+/* Looks, in the pool, at other workers' sessions that are watched here or were asked to end. True:
+ * there are any. */
+static bool sessions_look_at_others(struct sessions *ss) {
+  static const enum entry_list watched[] = {LIST_OVER, LIST_QUEUE};
+  size_t count = 0;
+  if (ss->looking != NULL)
+    return true;
+  for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[watched[i]])
+      count += looks_at(e);
+  if (count == 0)
+    return false;
+  struct looking_others *l = xcalloc(1, sizeof *l);
+  l->ss = ss;
+  l->all = xcalloc(count, sizeof *l->all);
+  for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[watched[i]])
+      if (looks_at(e)) {
+        l->all[l->count].asks = e->asked_until_ms != 0;
+        memcpy(l->all[l->count++].id, e->id, STORE_ID_BYTES);
+      }
+  ss->looking = l;
+  loop_do(ss->host->loop, looking_work, looking_over, l);
+  return true;
+}
+
+static void sessions_on_looks(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
   if (ss->shared) {
     if (!sessions_look_at_others(ss))
@@ -367,44 +318,20 @@ void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last
   feed_watch(e->feed, r, last_seq);
 }
 
-/* --- sessions with one key --- */
-
-/* Until the first record is written, the key is only in the launch's configuration. */
-static const char *entry_key(const struct daemon_entry *e) {
-  if (e->summary.seq > 0)
-    return e->summary.unique;
-  return json_string_value(json_object_get(e->launch.config, "unique"));
-}
-
-static struct daemon_entry *find_with_key(const struct sessions *ss, enum entry_list list,
-                                          const char *key, const struct daemon_entry *other) {
-  LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[list]) {
-    const char *own = e != other ? entry_key(e) : NULL;
-    if (own != NULL && strcmp(own, key) == 0 && !summary_is_over(&e->summary))
-      return e;
-  }
-  return NULL;
-}
-
-struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key) {
-  static const enum entry_list live[] = {LIST_RUNNING, LIST_OPENING, LIST_BROKEN, LIST_QUEUE,
-                                         LIST_WRITING};
-  struct daemon_entry *found = NULL;
-  for (size_t i = 0; i < ARRAY_LEN(live) && found == NULL; i++)
-    found = find_with_key(ss, live[i], key, NULL);
-  return found;
-}
-
-/* True if another one with its key runs. */
-static bool entry_waits_for_same(const struct daemon_entry *e) {
-  const struct sessions *ss = e->sessions;
-  const char *key = entry_key(e);
-  return key != NULL && (find_with_key(ss, LIST_RUNNING, key, e) != NULL ||
-                         find_with_key(ss, LIST_OPENING, key, e) != NULL ||
-                         find_with_key(ss, LIST_BROKEN, key, e) != NULL);
+/* It is another worker's: that one is asked to end it. */
+static void entry_ask_cancel(struct daemon_entry *e) {
+  struct sessions *ss = e->sessions;
+  e->asked_until_ms = uv_now(ss->host->loop) + LIMIT_STORE_ANSWER_MS;
+  uv_timer_start(&ss->looks, sessions_on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
+  (void)sessions_look_at_others(ss);
 }
 
 /* --- reports from the host --- */
+
+/* It reported something just now. */
+static void entry_heard(struct daemon_entry *e) {
+  e->heard_ms = uv_now(e->sessions->host->loop);
+}
 
 /* Marks its session to be freed from the loop. */
 static void let_go(struct daemon_entry *e) {
@@ -523,10 +450,10 @@ static void sessions_on_finished(void *ctx, struct session *s) {
     entry_retire(e);
 }
 
-const struct watcher sessions_watcher = {.record = sessions_on_record,
-                                         .trouble = sessions_on_trouble,
-                                         .delta = sessions_on_delta,
-                                         .finished = sessions_on_finished};
+static const struct watcher sessions_watcher = {.record = sessions_on_record,
+                                                .trouble = sessions_on_trouble,
+                                                .delta = sessions_on_delta,
+                                                .finished = sessions_on_finished};
 
 /* --- its session, in memory or not --- */
 
@@ -566,6 +493,32 @@ static void entry_drop_session(struct daemon_entry *e) {
   launch_deinit(&e->launch);
 }
 
+/* It was claimed from the queue. taken: how it stood then, or all zero; emptied. The lease can be
+ * lost, and the same session claimed again under the next one, before the first life of it here is
+ * through: that one is freed first. */
+static void sessions_take(struct sessions *ss, const char *id, struct summary *taken) {
+  struct daemon_entry *e = sessions_find(ss, id);
+  bool here = e != NULL && !entry_waits(e) && (e->state != ENTRY_OVER || e->session != NULL);
+  if (here) {
+    e->owner = OWNER_CLAIMED; /* what was lost with the lease is freed first: sessions_free_dead */
+    return;
+  }
+  if (e == NULL)
+    e = entry_new(ss, id, ENTRY_QUEUED);
+  if (taken->seq > 0) /* else what is known is brought up to date when it is opened */
+    entry_set_brief(e, taken);
+  if (e->owner == OWNER_CLAIMED)
+    e->owner = OWNER_ANY;
+  e->not_before_ms = 0;
+  if (entry_waits(e))
+    return;
+  entry_forget_wish(e, WISH_CANCEL);
+  entry_set_trouble(e, NULL);
+  if (e->feed != NULL)
+    feed_again(e->feed);
+  entry_set_state(e, ENTRY_QUEUED);
+}
+
 static void sessions_free_dead(struct sessions *ss) {
   while (ss->dead) {
     struct daemon_entry *e = ss->dead;
@@ -577,7 +530,7 @@ static void sessions_free_dead(struct sessions *ss) {
     if (e->state == ENTRY_FAILED)
       store_remove(&ref);
     if (e->summary.seq == 0 && e->feed == NULL)
-      sessions_entry_free(e);
+      entry_free(e);
     else if (e->owner == OWNER_CLAIMED && e->state == ENTRY_OVER)
       sessions_take(ss, e->id, &(struct summary){0});
   }
@@ -690,6 +643,62 @@ static void sessions_mend_on(uv_timer_t *timer) {
     }
   }
   mend_arm(ss);
+}
+
+/* --- opening in the pool --- */
+
+/* The log has more than is known here, because another worker has advanced the session. */
+struct catching_up {
+  struct daemon_entry *e;
+  struct store_ref ref;
+  struct summary summary;
+  bool read;
+};
+
+static void catching_work(void *ctx) {
+  struct catching_up *c = ctx;
+  struct err ignored;
+  c->read = summary_read(&c->summary, &c->ref, &ignored);
+}
+
+static void catching_over(void *ctx) {
+  struct catching_up *c = ctx;
+  struct daemon_entry *e = c->e;
+  struct err none = {0};
+  if (c->read)
+    entry_set_brief(e, &c->summary);
+  free(c);
+  entry_opened(e, &none);
+}
+
+/* The session is this worker's from here on, so what its log has more than memory knows is read
+ * once and stays true. */
+static void shared_on_opened(void *ctx, struct session *s, const struct err *err) {
+  struct daemon_entry *e = ctx;
+  struct err why = *err;
+  e->session = s;
+  if (s == NULL || session_core(s)->seq == e->summary.seq) {
+    entry_opened(e, &why);
+    return;
+  }
+  struct catching_up *c = xcalloc(1, sizeof *c);
+  c->e = e;
+  entry_ref(e, &c->ref);
+  loop_do(e->sessions->host->loop, catching_work, catching_over, c);
+}
+
+static void entry_open_later(struct daemon_entry *e) {
+  struct store_ref ref;
+  struct host *host = e->sessions->host;
+  assert(e->session == NULL);
+  if (e->owner == OWNER_OTHER)
+    e->owner = OWNER_ANY;
+  launch_deinit(&e->launch);
+  e->launch.generation = generation_ref(e->sessions->env->generation);
+  host->registry = e->launch.generation->registry;
+  entry_ref(e, &ref);
+  entry_set_state(e, ENTRY_OPENING);
+  host_open_later(host, &ref, &sessions_watcher, e, shared_on_opened);
 }
 
 /* --- what clients ask of it --- */
@@ -819,17 +828,11 @@ static void ask_open(struct daemon_entry *e, struct entry_ask *ask) {
 /* Another program may have it, or have advanced it. */
 static bool ask_look(struct daemon_entry *e, const char *owned, struct err *err) {
   struct store_ref ref;
-  struct summary now;
+  bool shared = e->sessions->shared;
   entry_ref(e, &ref);
-  if (e->sessions->shared ? e->owner == OWNER_OTHER : store_is_owned(&ref))
+  if (shared ? e->owner == OWNER_OTHER : store_is_owned(&ref))
     return err_set(err, ERR_LOCKED, "%s", owned);
-  if (e->sessions->shared) /* sessions_update did it */
-    return true;
-  if (!summary_read(&now, &ref, err))
-    return false;
-  summary_deinit(&e->summary);
-  e->summary = now;
-  return true;
+  return shared || entry_look(e, err); /* with a shared store, sessions_update did it */
 }
 
 static bool resume_check(struct daemon_entry *e, bool says, struct err *err) {
@@ -886,7 +889,10 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
   ask->done(ask, e, ok ? NULL : &err);
 }
 
-void entry_continue_by_default(struct daemon_entry *e) {
+/* --- deadlines that came --- */
+
+/* Continues a stopped session with the default answer to its question. */
+static void entry_continue_by_default(struct daemon_entry *e) {
   if (e->state != ENTRY_OVER || e->session != NULL || !summary_is_stopped(&e->summary) ||
       e->sessions->draining)
     return;
@@ -896,12 +902,41 @@ void entry_continue_by_default(struct daemon_entry *e) {
   sessions_soon(e->sessions);
 }
 
-static void sessions_on_deadline(void *ctx, const char *id) {
-  struct sessions *ss = ctx;
+struct due {
+  struct sessions *ss;
+  char id[STORE_ID_BYTES];
+  struct status_snapshot now;
+  bool read;
+};
+
+static void due_work(void *ctx) {
+  struct due *d = ctx;
+  struct err err;
+  d->read = status_snapshot_take(&d->now, d->ss->env->store, d->id, true, &err);
+  if (!d->read)
+    log_warn("session %s does not continue at its deadline: %s", d->id, err.text);
+}
+
+static void due_over(void *ctx) {
+  struct due *d = ctx;
+  struct sessions *ss = d->ss;
+  ss->due_count--;
+  if (d->read && !d->now.owned)
+    entry_continue_by_default(sessions_update(ss, &d->now));
+  status_snapshot_deinit(&d->now);
+  free(d);
+}
+
+/* Its time has come, by the wall clock. */
+static void sessions_on_deadline(struct sessions *ss, const char *id) {
   struct err err;
   struct daemon_entry *e = sessions_find(ss, id);
-  if (ss->shared) {
-    sessions_due_later(ss, id);
+  if (ss->shared) { /* the store says how it stands */
+    struct due *d = xcalloc(1, sizeof *d);
+    d->ss = ss;
+    memcpy(d->id, id, STORE_ID_BYTES);
+    ss->due_count++;
+    loop_do(ss->host->loop, due_work, due_over, d);
     return;
   }
   if (e == NULL)
@@ -972,6 +1007,7 @@ static void entry_stay(struct daemon_entry *e) {
 /* Its turn has come: its log was read back, or cannot be (err says why). False: it was to be ended,
  * and err says why it could not. */
 static bool start_opened(struct daemon_entry *e, struct err *err) {
+  struct err ignored;
   entry_set_trouble(e, e->session == NULL ? err->text : NULL);
   if (e->session == NULL) {
     if (!entry_mend_later(e, err))
@@ -986,7 +1022,7 @@ static bool start_opened(struct daemon_entry *e, struct err *err) {
   if (core->status == SESSION_STOPPED && strcmp(asked, "resume") == 0)
     e->wish = WISH_RESUME;
   if (core->seq != e->summary.seq && !e->sessions->shared)
-    (void)entry_look(e);             /* another program has advanced it */
+    (void)entry_look(e, &ignored);   /* another program has advanced it */
   json_decref(e->summary.questions); /* they may be anywhere in its log */
   e->summary.questions = core_questions(core);
   if (!entry_goes_on(e, err)) {
@@ -1000,7 +1036,8 @@ static bool start_opened(struct daemon_entry *e, struct err *err) {
   return true;
 }
 
-void entry_opened(struct daemon_entry *e, struct err *err) {
+/* Its log was read back for its turn, its end or its ask, or cannot be (err says why). */
+static void entry_opened(struct daemon_entry *e, struct err *err) {
   struct sessions *ss = e->sessions;
   if (e->ask != NULL) {
     entry_opened_for(e, err);
@@ -1063,6 +1100,53 @@ static bool sessions_start(struct daemon_entry *e) {
   return true;
 }
 
+/* --- the queue of a shared store --- */
+
+static void claim_work(void *ctx) {
+  const struct sessions *ss = ctx;
+  struct sessions_claim *claim = ss->claim;
+  struct err err = {0};
+  claim->answered = worker_claim(ss->env->store, claim->places, claim->ids, &claim->count, &err);
+  for (size_t i = 0; i < claim->count; i++) {
+    struct store_ref ref;
+    store_ref(ss->env->store, claim->ids[i].id, &ref);
+    if (!summary_read(&claim->summaries[i], &ref, &err))
+      claim->summaries[i] = (struct summary){0};
+  }
+}
+
+static void claim_over(void *ctx) {
+  struct sessions *ss = ctx;
+  struct sessions_claim *claim = ss->claim;
+  claim->asks = false;
+  if (!claim->answered || claim->count < claim->places)
+    claim->more = false; /* the queue's end; the store says when there is more */
+  for (size_t i = 0; i < claim->count; i++) {
+    if (!ss->draining) /* else they are released at the end */
+      sessions_take(ss, claim->ids[i].id, &claim->summaries[i]);
+    summary_deinit(&claim->summaries[i]);
+  }
+  if (claim->count > 0 || claim->told)
+    sessions_soon(ss);
+}
+
+/* Asks only for what there may be: after an answer that reached the queue's end, nothing until the
+ * store says that there is more (WORKER_READY); after one that did not, when a place is free. */
+static void sessions_claim(struct sessions *ss) {
+  struct sessions_claim *claim = ss->claim;
+  size_t busy = sessions_running(ss) + sessions_queued(ss);
+  size_t places = busy < ss->max_running ? ss->max_running - busy : 0;
+  claim->more = claim->more || claim->told;
+  if (ss->draining || claim->asks || !(claim->told || (claim->more && places > 0)))
+    return;
+  claim->told = false; /* with no free place this only gives back what a lost answer held */
+  claim->places = places < LIMIT_START_COUNT ? places : LIMIT_START_COUNT;
+  claim->asks = true;
+  loop_do(ss->host->loop, claim_work, claim_over, ss);
+}
+
+/* --- the queue --- */
+
 /* Forgets the sessions that ended longest ago, and those that wait for a person, perhaps for days.
  * Their logs stay. */
 static void forget(struct sessions *ss) {
@@ -1074,7 +1158,7 @@ static void forget(struct sessions *ss) {
     if (!asking && over->count <= LIMIT_OVER_COUNT)
       break;
     if ((over->count > LIMIT_OVER_COUNT || asks) && e->session == NULL && e->feed == NULL)
-      sessions_entry_free(e);
+      entry_free(e);
     else
       ss->asking |= asks;
   }
@@ -1145,11 +1229,6 @@ static void sessions_on_soon(uv_timer_t *timer) {
     sessions_claim(ss);
 }
 
-void sessions_soon(struct sessions *ss) {
-  if (!uv_is_closing((uv_handle_t *)&ss->soon))
-    uv_timer_start(&ss->soon, sessions_on_soon, 0, 0);
-}
-
 /* --- submitting --- */
 
 struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
@@ -1176,25 +1255,183 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
   host->registry = e->launch.generation->registry;
   e->session = host_start(host, &params, &sessions_watcher, e, err);
   if (e->session == NULL) {
-    sessions_entry_free(e);
+    entry_free(e);
     return NULL;
   }
   entry_add(e, session_core(e->session)->session);
+  entry_set_key(e, json_string_value(json_object_get(e->launch.config, "unique")));
+  return e;
+}
+
+/* --- what a shared store reports --- */
+
+/* Others may go on with every session held here, so nothing more is done for them: their logs are
+ * fenced, and what is still written to one fails. */
+static void lose_all(struct sessions *ss) {
+  static const char why[] = "this worker's lease expired: others continue its sessions";
+  static const enum entry_list losing[] = {LIST_RUNNING, LIST_QUEUE, LIST_WRITING, LIST_BROKEN};
+  log_warn("%s", why);
+  for (size_t i = 0; i < ARRAY_LEN(losing); i++)
+    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[losing[i]])
+      if (e->session != NULL)
+        host_lost(e->session, why);
+}
+
+static void shared_on_asked(struct sessions *ss, const char *id, const char *what) {
+  struct err err = {0};
+  struct daemon_entry *e = sessions_find(ss, id);
+  /* A held session that is to be resumed is already on its way back to the queue. */
+  if (e == NULL || strcmp(what, "cancel") != 0 || entry_ends(e) || !entry_is_live(e) ||
+      e->summary.seq == 0)
+    return;
+  if (!sessions_cancel(ss, e, &err))
+    log_warn("session %s cannot be cancelled: %s", id, err.text);
+}
+
+static void sessions_on_news(void *ctx, enum worker_news news, const char *id, const char *what) {
+  struct sessions *ss = ctx;
+  switch (news) {
+  case WORKER_READY:
+    ss->claim->told = true;
+    sessions_soon(ss);
+    break;
+  case WORKER_ASKED:
+    shared_on_asked(ss, id, what);
+    break;
+  case WORKER_SEATS:
+    call_queue_seats(&ss->host->gate);
+    break;
+  case WORKER_LOST:
+    lose_all(ss);
+    break;
+  case WORKER_OUTDATED:
+    log_warn("the tables of the store now have version %s, which this program does not know: it "
+             "lets running sessions stop, then exits. Start the newer segue",
+             what);
+    (void)uv_kill(uv_os_getpid(), SIGTERM); /* as if a person had sent it */
+    break;
+  }
+}
+
+/* Starts watching a shared store. */
+static bool sessions_share(struct sessions *ss, struct err *err) {
+  ss->shared = true;
+  ss->claim = xcalloc(1, sizeof *ss->claim);
+  ss->claim->told = true;
+  bool ok = worker_watch(ss->env->store, ss->host->loop, sessions_on_news, ss, err);
+  (void)worker_asks_nobody(ok);
+  return ok;
+}
+
+void sessions_unshare(struct sessions *ss) {
+  (void)worker_asks_nobody(false);
+  if (ss->shared)
+    worker_unwatch(ss->env->store);
+  free(ss->claim); /* no claim is under way: sessions_busy said so */
+  ss->claim = NULL;
+}
+
+/* --- taking up what is in the store, shared or not --- */
+
+struct recovery {
+  struct sessions *ss;
+  struct heads heads;
+  bool loaded; /* the ledger, which is slow: read only when the index does not know */
+};
+
+static const struct heads *recovery_heads(struct recovery *r) {
+  struct err err;
+  if (!r->loaded && !heads_load(&r->heads, r->ss->env->store, NULL, &err))
+    log_warn("%s", err.text);
+  r->loaded = true;
+  return &r->heads;
+}
+
+static void recover_one(struct recovery *r, const char *id, const struct index_row *row) {
+  struct store_ref ref;
+  struct summary summary;
+  struct err ignored;
+  bool sealed = row != NULL && (row->flags & (INDEX_SEALED | INDEX_OVER)) != INDEX_OVER;
+  bool asks = row != NULL && (row->flags & INDEX_ASKS);
+  if (sealed && (row->flags & INDEX_OVER) && !(row->flags & INDEX_GOES_ON) && !asks)
+    return;
+  if (!sealed && heads_ended(recovery_heads(r), id))
+    return;
+  store_ref(r->ss->env->store, id, &ref);
+  if (!summary_read(&summary, &ref, &ignored))
+    return;
+  if (!sealed)
+    ledger_writer_add_late(&r->ss->host->sealer, recovery_heads(r), &summary, false);
+  deadlines_note(&r->ss->deadlines, id, &summary);
+  if (!summary_goes_on(&summary)) {
+    summary_deinit(&summary);
+    return;
+  }
+  if (strcmp(summary.status, "running") == 0 && summary.seq > 1 && !store_is_owned(&ref)) {
+    /* The session may wait long for its turn; processes that outlived the last daemon and its
+     * shims must not. */
+    size_t n = orphan_end(id);
+    if (n > 0)
+      log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
+               n == 1 ? "was" : "were");
+  }
+  entry_set_brief(entry_new(r->ss, id, ENTRY_QUEUED), &summary);
+}
+
+long sessions_recover(struct sessions *ss, struct err *err) {
+  struct store_id *ids;
+  size_t count;
+  const struct store *store = ss->env->store;
+  struct recovery r = {.ss = ss};
+  if (store_is_address(store->where))
+    return sessions_share(ss, err) ? 0 : -1;
+  if (!store_list(store, &ids, &count, err))
+    return -1;
+  if (count > 0)
+    session_ids_after(ss->host, ids[0].id);
+  struct index *x = index_open(store, NULL, INDEX_NOTHING);
+  for (size_t i = count; i-- > 0;) /* the oldest first */
+    recover_one(&r, ids[i].id, index_row(x, ids[i].id));
+  index_close(x);
+  free(ids);
+  heads_deinit(&r.heads);
+  sessions_soon(ss);
+  return (long)ss->lists[LIST_QUEUE].count;
+}
+
+struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err) {
+  struct summary summary;
+  struct store_ref ref;
+  store_ref(ss->env->store, id, &ref);
+  if (!summary_read(&summary, &ref, err))
+    return NULL;
+  struct daemon_entry *e = entry_new(ss, id, ENTRY_OVER);
+  entry_set_brief(e, &summary);
+  sessions_soon(ss); /* there may be too many now */
+  return e;
+}
+
+struct daemon_entry *sessions_update(struct sessions *ss, struct status_snapshot *s) {
+  struct daemon_entry *e = sessions_find(ss, s->id);
+  bool here = e != NULL && (e->session != NULL || (e->state != ENTRY_OVER && !entry_waits(e)));
+  if (here)
+    return e;
+  if (e == NULL)
+    e = entry_new(ss, s->id, ENTRY_OVER);
+  entry_set_brief(e, &s->summary);
+  if (s->owned)
+    entry_set_owner(e, OWNER_OTHER);
+  else if (e->owner == OWNER_OTHER)
+    e->owner = OWNER_ANY;
+  sessions_soon(ss); /* there may be too many now */
   return e;
 }
 
 /* --- beginning and ending --- */
 
-size_t sessions_running(const struct sessions *ss) {
-  return ss->lists[LIST_RUNNING].count + ss->lists[LIST_OPENING].count;
-}
-
-size_t sessions_queued(const struct sessions *ss) {
-  return ss->lists[LIST_QUEUE].count;
-}
-
 size_t sessions_busy(const struct sessions *ss) {
-  return ss->host->session_count + sessions_claims(ss) + (ss->looking != NULL) + ss->due_count;
+  return ss->host->session_count + (ss->claim != NULL && ss->claim->asks) + (ss->looking != NULL) +
+         ss->due_count;
 }
 
 void sessions_drain(struct sessions *ss) {
@@ -1228,23 +1465,22 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
   uv_timer_init(host->loop, &ss->later);
   uv_timer_init(host->loop, &ss->looks);
   uv_timer_init(host->loop, &ss->mends);
-  deadlines_init(&ss->deadlines, host->loop, sessions_on_deadline, ss);
-  ss->soon.data = ss->later.data = ss->looks.data = ss->mends.data = ss;
+  uv_timer_init(host->loop, &ss->deadlines.timer);
+  ss->deadlines.timer.data = ss->soon.data = ss->later.data = ss->looks.data = ss->mends.data = ss;
 }
 
 void sessions_close(struct sessions *ss) {
   sessions_free_dead(ss);
   while (ss->all.count > 0)
-    sessions_entry_free(id_list_at(&ss->all, ss->all.count - 1));
+    entry_free(id_list_at(&ss->all, ss->all.count - 1));
   id_list_deinit(&ss->all);
   id_list_deinit(&ss->queue);
   id_list_deinit(&ss->held);
+  id_list_deinit(&ss->keys);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);
   uv_close((uv_handle_t *)&ss->mends, NULL);
   free(ss->deadlines.items);
-  ss->deadlines.items = NULL;
-  ss->deadlines.count = ss->deadlines.cap = 0;
   uv_close((uv_handle_t *)&ss->deadlines.timer, NULL);
 }

@@ -19,173 +19,7 @@
 #ifndef SEGUE_DAEMON_SESSIONS_H
 #define SEGUE_DAEMON_SESSIONS_H
 
-#include "base/list.h"
-#include "daemon/events.h"
-#include "daemon/id_list.h"
-#include "daemon/launch.h"
-#include "store/summary.h"
-
-#include <uv.h>
-
-struct deadline {
-  char id[STORE_ID_BYTES];
-  int64_t due_ms;
-};
-
-struct deadlines {
-  uv_timer_t timer;
-  struct deadline *items; /* in no order */
-  size_t count, cap;
-  void (*due)(void *ctx, const char *id);
-  void *ctx;
-};
-void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);
-
-/* The life of a session here.
- *
- *   submitted                     recovered, claimed
- *       |                                 |
- *       v        its memory is wanted     v
- *   STARTING --> HELD --------------> QUEUED <---- RESUMING, ANSWERING
- *       |         |                   |   |                 ^
- *       v         |                   |   v                 |
- *    FAILED       |                   | OPENING ------------+
- *                 v                   v   |                 |
- *              RUNNING <------------------+               OVER
- *               |   ^
- *               v   |
- *              BROKEN --> QUEUED
- *
- * From each but FAILED it can go OVER; a cancel makes it RUNNING, to its end, from each but
- * STARTING; from OVER it is also queued or opened again.
- *
- * A row is the state, the list it is in, and where it can go. */
-#define ENTRY_STATES(X)                                                                            \
-  /* submitted here: its first record is on its way to the disk */                                 \
-  X(STARTING, WRITING, ES(HELD) | ES(OVER) | ES(FAILED))                                           \
-  /* an accepted resume is on its way to the disk */                                               \
-  X(RESUMING, WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                           \
-  /* an answer is on its way to the disk: its log says where it goes then */                       \
-  X(ANSWERING, WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                          \
-  /* it waits for its turn, with its session in memory: it begins without its log being read */    \
-  X(HELD, QUEUE, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                 \
-  /* it waits for its turn; a session that is still in memory is about to be freed */              \
-  X(QUEUED, QUEUE, ES(ANSWERING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))              \
-  /* shared stores: its log is read back beside the loop, for its turn, its end, or its `ask` */   \
-  X(OPENING, OPENING,                                                                              \
-    ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))               \
-  X(RUNNING, RUNNING, ES(QUEUED) | ES(BROKEN) | ES(OVER))                                          \
-  /* its log failed and will be opened again; its session may still be in memory */                \
-  X(BROKEN, BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                           \
-  /* ended, stopped, or it cannot go on (`trouble`); runs again to be cancelled or resumed */      \
-  X(OVER, OVER, ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(OPENING) | ES(RUNNING))             \
-  /* its first record could not be written, as its submitter was told: the loop forgets it */      \
-  X(FAILED, OVER, 0)
-
-enum entry_state {
-#define ES_ENUM(name, list, next) ENTRY_##name,
-  ENTRY_STATES(ES_ENUM)
-#undef ES_ENUM
-};
-
-/* The lists of sessions, each in the order of the ids. */
-enum entry_list { LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_RUNNING, LIST_BROKEN, LIST_OVER };
-
-/* Somebody wants this of it, until it is done: it decides what happens at its next turn. The
- * latest wish counts, except that a wish for its end stays until a resume is accepted, or the end
- * turned out not to be this daemon's to make. */
-enum entry_wish {
-  WISH_NONE,
-  WISH_DEADLINE, /* a deadline of its questions has passed: it goes on with the default answers */
-  WISH_RESUME,   /* a person wants it to go on, even if a person had stopped it */
-  WISH_CANCEL,   /* it must end, even if its log failed meanwhile */
-  WISH_LEAVE     /* the same, because its client no longer waits for the answer */
-};
-
-/* Who advances it while nothing of it is in memory here, when that was last looked at. */
-enum entry_owner {
-  OWNER_NONE,   /* nobody, or this daemon at its turn */
-  OWNER_ANY,    /* any worker of a shared store may take it: whoever watches it here looks there */
-  OWNER_OTHER,  /* another program, or another worker of a shared store */
-  OWNER_CLAIMED /* the queue of a shared store gave it to this worker before its last life here was
-                   over (after a lost lease): it is queued as soon as that is */
-};
-
-struct sessions;
-struct daemon_entry;
-struct status_snapshot;
-/* A client's request to continue a session (steer) or to answer it (said) while it does not run
- * here: its log is read back first. */
-struct entry_ask {
-  bool answers;
-  struct resume_options steer;
-  struct parsed_answer said;
-  uint64_t question;     /* set: the record of the question that is answered */
-  enum entry_state from; /* set: where it goes back to when that cannot be done */
-  /* From the loop, perhaps at once. err NULL: it is accepted, and being written where it has to be;
-   * otherwise as sessions_resume and sessions_answer say. The ask is the caller's again. */
-  void (*done)(struct entry_ask *ask, struct daemon_entry *e, const struct err *err);
-};
-void entry_ask_deinit(struct entry_ask *ask);
-
-struct daemon_entry {
-  char id[STORE_ID_BYTES]; /* first, see id_list.h */
-  enum entry_state state;
-  enum entry_wish wish;
-  enum entry_owner owner;
-  struct summary summary; /* of its durable records */
-  struct sessions *sessions;
-  struct session *session; /* or NULL */
-  struct launch launch;
-  struct feed *feed;              /* of those who watch, or NULL */
-  char *trouble;                  /* why it cannot go on, or NULL */
-  struct list_node in_state;      /* in the list of its state */
-  struct daemon_entry *next_dead; /* its session is to be freed */
-  uint64_t not_before_ms;         /* by the loop's clock: its log was in other hands, or failed */
-  unsigned cancelled_by;          /* the window's browser that asked for it, or 0 */
-  unsigned breaks;                /* of its log, in a row */
-  long broken_turns;              /* how far it had come at the last break */
-  struct entry_ask *ask;          /* OPENING: what it is opened for; or NULL */
-  uint64_t asked_until_ms; /* by the loop's clock: its worker is to end it; 0: nobody is asked */
-  uint64_t heard_ms; /* by the loop's clock: when it last reported something, or began; UINT64_MAX:
-                        its silence has been reported */
-};
-
-struct sessions_claim;
-
-struct sessions {
-  struct host *host;
-  /* Called for each durable record, and with NULL when the session leaves memory; or NULL. */
-  void (*recorded)(void *observer, const struct daemon_entry *e, const struct record *record);
-  /* A piece of an answer came; or NULL. */
-  void (*said)(void *observer, const struct daemon_entry *e, long turn, long call, bool thinking,
-               struct str text);
-  void *observer;
-  struct launch_env *env;
-  struct events *events;
-  size_t max_running;
-  struct id_list all, queue, held;  /* struct daemon_entry; held: of the queue those HELD */
-  struct list lists[LIST_OVER + 1]; /* struct daemon_entry, by state */
-  struct daemon_entry *dead;
-  uv_timer_t soon, later;     /* starts and frees; tries again after a lack of descriptors */
-  uv_timer_t looks;           /* at those that another program may run */
-  uv_timer_t mends;           /* opens broken ones again */
-  struct deadlines deadlines; /* of stopped ones */
-  bool draining;
-  bool asking;                  /* there may be some that are over and wait for a person */
-  bool shared;                  /* its store has the queue, for several daemons */
-  struct sessions_claim *claim; /* how it is asked */
-  struct {
-    uint64_t since_ms;    /* by the loop's clock: when the present span began */
-    size_t freed, before; /* places that became free in it, and in the one before */
-  } pace;
-  size_t due_count;               /* whose deadline has come, and which are looked at in the pool */
-  struct looking_others *looking; /* at what others run, in the pool; or NULL */
-  /* A durable record, for who tells persons; or NULL. */
-  void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);
-  void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status changed */
-  void *ctx;
-};
+#include "daemon/entry.h"
 
 void sessions_init(struct sessions *ss, struct host *host, struct launch_env *env,
                    struct events *events, size_t max_running,
@@ -199,8 +33,6 @@ void sessions_close(struct sessions *ss); /* then run the loop once more */
 /* Takes the launch over, also when it fails. `changed` comes when it is durable or failed. */
 struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err);
 
-struct daemon_entry *sessions_find(const struct sessions *ss,
-                                   const char *id); /* NULL: not known here */
 /* Takes up a session not known here, because another program runs or ran it, to look at it or
  * cancel it. Its state is OVER. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
@@ -208,10 +40,6 @@ struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct 
 /* Takes over the status of a session in a shared store. Returns its entry, made if there was
  * none. */
 struct daemon_entry *sessions_update(struct sessions *ss, struct status_snapshot *s);
-
-/* Finds the session with this key (unique) that is queued or running; NULL: none. A stopped session
- * does not count, whatever it waits for. */
-struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 
 /* Ends it for good; `changed` comes when that is durable, or cannot be written: it is then
  * `cancelled`, unfinished, and broken or paused, and ends as soon as it can be written in our
@@ -237,26 +65,19 @@ void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_a
  * after sessions_update. */
 void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask);
 
-/* True if it waits or runs, so that memory counts; otherwise its log does. */
-bool entry_is_live(const struct daemon_entry *e);
-/* Returns the status of a live session: queued, running, waiting, paused, stopped or an outcome. */
-const char *entry_status(const struct daemon_entry *e);
-const char *entry_message(const struct daemon_entry *e); /* why, or NULL */
-/* True if it waits, but another program runs it or has taken it further: its log counts. */
-bool entry_is_elsewhere(const struct daemon_entry *e);
-/* True if it waits for its turn, with its session in memory or without. */
-bool entry_waits(const struct daemon_entry *e);
-/* True, once per silence, if it works and has been silent for that long; silence_ms: how long. */
-bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms, uint64_t *silence_ms);
-void entry_ref(const struct daemon_entry *e, struct store_ref *ref);
-/* Returns its place in the queue, from 1, whatever waits in O(log n); 0: it does not wait. */
-size_t entry_position(const struct daemon_entry *e);
+void entry_ask_deinit(struct entry_ask *ask);
 void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq);
 
-size_t sessions_running(const struct sessions *ss);
-size_t sessions_queued(const struct sessions *ss);
 size_t sessions_busy(const struct sessions *ss); /* in memory: the daemon must not end */
 void sessions_drain(struct sessions *ss);
 void sessions_stop(struct sessions *ss, const char *message);
+
+/* Has the loop look at the queue and free what is over. */
+void sessions_soon(struct sessions *ss);
+/* Its log failed with `why`: opens it again after a pause. False: that makes no sense, or no longer
+ * does. */
+bool entry_mend_later(struct daemon_entry *e, const struct err *why);
+/* Opens a broken one again as soon as the loop gets to it; this try is not counted. */
+void entry_mend_soon(struct daemon_entry *e);
 
 #endif

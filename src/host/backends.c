@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "format/json_write.h"
-#include "host/admission.h"
+#include "host/call_queue.h"
 #include "host/daily_usage.h"
 #include "host/paths.h"
 #include "provider/agent/agent.h"

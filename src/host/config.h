@@ -5,7 +5,7 @@
  *   options: {temperature: 0.2}
  *   fallback: {claude: [codex, gemini]}   providers to ask when one cannot go on
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
- *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notify_config.h
+ *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notifier.h
  *   budget: {day: {cost: 20}}   what all sessions may use in a day, see daily_usage.h
  *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
@@ -17,7 +17,15 @@
  *   providers: {NAME: {...}}  settings of single backends; each defines its own
  *
  * Only the user's file may set these: a project's .segue/ holds nothing but facets. A missing file
- * is an empty configuration. prompts/<language>/<name>.md beside it replace built-in templates. */
+ * is an empty configuration. prompts/<language>/<name>.md beside it replace built-in templates.
+ *
+ * --- templates that replace nothing ---
+ *
+ * Finds the user's prompt templates that replace nothing.
+ *
+ * A file prompts/<language>/<name>.md beside config.yaml stands in for the built-in template of
+ * that name (config.h reads them). Files with other names would never be read, so they are
+ * reported. Hidden files, editors' copies (*~) and README files are ignored. */
 #ifndef SEGUE_HOST_CONFIG_H
 #define SEGUE_HOST_CONFIG_H
 
@@ -72,5 +80,12 @@ void config_resolve(const struct config *config, json_t *session_config);
 /* Adds the templates of another folder, DIR/<language>/<name>.md, over those it has. */
 bool config_templates(struct config *config, const char *dir, struct err *err) MUST_CHECK;
 void config_deinit(struct config *config);
+
+/* --- templates that replace nothing --- */
+
+/* Adds a warning for each file, with the name that was probably meant. */
+void overrides_check(struct err_list *warnings);
+/* Prints the same as warnings of the program. */
+void overrides_warn(void);
 
 #endif

@@ -1,50 +1,42 @@
-/* folder_lock.h - the right to edit a folder, which only one session has at a time, in any process,
- * and the sessions of this process that wait for one.
+/* folder_lock.h - the right to edit a folder, which only one session has at a time, in any process.
  *
- *   folder_queue_init(&q, loop)
- *   session_takes_folder(s, call)     true: the call may go on. Else its session was told whom it
- *                                     waits for, and the call is started again once it is free
- *   session_leave_folder(s, call)     that call (0: each) stops waiting
- *   session_give_folder(s)            at the session's end or stop; one that waits for a person
- *                                     keeps it, and says so
- *   folder_queue_deinit(&q)           nobody is waiting; then run the loop once more
+ *   right = folder_take(&ask, &holder, &err)
+ *   folder_give(right, keeps)         at the session's end or stop
+ *   folder_release(session, &err)     a person releases what a session that waits for one keeps
  *
- * Two folders conflict when, by their real paths, they are the same or one lies in the other.
- * Sessions that only read need no right; any other holds it from the first movement that may edit
- * onwards, whatever it runs in between. A right is a file of the session in locks/ of the user's
- * state folder, with a lock that dies with its process; a kept right is that file without a lock,
- * and counts as long as the session's log says that it waits for a person. Rights of other
- * processes are polled every LIMIT_FOLDER_POLL_MS. Blocks only to read a few small files. */
+ * Two folders conflict when, by their real paths, they are the same or one lies in the other. A
+ * right is a file of the session in locks/ of the user's state folder, with a lock that dies with
+ * its process; a kept right is that file without a lock, and counts as long as the session's log
+ * says that it waits for a person. Blocks only to read a few small files. */
 #ifndef SEGUE_HOST_FOLDER_LOCK_H
 #define SEGUE_HOST_FOLDER_LOCK_H
 
 #include "base/err.h"
-#include "base/list.h"
 #include "store/store.h"
 
 #include <stdbool.h>
-#include <uv.h>
 
 struct folder_right;
 
-/* Gives up the right kept by a session that is not running. False: it kept none. */
-bool folder_release(const char *session, struct err *err) MUST_CHECK;
-
-/* --- the queue --- */
-
-struct session;
-
-struct folder_queue {
-  struct list waiters;
-  uv_timer_t *timer; /* allocated by itself: it closes after the queue is gone */
-  unsigned round;
+struct folder_ask { /* borrowed */
+  const char *session;
+  const char *path; /* absolute */
+  const char *logs; /* the folder of its log */
 };
 
-void folder_queue_init(struct folder_queue *q, uv_loop_t *loop);
-void folder_queue_deinit(struct folder_queue *q);
+struct folder_holder {
+  char session[STORE_ID_BYTES];
+  char path[STORE_PATH_BYTES];
+  bool kept; /* kept while its session waits for a person */
+};
 
-bool session_takes_folder(struct session *s, long call);
-void session_leave_folder(struct session *s, long call);
-void session_give_folder(struct session *s);
+/* Takes a folder. NULL with holder->session set: it is taken. NULL with err set: ERR_LOCKED, ask
+ * again in a moment; any other code, there can be no rights here. */
+struct folder_right *folder_take(const struct folder_ask *ask, struct folder_holder *holder,
+                                 struct err *err);
+/* keeps: its session waits for a person, and nobody else edits the folder meanwhile. */
+void folder_give(struct folder_right *owned_right, bool keeps);
+/* Gives up the right kept by a session that is not running. False: it kept none. */
+bool folder_release(const char *session, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,253 +1,130 @@
-/* Starts, opens and ends sessions, hands events to the core, and makes what it decides durable with
- * one write and one sync a batch, before the effects run. */
+/* Starts, opens and ends sessions, and answers for them. */
 #include "host/host.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/apply.h"
+#include "core/workflow.h"
 #include "format/json_value.h"
 #include "host/backends.h"
 #include "host/session.h"
-#include "host/workflow_cache.h"
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/memory.h"
 #include "os/orphans.h"
 #include "os/random.h"
+#include "os/sandbox.h"
 #include "provider/api/api.h"
 #include "store/resolve_text.h"
 #include "store/worker.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the ledger writer ---
- *
- * Enters the heads of sessions that stop or end in the ledger of their store.
- *
- *   ledger_writer_init(&sl, loop, store)        store NULL: nothing is kept
- *   ledger_writer_add(&sl, &entry, now)  after the record is durable; now: on this thread, at once
- *   ledger_writer_deinit(&sl)                   nothing is under way: the loop has ended
- *
- * One sync covers everything gathered since the last one, and syncs begin at least
- * LIMIT_LEDGER_SYNC_MS apart. The loop stays alive until everything is written. An entry that
- * cannot be written is reported once and made late: when the session is opened again, or the next
- * daemon starts. */
+/* --- workflows that sessions share --- */
 
-static void ledger_writer_start(struct ledger_writer *sl);
-
-static void ledger_writer_work(uv_work_t *work) {
-  struct ledger_writer *sl = work->data;
-  sl->failed = !ledger_append(sl->store, sl->flying, sl->flying_count, &sl->err);
-}
-
-static void ledger_writer_over(struct ledger_writer *sl) {
-  if (sl->failed)
-    log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
-  free(sl->flying);
-  sl->flying = NULL;
-  sl->flying_count = 0;
-}
-
-static void after_seal(uv_work_t *work, int status) {
-  struct ledger_writer *sl = work->data;
-  assert(status == 0); /* work is never cancelled */
-  ledger_writer_over(sl);
-  ledger_writer_start(sl);
-}
-
-static void ledger_writer_take(struct ledger_writer *sl) {
-  assert(sl->flying == NULL);
-  sl->flying = sl->waiting;
-  sl->flying_count = sl->waiting_count;
-  sl->waiting = NULL;
-  sl->waiting_count = 0;
-  sl->begun_ms = uv_now(sl->loop);
-  sl->work.data = sl;
-}
-
-static void on_seal_timer(uv_timer_t *timer) {
-  ledger_writer_start(timer->data);
-}
-
-static void ledger_writer_start(struct ledger_writer *sl) {
-  if (sl->waiting_count == 0 || sl->flying != NULL)
-    return;
-  uint64_t passed = uv_now(sl->loop) - sl->begun_ms;
-  if (sl->begun_ms != 0 && passed < LIMIT_LEDGER_SYNC_MS) {
-    uv_timer_start(sl->timer, on_seal_timer, LIMIT_LEDGER_SYNC_MS - passed, 0);
-    return;
-  }
-  ledger_writer_take(sl);
-  loop_work(sl->loop, &sl->work, ledger_writer_work, after_seal);
-}
-
-static void ledger_writer_add(struct ledger_writer *sl, const struct ledger_entry *entry,
-                              bool now) {
-  assert(sl->store != NULL);
-  sl->waiting = xrealloc(sl->waiting, (sl->waiting_count + 1) * sizeof *sl->waiting);
-  sl->waiting[sl->waiting_count++] = *entry;
-  if (!now || sl->flying != NULL || sl->begun_ms != 0) {
-    ledger_writer_start(sl);
-    return;
-  }
-  ledger_writer_take(sl);
-  ledger_writer_work(&sl->work);
-  ledger_writer_over(sl);
-}
-
-void ledger_writer_add_late(struct ledger_writer *sl, const struct heads *heads,
-                            const struct summary *b, bool now) {
-  const struct ledger_entry *last = heads_last(heads, b->session);
-  struct ledger_entry entry = {.late = true, .seq = b->seq};
-  bool stopped = summary_is_stopped(b);
-  if (strcmp(b->status, "running") == 0 || strlen(b->hash) != SHA256_HEX - 1 ||
-      strlen(b->session) != STORE_ID_BYTES - 1 || (last != NULL && last->seq >= b->seq))
-    return;
-  entry.kind = stopped ? LEDGER_STOP : LEDGER_END;
-  memcpy(entry.session, b->session, sizeof entry.session);
-  memcpy(entry.hash, b->hash, sizeof entry.hash);
-  ledger_writer_add(sl, &entry, now);
-}
-
-static void on_seal_timer_closed(uv_handle_t *handle) {
-  free(handle);
-}
-
-static void ledger_writer_init(struct ledger_writer *sl, uv_loop_t *loop, struct store *store) {
-  *sl = (struct ledger_writer){.loop = loop, .store = store, .timer = xmalloc(sizeof *sl->timer)};
-  uv_timer_init(loop, sl->timer);
-  sl->timer->data = sl;
-}
-
-/* --- host --- */
-
-/* Sends the batch that is being filled, unless one is in flight. */
-static void session_flush(struct session *s);
-/* Does the same once the loop has reported what else ended at this moment, so that siblings share a
- * sync. */
-static void session_flush_soon(struct session *s);
-
-/* --- events --- */
-
-/* Fills in the time and random bytes, which are fetched for many events at once and used once. */
-static void fill_event(struct host *host, struct event *ev) {
-  ev->time_ms = clock_real_ms();
-  if (host->entropy_left < sizeof ev->entropy) {
-    random_fill(host->entropy, sizeof host->entropy);
-    host->entropy_left = sizeof host->entropy;
-  }
-  host->entropy_left -= sizeof ev->entropy;
-  memcpy(ev->entropy, host->entropy + host->entropy_left, sizeof ev->entropy);
-}
-
-static json_t *host_prepare(void *ctx, const struct call_request *request,
-                            const json_t *token_counts, const unsigned char entropy[16]) {
-  const struct session *s = ctx;
-  const struct provider *p = registry_find(s->registry, request->provider);
-  return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
-}
-
-static bool host_day_refuses(void *ctx, struct str provider, bool begun, struct budget_hit *hit) {
-  const struct session *s = ctx;
-  return daily_usage_refuses(&s->host->day, day_set_of(s->registry), provider, begun, hit);
-}
-
-static bool host_day_notes(void *ctx, struct str provider, struct budget_hit *hit) {
-  const struct session *s = ctx;
-  return daily_usage_near(&s->host->day, day_set_of(s->registry), provider, hit);
-}
-
-static void host_day_count(void *ctx, struct str provider, const struct spend *spend) {
-  const struct session *s = ctx;
-  const int64_t used[BUDGET_UNITS] = {[BUDGET_TOKENS] = spend->input + spend->output,
-                                      [BUDGET_COST] = spend->cost_nano,
-                                      [BUDGET_TIME] = spend->duration_ms,
-                                      [BUDGET_CALLS] = spend->begun};
-  daily_usage_add(&s->host->day, provider, used);
-}
-
-static bool host_has_answered(void *ctx, struct str provider) {
-  const struct session *s = ctx;
-  const struct provider *p = registry_find(s->registry, provider);
-  return p != NULL && backends_answered(p);
-}
-
-static void core_env_of(struct session *s, struct core_env *env) {
-  *env = (struct core_env){.providers = registry_capabilities(s->registry),
-                           .schemas = &s->host->schemas,
-                           .templates = s->host->templates,
-                           .prepare = host_prepare,
-                           .day_refuses = day_set_of(s->registry) ? host_day_refuses : NULL,
-                           .day_count = day_set_of(s->registry) ? host_day_count : NULL,
-                           .day_notes = day_set_of(s->registry) ? host_day_notes : NULL,
-                           .has_answered = host_has_answered,
-                           .ctx = s,
-                           .attended = s->host->attended,
-                           .draining = s->host->draining};
-}
-
-/* Takes a decision's outcome into the batch that is being filled. */
-static void host_gather(struct session *s, struct core_out *out) {
-  struct session_batch *b = &s->filling;
-  if (out->record_count > 0) {
-    b->records = xrealloc(b->records, (b->record_count + out->record_count) * sizeof *b->records);
-    memcpy(b->records + b->record_count, out->records, out->record_count * sizeof *b->records);
-    b->record_count += out->record_count;
-  }
-  if (out->effect_count > 0) {
-    b->effects = xrealloc(b->effects, (b->effect_count + out->effect_count) * sizeof *b->effects);
-    memcpy(b->effects + b->effect_count, out->effects, out->effect_count * sizeof *b->effects);
-    b->effect_count += out->effect_count;
-  }
-  free(out->records);
-  free(out->effects);
-  *out = (struct core_out){0};
-}
-
-static const unsigned next_lives[] = {
-#define SL(name)            (1u << LIFE_##name)
-#define SL_NEXT(name, next) next,
-    SESSION_LIVES(SL_NEXT)
-#undef SL_NEXT
+struct cached {
+  struct cached *next;
+  char sha256[SHA256_HEX];
+  struct workflow *workflow;
 };
 
-void session_set_life(struct session *s, enum session_life life) {
-  assert(next_lives[s->life] & (1u << life));
-  s->life = life;
+struct workflow_cache {
+  pthread_mutex_t lock;
+  struct cached *entries;
+};
+
+struct workflow_cache *workflow_cache_new(void) {
+  struct workflow_cache *cache = xcalloc(1, sizeof *cache);
+  (void)pthread_mutex_init(&cache->lock, NULL);
+  return cache;
 }
 
-bool session_is_leaving(const struct session *s) {
-  return s->life == LIFE_FINISHING || s->life == LIFE_BROKEN || s->life == LIFE_FINISHED;
+/* Frees the workflows that only the cache holds; with `all`, every one. */
+static void cache_sweep(struct workflow_cache *cache, bool all) {
+  struct cached **at = &cache->entries;
+  while (*at) {
+    struct cached *e = *at;
+    if (!all && e->workflow->references > 1) {
+      at = &e->next;
+      continue;
+    }
+    *at = e->next;
+    workflow_unref(e->workflow);
+    free(e);
+  }
 }
 
-void session_event(struct session *s, struct event *ev) {
-  struct core_env env;
-  struct core_out out;
-  if (s->life == LIFE_BROKEN || s->life == LIFE_FINISHED)
+void workflow_cache_free(struct workflow_cache *cache) {
+  if (cache == NULL)
     return;
-  fill_event(s->host, ev);
-  core_env_of(s, &env);
-  core_decide(&s->core, ev, &env, &out);
-  host_gather(s, &out);
-  if (ev->kind == EVENT_CALL_END && s->calls.count > 0)
-    session_flush_soon(s);
+  cache_sweep(cache, true);
+  (void)pthread_mutex_destroy(&cache->lock);
+  free(cache);
+}
+
+static struct workflow *cache_find(const struct workflow_cache *cache, const char *sha256,
+                                   const json_t *doc) {
+  for (const struct cached *e = cache->entries; e; e = e->next)
+    if (strcmp(e->sha256, sha256) == 0 &&
+        (e->workflow->doc == doc || json_same(e->workflow->doc, doc)))
+      return e->workflow;
+  return NULL;
+}
+
+static void cache_put(struct workflow_cache *cache, const char *sha256, struct workflow *wf) {
+  cache_sweep(cache, false);
+  struct cached *e = xcalloc(1, sizeof *e);
+  memcpy(e->sha256, sha256, SHA256_HEX - 1);
+  e->workflow = workflow_ref(wf);
+  e->next = cache->entries;
+  cache->entries = e;
+}
+
+/* Returns the hash that the record names, "" if it has none. */
+static const char *cache_hash_of(const json_t *start) {
+  const json_t *sha256 = json_object_get(start, "workflow_sha256");
+  return json_string_length(sha256) == SHA256_HEX - 1 ? json_string_value(sha256) : "";
+}
+
+struct workflow *workflow_cache_find(struct workflow_cache *cache, const json_t *start) {
+  const char *sha256 = cache_hash_of(start);
+  struct workflow *found = NULL;
+  (void)pthread_mutex_lock(&cache->lock);
+  if (sha256[0])
+    found = cache_find(cache, sha256, json_object_get(start, "workflow"));
+  if (found != NULL)
+    found = workflow_ref(found);
+  (void)pthread_mutex_unlock(&cache->lock);
+  return found;
+}
+
+void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf) {
+  const char *sha256 = cache_hash_of(start);
+  (void)pthread_mutex_lock(&cache->lock);
+  if (sha256[0])
+    cache_put(cache, sha256, wf);
+  (void)pthread_mutex_unlock(&cache->lock);
+}
+
+struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf) {
+  char sha256[SHA256_HEX];
+  workflow_hash(wf, sha256);
+  (void)pthread_mutex_lock(&cache->lock);
+  struct workflow *known = cache_find(cache, sha256, wf->doc);
+  if (known == NULL)
+    cache_put(cache, sha256, wf);
   else
-    session_flush(s);
-}
-
-void session_maybe_finish(struct session *s) {
-  if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
-      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
-    return;
-  session_give_folder(s);
-  process_table_forget(s->host->processes, s->core.session);
-  session_set_life(s, LIFE_FINISHED);
-  if (s->watcher && s->watcher->finished)
-    s->watcher->finished(s->watcher_ctx, s);
+    known = workflow_ref(known);
+  (void)pthread_mutex_unlock(&cache->lock);
+  if (known == NULL)
+    return wf;
+  workflow_unref(wf);
+  return known;
 }
 
 /* --- sessions --- */
@@ -262,12 +139,15 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   if (chain_schemas_init(&host->schemas, err)) {
     host->processes = process_table_new(loop, err);
     if (host->processes != NULL) {
+      host->sandboxes = ruleset_cache_new(host->processes);
       host->api = api_new(loop, host->processes);
       host->templates = prompt_templates_new();
       ledger_writer_init(&host->sealer, loop, store);
       call_queue_init(&host->gate, loop, registry, store, session_on_gate);
       daily_usage_init(&host->day);
-      folder_queue_init(&host->folders, loop);
+      host->folders.timer = xcalloc(1, sizeof *host->folders.timer);
+      uv_timer_init(loop, host->folders.timer);
+      host->folders.timer->data = &host->folders;
       return true;
     }
     chain_schemas_deinit(&host->schemas);
@@ -276,18 +156,19 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   return false;
 }
 
+static void host_on_timer_closed(uv_handle_t *handle) {
+  free(handle);
+}
+
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
   daily_usage_deinit(&host->day);
-  struct ledger_writer *sl = &host->sealer;
-  assert(sl->flying == NULL);
-  if (sl->waiting_count > 0 && !ledger_append(sl->store, sl->waiting, sl->waiting_count, &sl->err))
-    log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
-  free(sl->waiting);
-  uv_close((uv_handle_t *)sl->timer, on_seal_timer_closed);
+  ledger_writer_deinit(&host->sealer);
   call_queue_deinit(&host->gate);
-  folder_queue_deinit(&host->folders);
+  assert(host->folders.waiters.count == 0);
+  uv_close((uv_handle_t *)host->folders.timer, host_on_timer_closed);
   api_free(host->api);
+  ruleset_cache_free(host->sandboxes);
   process_table_free(host->processes);
   prompt_templates_free(host->templates);
   chain_schemas_deinit(&host->schemas);
@@ -333,73 +214,12 @@ void session_ids_after(struct host *host, const char *id) {
   host->id_count = (unsigned)count;
 }
 
-static void on_handle_closed(uv_handle_t *handle) {
-  struct session *s = handle->data;
-  if (--s->open_handles == 0)
-    free(s);
-}
-
-static struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
-  struct session *s = xcalloc(1, sizeof *s);
-  s->host = host;
-  s->registry = host->registry;
-  s->watcher = watcher;
-  s->watcher_ctx = ctx;
-  core_init(&s->core);
-  uv_timer_init(host->loop, &s->disk_timer);
-  uv_timer_init(host->loop, &s->soon);
-  s->disk_timer.data = s->soon.data = s;
-  s->open_handles = 2;
-  host->session_count++;
-  return s;
-}
-
-static void records_clear(struct session_batch *b) {
-  for (size_t i = 0; i < b->record_count; i++)
-    record_free(b->records[i]);
-  free(b->records);
-  b->records = NULL;
-  b->record_count = 0;
-}
-
-static void batch_clear(struct session_batch *b) {
-  records_clear(b);
-  free(b->effects);
-  *b = (struct session_batch){0};
-}
-
-void session_free(struct session *s) {
-  if (s == NULL)
-    return;
-  session_leave_gate(s, 0);
-  session_give_folder(s);
-  assert(s->calls.count == 0 && s->waits.count == 0 && s->jobs.count == 0 && !s->in_flight);
-  store_close(s->log);
-  batch_clear(&s->filling);
-  batch_clear(&s->flying);
-  buf_deinit(&s->now_lines);
-  free(s->now_err);
-  free(s->broken_err);
-  json_decref(s->cut);
-  free(s->paused);
-  free(s->unseen);
-  json_decref(s->reports_written);
-  for (struct work_place *place = s->places, *next; place; place = next) {
-    next = place->next;
-    free(place->cwd);
-    free(place);
-  }
-  core_deinit(&s->core);
-  s->host->session_count--;
-  uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);
-  uv_close((uv_handle_t *)&s->soon, on_handle_closed);
-}
-
 static void use_setup(struct session *s, const struct session_setup *setup) {
   s->scenario_used = 0;
   s->own_folders[0] = s->host->store ? s->host->store->where : NULL;
   s->env = (struct provider_env){.loop = s->host->loop,
                                  .processes = s->host->processes,
+                                 .sandboxes = s->host->sandboxes,
                                  .cwd = setup->cwd,
                                  .pass_env = setup->pass_env,
                                  .scenario = setup->scenario,
@@ -426,9 +246,6 @@ static json_t *config_of(const struct host *host, const struct session_params *p
 struct session *host_start(struct host *host, const struct session_params *params,
                            const struct watcher *watcher, void *ctx, struct err *err) {
   struct session *s = session_new(host, watcher, ctx);
-  struct event ev = {.kind = EVENT_RESUME};
-  struct core_env env;
-  struct core_out out;
   char id[STORE_ID_BYTES];
   struct text task = {0};
   session_id_new(host, id);
@@ -463,15 +280,9 @@ struct session *host_start(struct host *host, const struct session_params *param
                                           .hold = params->hold,
                                           .facets = params->facets,
                                           .parent = params->parent};
-  fill_event(host, &ev);
-  core_env_of(s, &env);
-  core_start(&s->core, &core_params, &ev, &env, &out);
+  session_begin(s, &core_params);
   text_deinit(&task);
   json_decref(config);
-  host_gather(s, &out);
-  session_flush(s);
-  reports_write(s); /* for a fork, the ones that it takes over */
-  session_set_life(s, LIFE_RUNNING);
   return s;
 }
 
@@ -674,219 +485,6 @@ uint64_t session_recovered(const struct session *s) {
   return s->recovered_seq;
 }
 
-/* --- appending --- */
-
-/* Gives the durable record that its log ends with. */
-static void session_head(const struct session *s, enum ledger_kind kind,
-                         struct ledger_entry *head) {
-  *head = (struct ledger_entry){.kind = kind, .seq = store_log_seq(s->log)};
-  memcpy(head->session, s->core.session, sizeof head->session);
-  memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
-}
-
-static void seal(struct session *s, const struct ledger_entry *head) {
-  ledger_writer_add(&s->host->sealer, head, s->host->sync_now);
-}
-
-/* Seals the log after its decision's last record, if that is a stop or an end. */
-static void seal_end(struct session *s) {
-  struct ledger_entry head;
-  bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
-  if (s->log == NULL)
-    return;
-  if (s->cut != NULL)
-    seal(s, &s->cut_head);
-  json_decref(s->cut);
-  s->cut = NULL;
-  uint64_t seq = store_log_seq(s->log);
-  if (!over || s->core.seq != seq || s->sealed_seq == seq)
-    return;
-  s->sealed_seq = seq;
-  session_head(s, s->core.status == SESSION_ENDED ? LEDGER_END : LEDGER_STOP, &head);
-  seal(s, &head);
-}
-
-const double host_append_bounds_ms[HOST_APPEND_BUCKETS] = {0.5, 1,  2.5, 5,   10,
-                                                           25,  50, 100, 250, 1000};
-
-static void count_append(struct session *s) {
-  struct host_appends *a = &s->host->appends;
-  uint64_t us = clock_mono_us() - s->append_us;
-  size_t i = 0;
-  while (i < HOST_APPEND_BUCKETS && (double)us > host_append_bounds_ms[i] * 1000)
-    i++;
-  a->buckets[i]++;
-  a->count++;
-  a->sum_us += us;
-}
-
-static void finish_durable_batch(struct session *s, struct str lines) {
-  struct session_batch done = s->flying;
-  /* The batch is in flight until its effects have run; what is decided meanwhile waits. */
-  s->flying = (struct session_batch){0};
-  struct str rest = lines;
-  for (size_t i = 0; i < done.record_count; i++) {
-    struct str line = {"", 0};
-    if (rest.p != NULL && rest.n > 0) {
-      line = str_next_line(&rest);
-      line.n++; /* its newline */
-    }
-    if (s->watcher && s->watcher->record)
-      s->watcher->record(s->watcher_ctx, done.records[i], line);
-  }
-  seal_end(s);
-  session_run_effects(s, &done);
-  s->in_flight = false;
-  batch_clear(&done);
-  s->host->logged_since_trim += lines.n;
-  if (s->host->logged_since_trim >= LIMIT_TRIM_BYTES) {
-    s->host->logged_since_trim = 0;
-    memory_give_back(64 * 1024); /* many sessions in one wave leave holes in the heap */
-  }
-  session_flush(s);
-  session_maybe_finish(s);
-}
-
-/* Breaks the session: from now on nothing leaves it, and the log is all there is. `append_over`
- * says that no append will call back. */
-void session_break(struct session *s, const struct err *err, bool append_over) {
-  if (s->life != LIFE_BROKEN) {
-    s->broken_err = xmalloc(sizeof *err);
-    *s->broken_err = *err;
-    session_set_life(s, LIFE_BROKEN);
-  }
-  if (append_over)
-    s->in_flight = false;
-  if (!s->in_flight)
-    batch_clear(&s->flying);
-  batch_clear(&s->filling);
-  session_begin_finish(s);
-  session_maybe_finish(s);
-}
-
-static void on_appended(void *ctx, enum store_result result, struct str lines,
-                        const struct err *err);
-
-static void on_disk_timer(uv_timer_t *timer) {
-  struct session *s = timer->data;
-  store_append_again(s->log, s->host->loop, on_appended, s);
-}
-
-void session_trouble(const struct session *s, const char *message) {
-  if (s->watcher && s->watcher->trouble)
-    s->watcher->trouble(s->watcher_ctx, message);
-}
-
-void session_end_pause(struct session *s) {
-  bool full = s->paused == NULL || s->paused_full;
-  free(s->paused);
-  s->paused = NULL;
-  session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
-}
-
-bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since) {
-  uint64_t now = uv_now(s->host->loop);
-  if (*full_since == 0) {
-    char text[sizeof err->text + 64];
-    bool full = err->code == ERR_FULL; /* else a shared store does not answer */
-    *full_since = now ? now : 1;
-    print_into(text, sizeof text, "%s: waiting for %s", err->text, full ? "space" : "it");
-    free(s->paused);
-    s->paused = xstrdup(text);
-    s->paused_full = full;
-    session_trouble(s, text);
-  }
-  return now - *full_since < s->host->disk_full_wait_ms;
-}
-
-/* Keeps the batch and tries again, as long as that makes sense. */
-static bool wait_for_space(struct session *s, const struct err *err) {
-  if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
-    return false; /* nothing would be lost, and the session is leaving */
-  if (!session_begin_pause(s, err, &s->full_since))
-    return false;
-  uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
-  return true;
-}
-
-static void on_appended(void *ctx, enum store_result result, struct str lines,
-                        const struct err *err) {
-  struct session *s = ctx;
-  if (result == STORE_FULL && s->life != LIFE_BROKEN && wait_for_space(s, err))
-    return;
-  if (result != STORE_OK || s->life == LIFE_BROKEN) {
-    session_break(s, err, true);
-    return;
-  }
-  if (s->full_since != 0)
-    session_end_pause(s);
-  s->full_since = 0;
-  if (s->flying.record_count > 0 && s->log != NULL)
-    count_append(s);
-  finish_durable_batch(s, lines);
-}
-
-/* Reports an append that finished at once, or that there was nothing to append. */
-static void report_now(struct session *s) {
-  struct buf lines = s->now_lines;
-  s->now_lines = (struct buf){0};
-  struct err *err = s->now_err;
-  s->now_err = NULL;
-  on_appended(s, s->now_result, buf_view(&lines), err);
-  buf_deinit(&lines);
-  free(err);
-}
-
-static void append_on_soon(uv_timer_t *timer) {
-  report_now(timer->data);
-}
-
-static void on_gathered(uv_timer_t *timer) {
-  session_flush(timer->data);
-}
-
-static void session_flush_soon(struct session *s) {
-  if (s->life == LIFE_RUNNING)
-    uv_timer_start(&s->soon, on_gathered, 0, 0);
-  else
-    session_flush(s);
-}
-
-static uint64_t first_seq(const struct session_batch *b) {
-  return b->records[0]->seq;
-}
-
-static void session_flush(struct session *s) {
-  if (s->in_flight || s->life == LIFE_BROKEN ||
-      (s->filling.record_count == 0 && s->filling.effect_count == 0))
-    return;
-  s->flying = s->filling;
-  s->filling = (struct session_batch){0};
-  s->in_flight = true;
-  s->now_result = STORE_OK;
-  s->append_us = clock_mono_us();
-  bool append = s->log != NULL && s->flying.record_count > 0;
-  bool over = !append || (s->host->sync_now && s->pool_appends == 0);
-  if (append && over) {
-    /* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */
-    uint64_t start_us = clock_mono_us();
-    s->now_result = store_append_now(s->log, first_seq(&s->flying), s->flying.records,
-                                     s->flying.record_count, &s->now_lines, &s->now_err);
-    if (clock_mono_us() - start_us > LIMIT_SYNC_NOW_MS * 1000ull)
-      s->pool_appends = LIMIT_SYNC_POOL_COUNT;
-  } else if (append) {
-    s->pool_appends -= s->pool_appends > 0;
-    store_append(s->log, s->host->loop, first_seq(&s->flying), s->flying.records,
-                 s->flying.record_count, on_appended, s);
-  }
-  if (s->watcher == NULL || s->watcher->record == NULL)
-    records_clear(&s->flying);
-  if (over && s->life == LIFE_OPENING)
-    uv_timer_start(&s->soon, append_on_soon, 0, 0);
-  else if (over)
-    report_now(s);
-}
-
 /* --- opening --- */
 
 struct folding {
@@ -953,7 +551,6 @@ struct session *host_open(struct host *host, const struct store_ref *ref,
  * yet, and the cache of workflows, which has a lock. */
 
 struct opening {
-  uv_work_t work;
   struct session *s;
   struct store_ref ref;
   struct store_mend mend;
@@ -962,19 +559,18 @@ struct opening {
   host_opened_fn opened;
 };
 
-static void opening_work(uv_work_t *work) {
-  struct opening *o = work->data;
+static void opening_work(void *ctx) {
+  struct opening *o = ctx;
   struct err ignored; /* whoever goes on with it asks again, and is told */
   o->ok = open_read(o->s, &o->ref, &o->mend, &o->err);
   if (o->ok && o->s->core.status != SESSION_ENDED && !session_recall(o->s, &ignored))
     o->s->recalled = false;
 }
 
-static void opening_over(uv_work_t *work, int status) {
-  struct opening *o = work->data;
+static void opening_over(void *opening) {
+  struct opening *o = opening;
   struct session *s = o->s;
   void *ctx = s->watcher_ctx;
-  assert(status == 0);
   if (o->ok) {
     open_over(s, &o->mend);
   } else {
@@ -992,6 +588,5 @@ void host_open_later(struct host *host, const struct store_ref *ref, const struc
   o->s = session_new(host, watcher, ctx);
   o->ref = *ref;
   o->opened = opened;
-  o->work.data = o;
-  loop_work(host->loop, &o->work, opening_work, opening_over);
+  loop_do(host->loop, opening_work, opening_over, o);
 }

@@ -16,40 +16,39 @@
  * is kept, watcher.trouble says so, and it is tried again every LIMIT_DISK_RETRY_MS for at most
  * disk_full_wait_ms. After that, or after any other failed append, the session is broken: nothing
  * more leaves it, its calls are cancelled, and its log ends at the last durable record, from which
- * it can be resumed. */
+ * it can be resumed.
+ *
+ * --- workflows that sessions share ---
+ *
+ * Keeps one workflow in memory for all sessions that run it.
+ *
+ * The key is the SHA-256 of the resolved document, as session_start records it; a hit is compared
+ * with the document itself. Workflows that no session uses any more are dropped when another one is
+ * put in. From any thread. */
 #ifndef SEGUE_HOST_HOST_H
 #define SEGUE_HOST_HOST_H
 
+#include "base/list.h"
 #include "core/decide.h"
+#include "core/workflow.h"
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
-#include "host/folder_lock.h"
+#include "host/ledger_writer.h"
 #include "os/process.h"
 #include "provider/registry.h"
-#include "store/heads.h"
 #include "store/store.h"
-#include "store/summary.h"
 
 #include <uv.h>
 
-struct ledger_writer {
-  uv_loop_t *loop;
-  struct store *store;
-  struct ledger_entry *waiting, *flying;
-  size_t waiting_count, flying_count;
-  uint64_t begun_ms; /* when the last sync began; 0: there was none */
-  bool failed;
-  struct err err;
-  uv_work_t work;
-  uv_timer_t *timer; /* allocated by itself: it closes after the sealer is gone */
-};
-
-/* Adds a session that is over but whose last record the ledger lacks. */
-void ledger_writer_add_late(struct ledger_writer *sl, const struct heads *heads,
-                            const struct summary *b, bool now);
-
 struct session;
 struct core_answer;
+
+/* Sessions that wait for the right to edit their folder. */
+struct folder_queue {
+  struct list waiters;
+  uv_timer_t *timer; /* allocated by itself: it closes after the queue is gone */
+  unsigned round;
+};
 
 struct workflow_cache;
 
@@ -65,6 +64,7 @@ struct host {
   uv_loop_t *loop;
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
+  struct ruleset_cache *sandboxes;
   struct api *api;
   const struct provider_registry *registry; /* for sessions that begin now; borrowed by them */
   struct call_queue gate;                   /* what all its sessions share of the providers */
@@ -193,5 +193,19 @@ void session_free(struct session *s);
 void session_id_new(struct host *host, char out[STORE_ID_BYTES]);
 /* From now on ids are also greater than this one (of an existing log). */
 void session_ids_after(struct host *host, const char *id);
+
+/* --- workflows that sessions share --- */
+
+struct workflow_cache;
+
+struct workflow_cache *workflow_cache_new(void);
+void workflow_cache_free(struct workflow_cache *cache);
+
+/* Finds the workflow of a session_start record: a reference, or NULL if it is not cached. */
+struct workflow *workflow_cache_find(struct workflow_cache *cache, const json_t *start);
+void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf);
+
+/* Returns the cached workflow of the same document instead of `wf`, whose reference it takes. */
+struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf);
 
 #endif

@@ -2,7 +2,7 @@
  * order.
  *
  *   notifier_init(&n, loop, processes, store)      store NULL: nothing is kept for a next start
- *   notifier_use(&n, set)                          see notify_config.h; NULL: nobody is told, or no
+ *   notifier_use(&n, set)                          see below; NULL: nobody is told, or no
  *                                                 longer
  *   notifier_recover(&n)                           what the last process did not get to tell
  *   notifier_on_record(&n, &brief, record)         a durable record, already fed to the brief
@@ -18,11 +18,22 @@
  * store a notice is delivered at least once: see store/notification_cursor.h. The program runs
  * under the shim, in the user's home, with the standard environment and what its setting `env`
  * names.
- */
+ *
+ * --- which notifications a user wants ---
+ *
+ * Reads `notify` of the user's configuration: the program that is told what
+ * happens.
+ *
+ *   notify: [PROGRAM, ARGUMENT ...]
+ *   notify: {command: [...], on: [question, end], env: [NAME], stall: 10m, timeout: 30s}
+ *
+ *   set = notify_config_set_read(path, node, &err)      a new object with every member, or NULL
+ *   notify_config_set_wants(set, event) */
 #ifndef SEGUE_HOST_NOTIFIER_H
 #define SEGUE_HOST_NOTIFIER_H
 
 #include "base/list.h"
+#include "format/yaml.h"
 #include "os/process.h"
 #include "store/notification_cursor.h"
 #include "store/summary.h"
@@ -50,5 +61,11 @@ void notifier_put(struct notifier *n, json_t *notification);
 bool notifier_wants(const struct notifier *n, const char *event);
 void notifier_close(struct notifier *n);
 void notifier_deinit(struct notifier *n);
+
+/* --- which notifications a user wants --- */
+
+/* Returns {"command": [...], "on": [...], "env": [...], "stall_ms": N, "timeout_ms": N}. */
+json_t *notify_config_set_read(const char *path, const struct yaml_node *node, struct err *err);
+bool notify_config_set_wants(const json_t *set, const char *event);
 
 #endif

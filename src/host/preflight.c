@@ -398,11 +398,7 @@ static void preflight_check_options(struct flight *f, const struct reachable_par
                                     struct str provider) {
   const struct capability *cap = capability_find(registry_capabilities(f->p->registry), provider);
   const bool works = part->role == REACHABLE_WORK;
-  const bool judges = part->role == REACHABLE_JUDGE || part->role == REACHABLE_VOTE;
   const struct movement *m = flight_movement(f, part->movement);
-  json_auto_t *effort = json_object();
-  if (judges && m->judge.effort != NULL && !json_is_null(m->judge.effort))
-    json_object_set(effort, "effort", (json_t *)m->judge.effort);
   const json_t *sets[] = {works ? json_object_get(f->p->config, "default_options") : NULL,
                           part->options, works ? json_object_get(f->p->config, "options") : NULL};
   struct err err;
@@ -410,8 +406,7 @@ static void preflight_check_options(struct flight *f, const struct reachable_par
   for (size_t i = 0; cap != NULL && i < ARRAY_LEN(sets); i++) {
     if (provider_check_options(cap, sets[i], &err))
       continue;
-    if (sets[i] != part->options &&
-        sets[i] != effort) { /* from a flag or the configuration: reported once */
+    if (sets[i] != part->options) { /* from a flag or the configuration: reported once */
       f->placed = false;
       flight_say(f, f->errors, "%s", err.text);
     } else

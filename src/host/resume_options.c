@@ -33,9 +33,8 @@ static const char *const answer_members[] = {"movement", "question", "text",
                                              "choice",   "name",     NULL};
 static const char *const verdict_members[] = {"movement", "question", "reason", "name", NULL};
 
-/* Checks that there are only these members (NULL-terminated); otherwise err says which was probably
- * meant. */
-static bool members_known(const json_t *body, const char *const *members, struct err *err) {
+bool resume_options_members_known(const json_t *body, const char *where, const char *const *members,
+                                  struct err *err) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)body, key, value) {
@@ -44,8 +43,9 @@ static bool members_known(const json_t *body, const char *const *members, struct
       i++;
     const char *near = members[i] ? NULL : str_nearest(str_from(key), members);
     if (members[i] == NULL)
-      return err_set(err, ERR_INVALID, "unknown member \"%.80s\"%s%s%s", key,
-                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+      return err_set(err, ERR_INVALID, "unknown member \"%s%.80s\"%s%s%s%s", where, key,
+                     near ? ": did you mean \"" : "", near ? where : "", near ? near : "",
+                     near ? "\"?" : "");
   }
   return true;
 }
@@ -54,7 +54,7 @@ static bool parsed_answer_members_known(const json_t *body, const char *const *m
                                         struct err *err) {
   const char *key;
   json_t *value;
-  if (!members_known(body, members, err))
+  if (!resume_options_members_known(body, "", members, err))
     return false;
   json_object_foreach((json_t *)body, key, value) {
     bool number = strcmp(key, "question") == 0 || strcmp(key, "choice") == 0;
@@ -202,8 +202,8 @@ static bool parse_members(struct resume_options *st, const json_t *body, const c
   const json_t *model = json_object_get(body, "model");
   for (size_t i = 0; i < ARRAY_LEN(changes); i++)
     json_object_set(st->changed, changes[i], json_object_get(body, changes[i]));
-  if (!members_known(body, members, err) || !resume_options_take_rule(st, body, err) ||
-      !check_max(body, err) ||
+  if (!resume_options_members_known(body, "", members, err) ||
+      !resume_options_take_rule(st, body, err) || !check_max(body, err) ||
       (provider != NULL && !check_provider(provider, "provider", true, registry, err)) ||
       (judge != NULL && !check_provider(judge, "judge_provider", false, registry, err)) ||
       !check_providers(body, registry, err))

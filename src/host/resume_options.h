@@ -72,4 +72,9 @@ bool resume_options_movements_known(const json_t *changed, const struct workflow
 json_t *resume_options_config(const json_t *config, const struct config *user,
                               const json_t *changed);
 
+/* Refuses an object with an unknown member, because a misspelt one must not pass for a missing one.
+ * `where`, with a dot, precedes the name in the message; "" for the body of a request itself. */
+bool resume_options_members_known(const json_t *body, const char *where, const char *const *members,
+                                  struct err *err) MUST_CHECK;
+
 #endif

@@ -12,6 +12,7 @@
 #include "os/sandbox.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
+#include "os/sandbox_rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -206,10 +207,6 @@ const char *sandbox_mechanism(const json_t *words, const char **why) {
     return NULL;
   *why = NULL;
   return SANDBOX_BWRAP;
-}
-
-int sandbox_held_version(void) {
-  return sandbox_version();
 }
 
 /* Gathers what the settings of backends say about sandboxes. */

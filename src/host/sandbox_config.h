@@ -44,9 +44,6 @@ void sandbox_make_ready(json_t *config);
 const char *sandbox_engine(const json_t *words, const char **why);
 const char *sandbox_mechanism(const json_t *words, const char **why);
 
-/* Returns the version of the kernel's Landlock; 0: it has none. */
-int sandbox_held_version(void);
-
 /* Checks what would confine calls of this movement by this backend (command: its own program).
  * False: err says what is impossible or not allowed. Otherwise `note` is what a person should know,
  * or "". */

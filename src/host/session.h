@@ -1,9 +1,8 @@
-/* session.h - defines one session, shared by its parts; internal to the host.
+/* session.h - one session: hands events to the core, makes its decisions durable and carries out
+ * their effects; internal to the host.
  *
- * host.c starts, opens and ends sessions, hands events to the core, makes its decisions durable and
- * releases their effects; effects.c carries out these effects: calls, waits, reports, and what
- * comes back. A batch goes session_flush -> session_run_effects -> a provider -> session_call_done
- * -> session_event -> session_flush, and so on. */
+ * host.c starts, opens and ends sessions. A batch goes session_flush -> session_run_effects -> a
+ * provider -> session_call_done -> session_event -> session_flush, and so on. */
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
 
@@ -16,14 +15,6 @@
 #include <uv.h>
 
 struct changes;
-
-struct changes_spec { /* borrowed for changes_begin, except the first two */
-  uv_loop_t *loop;
-  struct process_table *processes;
-  const char *cwd;                /* absolute */
-  const char *name;               /* name of a private folder, unique for this call */
-  const char *const *own_folders; /* NULL-terminated: segue's own, where writes do not count */
-};
 
 /* Holds a decision's records and the effects that wait for them. */
 struct session_batch {
@@ -48,10 +39,8 @@ struct open_call { /* a started call */
   struct provider_env *env; /* the session's, or its movement's folder's */
   const char *top;          /* top of what it may change: the session's folder, or its worktree's */
   int64_t started_ms;       /* real time */
-  uv_work_t tests_work;     /* counts what a command tested */
   bool looks, tells;        /* its changes have to be found out; its provider reports them */
   bool shares;              /* another tracked call worked in the tree meanwhile */
-  uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
   struct err *blob_err;      /* why a blob could not be written */
@@ -141,30 +130,21 @@ struct session {
   struct err *broken_err; /* why it is BROKEN, or was before it was FINISHED */
 };
 
-/* --- host.c --- */
-
+struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx);
+/* Starts the core, and sends the first batch on its way. */
+void session_begin(struct session *s, const struct core_params *params);
 void session_set_life(struct session *s, enum session_life life);
 /* Returns true if nothing new begins in it. */
 bool session_is_leaving(const struct session *s);
 /* Hands the core an event; what it decides joins the batch being filled. */
 void session_event(struct session *s, struct event *ev);
-/* Tells the watcher that the session is over, once nothing of it is under way. */
-void session_maybe_finish(struct session *s);
-
 /* Breaks the session: from now on nothing leaves it, and the log is all there is. append_over: no
  * append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
 void session_trouble(const struct session *s, const char *message);
-/* Begins a pause, because the disk is full or a shared store does not answer, and reports it once.
- * Returns false if it has lasted too long. */
-bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since);
-void session_end_pause(struct session *s);
+/* Gives the durable record that its log ends with. */
+void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
 
-/* --- effects.c --- */
-
-void session_run_effects(struct session *s, const struct session_batch *b);
-/* Cancels what runs and drops what waits. */
-void session_begin_finish(struct session *s);
 struct open_call *session_open_call(struct session *s, long id);
 /* Takes the result of a provider's call. Texts that a log cannot hold inline go to blobs first;
  * without a store they are rendered readable. */
@@ -172,14 +152,11 @@ void session_call_done(void *open_call, struct call_result *result);
 /* Takes the gate's answer: a waiting call was admitted, or must go elsewhere. */
 void session_on_gate(void *session, long id, enum admission_answer answer,
                      const struct admission_why *why);
-/* Gives up all places that this session (or one of its calls) waits for or holds unused. */
-void session_leave_gate(struct session *s, long call);
 /* Returns the configuration of a new session with that id: a new reference, with `report_dir` if
  * its workflow makes reports, so that its prompts can name the folder. */
 json_t *reports_config(const struct host *host, const struct workflow *workflow, const char *id,
                        json_t *config);
 /* After reading back: writes the reports that the log has and no file shows. */
 void reports_recover(struct session *s);
-void reports_write(struct session *s); /* EFFECT_REPORTS */
 
 #endif

@@ -22,6 +22,7 @@
 struct git_job {
   struct list_node in_session;
   struct session *session;
+  worktree_over over;
   long turn; /* the child's, or 0 */
   const struct git_step *steps;
   size_t at;
@@ -576,13 +577,10 @@ static void job_over(struct git_job *job) {
                      .call = job->turn,
                      .news = data,
                      .message = job->err.code == ERR_NONE ? NULL : message};
-  s->delivering++;
+  worktree_over over = job->over;
   job_free(job);
-  if (wanted)
-    session_event(s, &ev);
-  s->delivering--;
+  over(s, wanted ? &ev : NULL);
   json_decref(data);
-  session_maybe_finish(s);
 }
 
 static void job_next(struct git_job *job);
@@ -638,14 +636,14 @@ static char *copy_or_null(const char *text) {
   return text ? xstrdup(text) : NULL;
 }
 
-void session_start_worktree(struct session *s, long turn) {
+void worktree_start(struct session *s, long turn, worktree_over over) {
   const struct worktree *w = core_worktree(&s->core, turn);
-  if (w == NULL || w->asked == WORKTREE_IDLE || session_is_leaving(s) ||
-      s->core.status != SESSION_RUNNING)
+  if (w == NULL || w->asked == WORKTREE_IDLE || s->core.status != SESSION_RUNNING)
     return;
   struct git_job *job = xcalloc(1, sizeof *job);
   bool makes = w->asked == WORKTREE_MAKING, inner = turn > 0 && s->core.worktree.made;
   job->session = s;
+  job->over = over;
   job->turn = turn;
   job->steps = makes ? git_make_steps : git_commit_steps;
   job->source = xstrdup(inner ? s->core.worktree.folder : s->env.cwd);
@@ -664,7 +662,7 @@ void session_start_worktree(struct session *s, long turn) {
   job_next(job);
 }
 
-void session_cancel_worktrees(struct session *s) {
+void worktree_cancel(struct session *s) {
   LIST_EACH(struct git_job, job, in_session, &s->jobs) {
     job->cancelled = true;
     git_cancel(&job->git);

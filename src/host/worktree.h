@@ -1,8 +1,8 @@
 /* worktree.h - does git's work for a session: its worktree, and commits of the work there.
  *
- *   session_start_worktree(s, turn)    EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
- *                                      EVENT_WORKTREE comes from the loop
- *   session_cancel_worktrees(s)        the session is over: ends what runs, without a callback
+ *   worktree_start(s, turn, over)      EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
+ *                                      `over` comes with EVENT_WORKTREE
+ *   worktree_cancel(s)                 the session is over: ends what runs, and tells no event
  *   worktree_left_out(config)          new: array of the names that are copied or linked into a
  *                                      worktree, as git writes them; no commit has them
  *   worktree_check(config, wf, &err)   before a start: git is there, and a repository in
@@ -20,10 +20,13 @@
 
 #include <jansson.h>
 
+struct event;
 struct session;
 
-void session_start_worktree(struct session *s, long turn);
-void session_cancel_worktrees(struct session *s);
+/* ev: EVENT_WORKTREE, borrowed; NULL: it was cancelled. From the loop, or from within the start. */
+typedef void (*worktree_over)(struct session *s, struct event *ev);
+void worktree_start(struct session *s, long turn, worktree_over over);
+void worktree_cancel(struct session *s);
 
 json_t *worktree_left_out(const json_t *config);
 bool worktree_check(const json_t *config, const struct workflow *wf, struct err *err) MUST_CHECK;

@@ -108,6 +108,33 @@ void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_c
   }
 }
 
+struct doing {
+  uv_work_t work;
+  void (*run)(void *ctx), (*done)(void *ctx);
+  void *ctx;
+};
+
+static void doing_run(uv_work_t *work) {
+  struct doing *d = work->data;
+  d->run(d->ctx);
+}
+
+static void doing_over(uv_work_t *work, int status) {
+  struct doing *d = work->data;
+  void (*done)(void *ctx) = d->done;
+  void *ctx = d->ctx;
+  assert(status == 0); /* work is never cancelled */
+  free(d);
+  done(ctx);
+}
+
+void loop_do(uv_loop_t *loop, void (*run)(void *ctx), void (*done)(void *ctx), void *ctx) {
+  struct doing *d = xmalloc(sizeof *d);
+  *d = (struct doing){.run = run, .done = done, .ctx = ctx};
+  d->work.data = d;
+  loop_work(loop, &d->work, doing_run, doing_over);
+}
+
 const char *loop_library(void) {
   return uv_version_string();
 }

@@ -7,6 +7,7 @@
  *
  *   loop_init(&loop, err)               as uv_loop_init
  *   loop_work(loop, &work, run, done)   run in a thread; then done(&work, 0) from the loop, always
+ *   loop_do(loop, run, done, ctx)       the same for what has no uv_work_t: run(ctx), done(ctx)
  *   loop_work_soon(...)                 the same, for short work of which there is much
  *
  * Everything that makes a loop or uses the pool goes through here. On the loop's thread only. */
@@ -20,6 +21,7 @@
 bool loop_init(uv_loop_t *loop, struct err *err) MUST_CHECK;
 
 void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done);
+void loop_do(uv_loop_t *loop, void (*run)(void *ctx), void (*done)(void *ctx), void *ctx);
 /* Does the same for frequent short work, such as a write and a sync: the work of one turn of the
  * loop goes to the pool together, before the loop waits. A thread that gets several calls each
  * one's `begin` before the first `run`, so that what they begin proceeds meanwhile. */

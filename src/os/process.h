@@ -38,13 +38,6 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 /* Tells where the shim is, found as above. */
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 
-/* Ends what stands by for the next program of a session (warm_shim.h), which has no more for
- * now. */
-void process_table_forget(struct process_table *t, const char *session);
-
-/* Returns the sandbox rules kept for reuse (ruleset_cache.h); NULL if t is NULL. */
-struct ruleset_cache *process_table_sandboxes(const struct process_table *t);
-
 struct sandbox;
 /* Bounds on a program and all that it starts; 0: no limit. by_group: enforced on all together by
  * its control group; if the group cannot, it is not started. Otherwise by what a process inherits:

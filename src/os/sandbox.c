@@ -8,7 +8,6 @@
 #include "os/process_internal.h"
 #include "os/sandbox_internal.h"
 #include "os/sandbox_rules.h"
-#include "os/warm_shim.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
@@ -39,16 +38,6 @@ const char *const sandbox_devices[] = {
 
 /* --- what this kernel holds --- */
 
-/* Asks for Landlock's version once: it is the same for as long as the kernel runs. */
-int sandbox_version(void) {
-  static _Atomic int version = -1;
-  if (version < 0) {
-    int told = ll_version();
-    version = told > 0 ? told : 0;
-  }
-  return version;
-}
-
 bool sandbox_filters(void) {
 #if defined(__x86_64__) || defined(__aarch64__)
   static _Atomic int takes = -1; /* the same for as long as the kernel runs */
@@ -77,8 +66,8 @@ static unsigned sandbox_plan_held(const struct sandbox_plan *plan) {
  *
  * The ruleset of what may be written contains the call's own folder and cannot drop it, so it is
  * never used twice. Once a session has asked for the same again, a shim with rules of its own, made
- * from the files that the stamps name, stands by for its next call (warm_shim.h). It is right as
- * long as the stamps are.
+ * from the files that the stamps name, stands by for its next call (process_internal.h). It is
+ * right as long as the stamps are.
  *
  * A ruleset pins the files that it names, even removed ones, so kept rulesets are dropped
  * LIMIT_SANDBOX_KEPT_MS after their last use. */
@@ -178,7 +167,7 @@ static void ruleset_renew_standby(struct ruleset_cache *k, struct ruleset_rules 
     static unsigned number; /* an older one of this session may still be ending */
     char name[96];
     print_into(name, sizeof name, "segue-%s-next-%ld-%u", r->session, (long)getpid(), ++number);
-    int writes = sandbox_rules_spare(&r->plan, sandbox_version(), &r->stamps);
+    int writes = sandbox_rules_spare(&r->plan, &r->stamps);
     if (writes >= 0) {
       r->stands_ms = uv_now(k->loop);
       r->warm_shim =
@@ -316,7 +305,7 @@ static struct sandbox *sandbox_of(int owned_reads, const struct sandbox_plan *pl
                                   struct err *err) {
   struct sandbox *s = sandbox_without_rules(sandbox_plan_held(plan));
   s->reads = owned_reads;
-  s->writes = s->reads >= 0 ? sandbox_rules_writes(plan, sandbox_version()) : -1;
+  s->writes = s->reads >= 0 ? sandbox_rules_writes(plan) : -1;
   if (s->writes >= 0)
     return s;
   err_set_errno(err, errno, "cannot make the rules of a sandbox");
@@ -333,7 +322,7 @@ struct sandbox *sandbox_new(struct ruleset_cache *kept, struct str key,
   }
   if (kept != NULL)
     ruleset_cache_begin(kept);
-  int reads = sandbox_rules_reads(plan, sandbox_version(), kept ? &stamps : NULL);
+  int reads = sandbox_rules_reads(plan, kept ? &stamps : NULL);
   struct sandbox *s = sandbox_of(reads, plan, err);
   if (s != NULL && kept != NULL && stamps.n > 0)
     ruleset_cache_put(kept, key, plan, s->reads, &stamps);

@@ -1,7 +1,6 @@
 /* sandbox.h - what a program and all that it starts may touch, held by the kernel: Landlock for
  * files, TCP, signals and abstract sockets, and the shim's filter of system calls.
  *
- *   abi = sandbox_version()       0: this kernel has no Landlock, or it is not switched on
  *   s = sandbox_again(kept, key, own, session)   NULL: nothing that was kept of `key` holds
  *   s = sandbox_new(kept, key, &plan, &err)   NULL: the kernel cannot hold what it asks for
  *   process_start with spec.sandbox = s; sandbox_free(s) when it has returned
@@ -13,8 +12,8 @@
  *
  * Blocks while a few folders are listed (some ms for a home folder of 1,000 entries), unless the
  * rules of an earlier call can be used again (sandbox.c). `key` names everything that a plan
- * was made from except `own`; kept is process_table_sandboxes, or NULL. If `own` is empty,
- * a shim that stands by for the session (warm_shim.h) may put another folder in its place. */
+ * was made from except `own`; kept is the cache, or NULL. If `own` is empty, a shim that stands by
+ * for the session (process_internal.h) may put another folder in its place. */
 #ifndef SEGUE_OS_SANDBOX_H
 #define SEGUE_OS_SANDBOX_H
 
@@ -44,8 +43,6 @@ struct sandbox_plan {
 #define SANDBOX_LANDLOCK "landlock" /* the mechanisms' names in configurations and logs */
 #define SANDBOX_BWRAP    "bwrap"    /* sandbox_bwrap.h */
 
-/* The version of what Landlock holds here; 0: nothing. */
-int sandbox_version(void);
 /* True when the shim has a filter for this kind of machine and the kernel takes filters. */
 bool sandbox_filters(void);
 
@@ -60,9 +57,9 @@ struct sandbox *sandbox_again(struct ruleset_cache *kept, struct str key, const 
                               const char *session) MUST_CHECK;
 void sandbox_free(struct sandbox *s); /* NULL is fine */
 
-/* Keeps rulesets of what may be read, for later calls that ask for the same. A process table owns
- * it; its memory goes with the next turn of the loop. forget: a session needs nothing to stand by
- * any more. */
+/* Keeps rulesets of what may be read, for later calls that ask for the same. Its owner frees it
+ * before the process table; its memory goes with the next turn of the loop. forget: a session needs
+ * nothing to stand by any more. */
 struct process_table;
 struct ruleset_cache *ruleset_cache_new(struct process_table *table);
 void ruleset_cache_free(struct ruleset_cache *k); /* NULL is fine */

@@ -8,7 +8,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/sandbox_internal.h"
-#include "os/sandbox_mounts.h"
+#include "os/sandbox_rules.h"
 #include "shim/protocol.h"
 
 #include <limits.h>

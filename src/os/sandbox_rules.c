@@ -4,15 +4,141 @@
 #include "base/log.h"
 #include "os/fs.h"
 #include "os/landlock.h"
-#include "os/sandbox_mounts.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* --- mounts --- */
+
+struct mount {
+  char *device, *root, *point; /* "8:1", the path within its file system, where that is seen */
+};
+
+struct mount_list {
+  struct mount *items;
+  size_t n, room;
+};
+
+/* Decodes \040 and the like: the kernel escapes space, tab, newline and backslash. */
+static void unescape(char *text) {
+  char *to = text;
+  for (const char *from = text; *from != '\0'; to++) {
+    if (from[0] == '\\' && strspn(from + 1, "01234567") >= 3) {
+      *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+      from += 4;
+    } else {
+      *to = *from++;
+    }
+  }
+  *to = '\0';
+}
+
+/* Takes a line "36 35 98:0 /root /where ...". */
+static void mount_list_add(struct mount_list *list, char *line) {
+  enum { DEVICE = 2, ROOT, POINT, FIELDS };
+  char *fields[FIELDS], *rest = NULL;
+  fields[0] = strtok_r(line, " ", &rest);
+  for (size_t i = 1; i < FIELDS; i++)
+    fields[i] = fields[i - 1] ? strtok_r(NULL, " ", &rest) : NULL;
+  if (fields[POINT] == NULL)
+    return;
+  unescape(fields[ROOT]);
+  unescape(fields[POINT]);
+  list->items = xgrow(list->items, &list->room, list->n + 1, sizeof *list->items);
+  list->items[list->n++] =
+      (struct mount){xstrdup(fields[DEVICE]), xstrdup(fields[ROOT]), xstrdup(fields[POINT])};
+}
+
+/* Writes the path without symbolic links, also of one whose end does not exist yet. */
+static bool path_resolve(const char *path, char real[PATH_MAX]) {
+  char start[PATH_MAX];
+  if (snprintf(start, sizeof start, "%s", path) >= (int)sizeof start)
+    return false;
+  while (realpath(start, real) == NULL) {
+    char *slash = strrchr(start, '/');
+    if (slash == NULL || slash == start)
+      return false;
+    *slash = '\0';
+  }
+  size_t n = strcmp(real, "/") == 0 ? 0 : strlen(real);
+  return snprintf(real + n, PATH_MAX - n, "%s", path + strlen(start)) < (int)(PATH_MAX - n);
+}
+
+/* Finds the mount that a path is seen through: the innermost one, and of those the last. */
+static const struct mount *mount_of(const struct mount_list *list, const char *path) {
+  const struct mount *found = NULL;
+  for (size_t i = 0; i < list->n; i++) {
+    const struct mount *m = &list->items[i];
+    if (fs_below(path, m->point) != NULL &&
+        (found == NULL || strlen(m->point) >= strlen(found->point)))
+      found = m;
+  }
+  return found;
+}
+
+/* Returns true if one of `hides` is known by the name `path` or by a name below it, or hides it. */
+static bool is_first_name(const char *const *hides, const char *path) {
+  for (size_t i = 0; hides[i] != NULL; i++)
+    if (fs_below(hides[i], path) != NULL || fs_below(path, hides[i]) != NULL)
+      return true;
+  return false;
+}
+
+/* Writes what the mounts of its file system call a hidden path. NULL: nothing is known of it. */
+static const struct mount *hidden_within(const struct mount_list *list, const char *hidden,
+                                         char within[PATH_MAX]) {
+  char real[PATH_MAX];
+  if (!path_resolve(hidden, real))
+    return NULL;
+  const struct mount *m = mount_of(list, real);
+  if (m == NULL)
+    return NULL;
+  const char *root = strcmp(m->root, "/") == 0 ? "" : m->root;
+  int n = snprintf(within, PATH_MAX, "%s%s", root, fs_below(real, m->point));
+  return n < PATH_MAX ? m : NULL;
+}
+
+void sandbox_other_names(const char *const *hides, void (*each)(void *ctx, const char *path),
+                         void *ctx) {
+  struct mount_list list = {0};
+  char *line = NULL;
+  size_t room = 0;
+  FILE *file = fopen("/proc/self/mountinfo", "re");
+  while (file != NULL && getline(&line, &room, file) > 0)
+    mount_list_add(&list, line);
+  if (file != NULL)
+    (void)fclose(file);
+  free(line);
+  bool *told = xcalloc(list.n + 1, sizeof *told);
+  char within[PATH_MAX];
+  for (size_t i = 0; hides[i] != NULL; i++) {
+    const struct mount *own = hidden_within(&list, hides[i], within);
+    for (size_t k = 0; own != NULL && k < list.n; k++) {
+      const struct mount *m = &list.items[k];
+      if (told[k] || strcmp(m->device, own->device) != 0 ||
+          (fs_below(within, m->root) == NULL && fs_below(m->root, within) == NULL) ||
+          is_first_name(hides, m->point))
+        continue;
+      told[k] = true;
+      each(ctx, m->point);
+    }
+  }
+  free(told);
+  for (size_t i = 0; i < list.n; i++) {
+    free(list.items[i].device);
+    free(list.items[i].root);
+    free(list.items[i].point);
+  }
+  free(list.items);
+}
 
 enum {
   LIST_DEPTH = 16,             /* nested folders that are opened up: no hidden path is deeper */
@@ -26,8 +152,19 @@ struct rules {
   struct sandbox_stamps *stamps; /* or NULL */
 };
 
+/* Asks for Landlock's version once: it is the same for as long as the kernel runs. */
+int sandbox_version(void) {
+  static _Atomic int version = -1;
+  if (version < 0) {
+    int told = ll_version();
+    version = told > 0 ? told : 0;
+  }
+  return version;
+}
+
 /* Leaves out rights of a Landlock newer than the kernel's. */
-static uint64_t known_rights(int abi, uint64_t rights) {
+static uint64_t known_rights(uint64_t rights) {
+  const int abi = sandbox_version();
   if (abi < 2)
     rights &= ~(uint64_t)LL_REFER;
   if (abi < 3)
@@ -372,12 +509,10 @@ static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rul
 
 /* --- rulesets --- */
 
-static bool fill_reads(const struct sandbox_plan *plan, int abi, int fd,
-                       struct sandbox_stamps *stamps) {
-  const struct rules rules = {fd, known_rights(abi, LL_EXECUTE | LL_READ_FILE | LL_READ_DIR),
+static bool fill_reads(const struct sandbox_plan *plan, int fd, struct sandbox_stamps *stamps) {
+  const struct rules rules = {fd, known_rights(LL_EXECUTE | LL_READ_FILE | LL_READ_DIR),
                               LL_EXECUTE | LL_READ_FILE, stamps};
-  const struct rules top = {fd, known_rights(abi, LL_REFER) | (plan->lists ? LL_READ_DIR : 0), 0,
-                            NULL};
+  const struct rules top = {fd, known_rights(LL_REFER) | (plan->lists ? LL_READ_DIR : 0), 0, NULL};
   bool ok = sandbox_allow(&top, "/") && allow_each(&rules, plan->wholes) &&
             allow_each(&rules, plan->writes);
   for (size_t i = 0; ok && plan->caches != NULL && plan->caches[i] != NULL; i++)
@@ -393,16 +528,10 @@ enum {
               LL_TRUNCATE | LL_IOCTL_DEV
 };
 
-static struct rules rules_of_writes(int abi, int fd, struct sandbox_stamps *stamps) {
+static struct rules rules_of_writes(int fd, struct sandbox_stamps *stamps) {
   const uint64_t devices = LL_MAKE_CHAR | LL_MAKE_BLOCK; /* nobody makes any */
-  return (struct rules){fd, known_rights(abi, LL_WRITES & ~devices),
-                        known_rights(abi, LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), stamps};
-}
-
-static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
-  const struct rules rules = rules_of_writes(abi, fd, NULL);
-  return allow_each(&rules, plan->writes) && allow_each(&rules, plan->caches) &&
-         (plan->own == NULL || sandbox_allow(&rules, plan->own));
+  return (struct rules){fd, known_rights(LL_WRITES & ~devices),
+                        known_rights(LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), stamps};
 }
 
 /* Makes a ruleset whose number is above the shim's descriptors. */
@@ -433,15 +562,15 @@ static bool may_serve_again(const struct sandbox_plan *plan) {
   return below && part_of_path(plan, above, false) == PART_SEEN;
 }
 
-int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
+int sandbox_rules_reads(const struct sandbox_plan *plan, struct sandbox_stamps *stamps) {
   const struct ll_ruleset handled = {
-      .fs = known_rights(abi, LL_EXECUTE | LL_READ_FILE | LL_READ_DIR | LL_REFER)};
+      .fs = known_rights(LL_EXECUTE | LL_READ_FILE | LL_READ_DIR | LL_REFER)};
   struct widened widened;
   widened_init(&widened, plan);
   if (!may_serve_again(&widened.plan))
     stamps = NULL;
   int fd = sandbox_ruleset(&handled);
-  fd = ruleset_filled(fd, fd >= 0 && fill_reads(&widened.plan, abi, fd, stamps));
+  fd = ruleset_filled(fd, fd >= 0 && fill_reads(&widened.plan, fd, stamps));
   int number = errno;
   for (size_t i = 0; i < widened.name_count; i++)
     free(widened.names[i]);
@@ -451,28 +580,31 @@ int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox
   return fd;
 }
 
-static int writes_ruleset(const struct sandbox_plan *plan, int abi) {
-  struct ll_ruleset handled = {.fs = known_rights(abi, LL_WRITES)};
-  if (abi >= 4 && plan->no_internet)
+static int writes_ruleset(const struct sandbox_plan *plan) {
+  struct ll_ruleset handled = {.fs = known_rights(LL_WRITES)};
+  if (sandbox_version() >= 4 && plan->no_internet)
     handled.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
-  if (abi >= 6)
+  if (sandbox_version() >= 6)
     handled.scoped = LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL;
   return sandbox_ruleset(&handled);
 }
 
-int sandbox_rules_writes(const struct sandbox_plan *plan, int abi) {
-  int fd = writes_ruleset(plan, abi);
-  return ruleset_filled(fd, fd >= 0 && fill_writes(plan, abi, fd));
+int sandbox_rules_writes(const struct sandbox_plan *plan) {
+  int fd = writes_ruleset(plan);
+  const struct rules rules = rules_of_writes(fd, NULL);
+  return ruleset_filled(fd, fd >= 0 && allow_each(&rules, plan->writes) &&
+                                allow_each(&rules, plan->caches) &&
+                                (plan->own == NULL || sandbox_allow(&rules, plan->own)));
 }
 
-int sandbox_rules_spare(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
-  int fd = writes_ruleset(plan, abi);
-  const struct rules rules = rules_of_writes(abi, fd, stamps);
+int sandbox_rules_spare(const struct sandbox_plan *plan, struct sandbox_stamps *stamps) {
+  int fd = writes_ruleset(plan);
+  const struct rules rules = rules_of_writes(fd, stamps);
   return ruleset_filled(fd, fd >= 0 && allow_as_stamped(&rules, plan->writes) &&
                                 allow_as_stamped(&rules, plan->caches));
 }
 
-int sandbox_rules_complete(int owned_spare, const char *own, int abi) {
-  const struct rules rules = rules_of_writes(abi, owned_spare, NULL);
+int sandbox_rules_complete(int owned_spare, const char *own) {
+  const struct rules rules = rules_of_writes(owned_spare, NULL);
   return ruleset_filled(owned_spare, own == NULL || sandbox_allow(&rules, own));
 }

@@ -21,6 +21,7 @@ struct api; /* provider/api/api.h */
 struct provider_env {
   uv_loop_t *loop;
   struct process_table *processes; /* NULL: nothing is started (tests, segue prompt) */
+  struct ruleset_cache *sandboxes; /* those of earlier calls (os/sandbox.h); or NULL */
   const char *cwd;                 /* where agents work: absolute */
   const char *const *pass_env;     /* names copied into children's environment, or NULL */
   const json_t *secrets; /* names of variables that a call may name, see call_env.h; or NULL */

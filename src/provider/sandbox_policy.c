@@ -596,7 +596,7 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
                                            struct str key, struct confined *held, struct err *err) {
   const struct sandbox_policy_spec *spec = c->spec;
   const enum sandbox_network reach = network_said(spec->request);
-  struct ruleset_cache *kept = process_table_sandboxes(spec->env->processes);
+  struct ruleset_cache *kept = spec->env->sandboxes;
   const char *way_out = NULL;
   sandbox_policy_gather(c, level);
   if (reach == NETWORK_API && !let_out(c, held, &way_out, err))
@@ -662,8 +662,8 @@ bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined
   struct buf key = {0};
   sandbox_policy_key(&c, &key, level);
   if (lands && network_said(spec->request) != NETWORK_API)
-    held->sandbox = sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key),
-                                  spec->tmpdir, spec->request->session);
+    held->sandbox =
+        sandbox_again(spec->env->sandboxes, buf_view(&key), spec->tmpdir, spec->request->session);
   if (held->sandbox == NULL)
     held->sandbox = sandbox_policy_make(&c, level, buf_view(&key), held, err);
   buf_deinit(&key);

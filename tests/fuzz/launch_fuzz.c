@@ -4,7 +4,7 @@
 #include "base/sha256.h"
 #include "daemon/launch.h"
 #include "format/json_write.h"
-#include "host/workflow_cache.h"
+#include "host/host.h"
 #include "os/tmpdir.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
   if (body != NULL && json_depth(body, LIMIT_API_DEPTH) <= LIMIT_API_DEPTH) {
     launch_init(&l, &env);
-    if (launch_parse(&l, body, &err, &errors)) {
+    if (launch_parse(&l, LAUNCH_SESSION, body, &err, &errors)) {
       launch_share(&l);
       check_launch(&l);
     } else if (err.text[0] == '\0') {

@@ -96,7 +96,7 @@ static void set_up(void) {
   sessions_init(&d.sessions, &d.host, &d.env, &d.events, 1, control_changed, &d.api);
   control_init(&d.api, &d.sessions);
   d.api.draining = true; /* nothing is submitted: launch_fuzz has the bodies */
-  d.api.http = server_new(&d.loop, &d.socket, control_routes, &d.api, 4, &err);
+  d.api.http = server_new(&d.loop, &d.socket, NULL, control_routes, &d.api, 4, &err);
   if (d.api.http == NULL)
     abort();
   (void)atexit(clean_up);

@@ -8,6 +8,7 @@
 #define SEGUE_TESTS_CALL_BED_H
 
 #include "os/process_internal.h"
+#include "os/sandbox.h"
 #include "provider/provider.h"
 #include "support/folder.h"
 
@@ -53,12 +54,14 @@ static inline void call_bed_init(struct call_bed *bed) {
   bed->env.processes = process_table_new(&bed->loop, &err);
   if (bed->env.processes == NULL)
     fail_msg("%s", err.text);
+  bed->env.sandboxes = ruleset_cache_new(bed->env.processes);
 }
 
 static inline void call_bed_deinit(struct call_bed *bed) {
   char own[64];
   (void)uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(bed->env.processes->processes.count, 0);
+  ruleset_cache_free(bed->env.sandboxes);
   process_table_free(bed->env.processes);
   (void)uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&bed->loop), 0);

@@ -5,11 +5,11 @@
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/daily_usage.h"
-#include "host/overrides.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
+#include "os/sandbox_rules.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/project_files.h"
@@ -311,7 +311,7 @@ static void look_at_sandbox(struct doctor_report *r, const struct config *user, 
   const char *by = json_string_value(json_object_get(mechanisms, level));
   const bool off = strcmp(level, "off") == 0;
   char text[400];
-  int version = sandbox_held_version();
+  int version = sandbox_version();
   print_into(text, sizeof text, "agents run with %s%s%s (Landlock %d: files%s%s%s); limits by %s",
              level, by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
              version >= 6 ? ", signals, abstract sockets" : "",

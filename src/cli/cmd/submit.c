@@ -82,7 +82,7 @@ static json_t *submitting_send(const char *store, const json_t *body, struct err
     struct launch_env env = {
         .generation = generation, .store = &s.solo.store, .workflows = s.solo.host.workflows};
     launch_init(&l, &env);
-    if (launch_parse(&l, body, err, errors)) {
+    if (launch_parse(&l, LAUNCH_SESSION, body, err, errors)) {
       launch_share(&l);
       told = submitting_write(&s, &l, err);
     }

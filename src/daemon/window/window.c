@@ -1,6 +1,6 @@
 /* Serves the window's pages. */
 #include "daemon/window/window.h"
-#include "daemon/session_diff.h"
+#include "daemon/session_api.h"
 
 #include "base/limits.h"
 #include "base/list.h"
@@ -177,14 +177,13 @@ struct marked {
 };
 
 struct marking {
-  uv_work_t work;
   struct watches *ws;
   size_t count;
   struct marked *all; /* one for each watch; some may be of the same session */
 };
 
-static void marking_work(uv_work_t *work) {
-  struct marking *m = work->data;
+static void marking_work(void *ctx) {
+  struct marking *m = ctx;
   for (size_t i = 0; i < m->count; i++)
     m->all[i].mark = m->all[i].id[0] != '\0' ? mark_of(m->ws, m->all[i].id) : mark_of_all(m->ws);
 }
@@ -194,10 +193,9 @@ static void watches_let_go(struct watches *ws) {
     free(ws->owner);
 }
 
-static void marking_over(uv_work_t *work, int status) {
-  struct marking *m = work->data;
+static void marking_over(void *ctx) {
+  struct marking *m = ctx;
   struct watches *ws = m->ws;
-  assert(status == 0);
   ws->marking = NULL;
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
     for (size_t i = 0; i < m->count; i++)
@@ -220,10 +218,9 @@ static void watches_look_later(struct watches *ws, bool lists) {
   LIST_EACH(struct watch, w, in_watches, &ws->all)
     if (w->id[0] != '\0' || lists)
       memcpy(m->all[m->count++].id, w->id, sizeof w->id);
-  m->work.data = m;
   ws->marking = m;
   ws->open_handles++;
-  loop_work(ws->loop, &m->work, marking_work, marking_over);
+  loop_do(ws->loop, marking_work, marking_over, m);
 }
 
 static bool has_list(const struct watches *ws) {
@@ -993,8 +990,8 @@ struct window *window_new(const struct window_options *options, struct err *err)
   read_jobs_init(&w->readings, options->loop);
   if (listener_listen(address, &w->door.fd, w->host, err) &&
       (options->origin == NULL || listener_origin(options->origin, w->host, err)))
-    w->http = server_new_door(options->loop, &w->door, window_routes, w,
-                              LIMIT_WINDOW_CONNECTION_COUNT, err);
+    w->http = server_new(options->loop, NULL, &w->door, window_routes, w,
+                         LIMIT_WINDOW_CONNECTION_COUNT, err);
   if (w->http == NULL) {
     if (w->door.fd >= 0)
       close(w->door.fd);

@@ -1,5 +1,5 @@
 /* Things in the order of their ids: as a sorted array says, and a queue that moves nothing. */
-#include "daemon/id_list.h"
+#include "daemon/entry.h"
 
 #include "base/log.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sd_notify.h"
+#include "daemon/serve.h"
 
 #include <stdio.h>
 #include <stdlib.h>

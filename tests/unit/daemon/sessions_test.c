@@ -1,7 +1,7 @@
 /* The states of a session and where they lead; the queue, its order and its end; how often a log
  * that fails is opened again, and after which pauses. */
 #include "base/limits.h"
-#include "daemon/sessions_internal.h"
+#include "daemon/sessions.h"
 #include "provider/registry.h"
 #include "support/folder.h"
 #include "support/leave.h"
@@ -254,7 +254,7 @@ static struct daemon_entry *submit(struct fixture *f, int delay_ms, struct err *
   json_t *body = json_loads(text, 0, NULL);
   assert_non_null(body);
   launch_init(&l, &f->env);
-  if (!launch_parse(&l, body, err, &errors))
+  if (!launch_parse(&l, LAUNCH_SESSION, body, err, &errors))
     fail_msg("%s", errors.count > 0 ? errors.items[0].text : err->text);
   json_decref(body);
   err_list_deinit(&errors);

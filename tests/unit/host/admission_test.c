@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "host/admission.h"
+#include "host/call_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "host/config.h"
-#include "host/overrides.h"
 #include "support/folder.h"
 
 #include <fcntl.h>

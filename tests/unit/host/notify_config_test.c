@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "host/notify_config.h"
+#include "host/notifier.h"
 
 #include <stdlib.h>
 #include <string.h>

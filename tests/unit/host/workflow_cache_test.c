@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "host/workflow_cache.h"
+#include "host/host.h"
 
 #include <stdio.h>
 

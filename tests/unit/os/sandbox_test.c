@@ -26,6 +26,7 @@
 struct fixture {
   uv_loop_t loop;
   struct process_table *table;
+  struct ruleset_cache *kept;
   char *dir;
   struct process_result result;
 };
@@ -36,6 +37,7 @@ static int setup(void **state) {
   (void)setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1);
   if (!loop_init(&f->loop, &err) || (f->table = process_table_new(&f->loop, &err)) == NULL)
     return -1;
+  f->kept = ruleset_cache_new(f->table);
   f->dir = folder_make();
   *state = f;
   return 0;
@@ -43,6 +45,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   struct fixture *f = *state;
+  ruleset_cache_free(f->kept);
   process_table_free(f->table);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   int left = uv_loop_close(&f->loop);
@@ -187,12 +190,11 @@ struct keeping {
 
 /* Makes rules until they are kept: folders must have had their times for a moment. */
 static struct sandbox *keep(const struct keeping *k, struct str key) {
-  struct ruleset_cache *kept = process_table_sandboxes(k->f->table);
   struct sandbox *again = NULL;
   struct err err;
   while (again == NULL) {
-    sandbox_free(sandbox_new(kept, key, &k->plan, &err));
-    again = sandbox_again(kept, key, k->next, SESSION);
+    sandbox_free(sandbox_new(k->f->kept, key, &k->plan, &err));
+    again = sandbox_again(k->f->kept, key, k->next, SESSION);
   }
   return again;
 }
@@ -207,10 +209,9 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
   k.plan = (struct sandbox_plan){
       .reads = reads, .hides = hides, .writes = devices, .own = k.own, .lists = true};
   assert_int_equal(run(k.f, NULL, "mkdir -p $D/home/x $D/tmp/1 $D/tmp/2; echo x > $D/home/a"), 0);
-  struct ruleset_cache *kept = process_table_sandboxes(k.f->table);
 
   struct sandbox *s = keep(&k, STR("key"));
-  assert_null(sandbox_again(kept, STR("other key"), k.next, SESSION));
+  assert_null(sandbox_again(k.f->kept, STR("other key"), k.next, SESSION));
   assert_int_equal(run_in(k.f, s,
                           "cat $D/home/a && echo y > $D/tmp/2/own && cat $D/tmp/2/own &&"
                           " ! (echo y > $D/tmp/1/own) 2>/dev/null"),
@@ -221,7 +222,7 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
     sandbox_free(keep(&k, STR("key")));
     assert_int_equal(run(k.f, NULL, changes[i]), 0);
-    assert_null(sandbox_again(kept, STR("key"), k.next, SESSION));
+    assert_null(sandbox_again(k.f->kept, STR("key"), k.next, SESSION));
   }
   s = keep(&k, STR("key"));
   assert_int_equal(run_in(k.f, s, "! cat $D/home/secret 2>/dev/null"), 0);
@@ -240,14 +241,13 @@ static void a_ruleset_of_writes_is_made_for_the_next_call(void **state) {
   k.plan = (struct sandbox_plan){
       .reads = reads, .hides = hides, .writes = writes, .own = k.own, .lists = true};
   assert_int_equal(run(k.f, NULL, "mkdir -p $D/home $D/shared $D/tmp/1 $D/tmp/2"), 0);
-  struct ruleset_cache *kept = process_table_sandboxes(k.f->table);
   sandbox_free(keep(&k, STR("key")));
   static const char *const lines[] = {"echo y > $D/shared/a && echo y > $D/tmp/2/a &&"
                                       " ! (echo y > $D/tmp/1/a || echo y > $D/home/a) 2>/dev/null",
                                       "echo y > $D/shared/a && echo y > $D/tmp/1/a &&"
                                       " ! (echo y > $D/tmp/2/a || echo y > $D/home/a) 2>/dev/null"};
   for (int i = 0; i < 4; i++) { /* the loop runs with each program */
-    struct sandbox *s = sandbox_again(kept, STR("key"), i % 2 ? k.own : k.next, SESSION);
+    struct sandbox *s = sandbox_again(k.f->kept, STR("key"), i % 2 ? k.own : k.next, SESSION);
     assert_non_null(s);
     assert_int_equal(run_in(k.f, s, lines[i % 2]), 0);
   }
@@ -263,16 +263,16 @@ static void a_ruleset_made_beforehand_names_only_what_was_stamped(void **state) 
   const char *const reads[] = {f->dir, NULL}, *const writes[] = {shared, NULL};
   const struct sandbox_plan plan = {.reads = reads, .writes = writes, .own = own};
   assert_int_equal(run(f, NULL, "mkdir -p $D/shared $D/other $D/tmp/1"), 0);
-  int fd = sandbox_rules_reads(&plan, sandbox_version(), &stamps);
+  int fd = sandbox_rules_reads(&plan, &stamps);
   assert_true(fd >= 0);
   assert_int_equal(close(fd), 0);
-  fd = sandbox_rules_spare(&plan, sandbox_version(), &stamps);
+  fd = sandbox_rules_spare(&plan, &stamps);
   assert_true(fd >= 0);
   assert_int_equal(close(fd), 0);
   assert_int_equal(run(f, NULL, "mv $D/shared $D/away && ln -s other $D/shared"), 0);
-  assert_int_equal(sandbox_rules_spare(&plan, sandbox_version(), &stamps), -1);
+  assert_int_equal(sandbox_rules_spare(&plan, &stamps), -1);
   assert_int_equal(run(f, NULL, "rm $D/shared"), 0);
-  assert_int_equal(sandbox_rules_spare(&plan, sandbox_version(), &stamps), -1);
+  assert_int_equal(sandbox_rules_spare(&plan, &stamps), -1);
   sandbox_stamps_deinit(&stamps);
 }
 
@@ -285,10 +285,9 @@ static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
   assert_int_equal(run(f, NULL, "mkdir -p $D/tmp/1"), 0);
   const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", NULL};
   const struct sandbox_plan plan = {.reads = reads, .writes = devices, .own = own};
-  struct ruleset_cache *kept = process_table_sandboxes(f->table);
-  struct sandbox *s = sandbox_new(kept, STR("key"), &plan, &err);
+  struct sandbox *s = sandbox_new(f->kept, STR("key"), &plan, &err);
   assert_int_equal(run_in(f, s, "echo y > $D/tmp/1/own && cat $D/tmp/1/own"), 0);
-  assert_null(sandbox_again(kept, STR("key"), own, SESSION));
+  assert_null(sandbox_again(f->kept, STR("key"), own, SESSION));
 }
 
 int main(void) {

@@ -13,7 +13,7 @@
 #include "os/loop.h"
 #include "os/process_internal.h"
 #include "os/sandbox.h"
-#include "os/warm_shim.h"
+#include "os/sandbox_rules.h"
 #include "support/folder.h"
 
 #include <errno.h>
@@ -63,12 +63,14 @@ static int setup(void **state) {
       .reads = f->reads, .hides = f->hides, .writes = f->writes, .own = f->own, .lists = true};
   if (!loop_init(&f->loop, &err) || (f->table = process_table_new(&f->loop, &err)) == NULL)
     return -1;
-  f->kept = process_table_sandboxes(f->table);
+  f->kept = ruleset_cache_new(f->table);
   *state = f;
   return 0;
 }
 
 static void end_table(struct fixture *f) {
+  ruleset_cache_free(f->kept);
+  f->kept = NULL;
   process_table_free(f->table);
   f->table = NULL;
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -348,9 +350,9 @@ static void a_change_ends_it(void **state) {
 static void it_ends_with_its_session(void **state) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
-  process_table_forget(f->table, OTHER);
+  ruleset_cache_forget(f->kept, OTHER);
   assert_int_equal(first(f)->state, WARM_SHIM_READY);
-  process_table_forget(f->table, SESSION);
+  ruleset_cache_forget(f->kept, SESSION);
   assert_true(first(f) == NULL || first(f)->state == WARM_SHIM_ENDING);
   while (first(f) != NULL) {
     run(f, NULL, (struct process_spec){0}, "true");
@@ -443,7 +445,7 @@ static void it_ends_when_segue_is_killed(void **state) {
   if (pid == 0) {
     struct err err;
     f->table = loop_init(&f->loop, &err) ? process_table_new(&f->loop, &err) : NULL;
-    f->kept = process_table_sandboxes(f->table);
+    f->kept = ruleset_cache_new(f->table);
     shim = stand_by(f);
     (void)!write(ends[1], &shim, sizeof shim);
     (void)raise(SIGKILL);

@@ -1,10 +1,12 @@
-/* Runs a session's effects: calls to providers through the gate, waits, and what comes back. */
+/* Hands events to the core, makes what it decides durable with one write and one sync a batch, and
+ * then runs the effects: calls to providers through the gate, waits, and what comes back. */
 #include "host/session.h"
 
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/apply.h"
 #include "core/checks.h"
 #include "core/movement_limits.h"
 #include "core/report_file.h"
@@ -13,12 +15,16 @@
 #include "format/json_write.h"
 #include "format/test_counts.h"
 #include "host/backends.h"
+#include "host/changes.h"
+#include "host/folder_lock.h"
 #include "host/worktree.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
+#include "os/memory.h"
+#include "os/random.h"
+#include "os/sandbox.h"
 #include "store/store.h"
-#include "tree/tree.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -30,186 +36,346 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- changes ---
- *
- * Finds out, without blocking the loop, what a call changed in the working tree
- * (tree/tree.h).
- *
- *   c = changes_begin(&spec, on_ready, ctx)   start the call once on_ready came
- *   changes_end(c, on_done)                   after its end
- *   changes_take(c, result)                   then: puts them, or why they are unknown, into its
- *                                             result
- *   changes_free(c)                           not between begin and on_ready, or end and on_done
- *
- * Files are read in the loop's pool, git runs as any program does (os/process.h), with a time
- * limit. Callbacks come from the loop, once each, never from within begin or end. */
+/* Sends the batch that is being filled, unless one is in flight. */
+static void session_flush(struct session *s);
+/* Does the same once the loop has reported what else ended at this moment, so that siblings share a
+ * sync. */
+static void session_flush_soon(struct session *s);
+static void session_run_effects(struct session *s, const struct session_batch *b);
+static void session_begin_finish(struct session *s);
+static void session_maybe_finish(struct session *s);
 
-enum changes_job { JOB_BEGIN, JOB_AGAIN, JOB_LISTED, JOB_BLOBS };
+/* --- events --- */
 
-struct changes {
-  uv_loop_t *loop;
-  struct process_table *processes;
-  char *cwd, *name;
-  char *own_folders[4];
-  struct tree *tree;
-  enum changes_job job; /* the work in progress */
-  enum tree_step step;  /* the result of the last one */
-  bool busy;            /* between begin and on_ready, or end and on_done */
-  bool ok;              /* the program ended with status 0 */
-  struct buf output;    /* output of the program */
-  uv_work_t work;
-  void (*then)(void *ctx);
-  void *ctx;
+/* Fills in the time and random bytes, which are fetched for many events at once and used once. */
+static void fill_event(struct host *host, struct event *ev) {
+  ev->time_ms = clock_real_ms();
+  if (host->entropy_left < sizeof ev->entropy) {
+    random_fill(host->entropy, sizeof host->entropy);
+    host->entropy_left = sizeof host->entropy;
+  }
+  host->entropy_left -= sizeof ev->entropy;
+  memcpy(ev->entropy, host->entropy + host->entropy_left, sizeof ev->entropy);
+}
+
+static json_t *host_prepare(void *ctx, const struct call_request *request,
+                            const json_t *token_counts, const unsigned char entropy[16]) {
+  const struct session *s = ctx;
+  const struct provider *p = registry_find(s->registry, request->provider);
+  return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
+}
+
+static bool host_day_refuses(void *ctx, struct str provider, bool begun, struct budget_hit *hit) {
+  const struct session *s = ctx;
+  return daily_usage_refuses(&s->host->day, day_set_of(s->registry), provider, begun, hit);
+}
+
+static bool host_day_notes(void *ctx, struct str provider, struct budget_hit *hit) {
+  const struct session *s = ctx;
+  return daily_usage_near(&s->host->day, day_set_of(s->registry), provider, hit);
+}
+
+static void host_day_count(void *ctx, struct str provider, const struct spend *spend) {
+  const struct session *s = ctx;
+  const int64_t used[BUDGET_UNITS] = {[BUDGET_TOKENS] = spend->input + spend->output,
+                                      [BUDGET_COST] = spend->cost_nano,
+                                      [BUDGET_TIME] = spend->duration_ms,
+                                      [BUDGET_CALLS] = spend->begun};
+  daily_usage_add(&s->host->day, provider, used);
+}
+
+static bool host_has_answered(void *ctx, struct str provider) {
+  const struct session *s = ctx;
+  const struct provider *p = registry_find(s->registry, provider);
+  return p != NULL && backends_answered(p);
+}
+
+static void core_env_of(struct session *s, struct core_env *env) {
+  *env = (struct core_env){.providers = registry_capabilities(s->registry),
+                           .schemas = &s->host->schemas,
+                           .templates = s->host->templates,
+                           .prepare = host_prepare,
+                           .day_refuses = day_set_of(s->registry) ? host_day_refuses : NULL,
+                           .day_count = day_set_of(s->registry) ? host_day_count : NULL,
+                           .day_notes = day_set_of(s->registry) ? host_day_notes : NULL,
+                           .has_answered = host_has_answered,
+                           .ctx = s,
+                           .attended = s->host->attended,
+                           .draining = s->host->draining};
+}
+
+/* Takes a decision's outcome into the batch that is being filled. */
+static void host_gather(struct session *s, struct core_out *out) {
+  struct session_batch *b = &s->filling;
+  if (out->record_count > 0) {
+    b->records = xrealloc(b->records, (b->record_count + out->record_count) * sizeof *b->records);
+    memcpy(b->records + b->record_count, out->records, out->record_count * sizeof *b->records);
+    b->record_count += out->record_count;
+  }
+  if (out->effect_count > 0) {
+    b->effects = xrealloc(b->effects, (b->effect_count + out->effect_count) * sizeof *b->effects);
+    memcpy(b->effects + b->effect_count, out->effects, out->effect_count * sizeof *b->effects);
+    b->effect_count += out->effect_count;
+  }
+  free(out->records);
+  free(out->effects);
+  *out = (struct core_out){0};
+}
+
+static const unsigned next_lives[] = {
+#define SL(name)            (1u << LIFE_##name)
+#define SL_NEXT(name, next) next,
+    SESSION_LIVES(SL_NEXT)
+#undef SL_NEXT
 };
 
-static void changes_on_work(uv_work_t *work) {
-  struct changes *c = work->data;
-  switch (c->job) {
-  case JOB_BEGIN:
-    c->tree = tree_new(c->cwd, c->name, (const char *const *)c->own_folders);
-    c->step = tree_begin(c->tree);
-    break;
-  case JOB_AGAIN:
-    c->step = tree_again(c->tree);
-    break;
-  case JOB_LISTED:
-    c->step = tree_listed(c->tree, buf_view(&c->output), c->ok);
-    break;
-  case JOB_BLOBS:
-    c->step = tree_blobs(c->tree, buf_view(&c->output), c->ok);
-    break;
-  }
+void session_set_life(struct session *s, enum session_life life) {
+  assert(next_lives[s->life] & (1u << life));
+  s->life = life;
 }
 
-static void changes_after_work(uv_work_t *work, int status);
-
-static void do_job(struct changes *c, enum changes_job job) {
-  c->job = job;
-  c->work.data = c;
-  loop_work(c->loop, &c->work, changes_on_work, changes_after_work);
+bool session_is_leaving(const struct session *s) {
+  return s->life == LIFE_FINISHING || s->life == LIFE_BROKEN || s->life == LIFE_FINISHED;
 }
 
-static void changes_go_on(struct changes *c) {
-  do_job(c, c->step == TREE_LIST ? JOB_LISTED : JOB_BLOBS);
-}
-
-static void on_git(void *ctx, struct process_result *result) {
-  struct changes *c = ctx;
-  static const char unread[] = "could not open directory"; /* git goes on without it */
-  const char *at = memmem(buf_c(&result->err), result->err.n, unread, strlen(unread));
-  if (at != NULL && c->tree->problem.code == ERR_NONE)
-    err_set(&c->tree->problem, ERR_INVALID, "git %.*s", (int)strcspn(at, "\n"), at);
-  c->ok = result->why == PROCESS_END_EXITED && result->exit_code == 0 && !result->out.cut;
-  buf_deinit(&c->output);
-  c->output = result->out;
-  result->out = (struct buf){0};
-  changes_go_on(c);
-}
-
-/* Runs git. A program that could not be started counts as one that failed. */
-static void run_git(struct changes *c) {
-  static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
-  const struct tree *t = tree_asks(c->tree);
-  struct arena arena = {0};
-  struct err err;
-  const char *assignments[16];
-  size_t n = 0;
-  for (size_t i = 0; i < ARRAY_LEN(t->env); i++)
-    assignments[n++] = t->env[i];
-  for (size_t i = 0; tree_environment[i] != NULL; i++)
-    assignments[n++] = tree_environment[i];
-  assert(n < ARRAY_LEN(assignments));
-  assignments[n] = NULL;
-  const char *const *envp = process_env_build(&arena, NULL, copied, assignments, &err);
-  const struct process_spec spec = {.argv = t->argv,
-                                    .cwd = t->top,
-                                    .envp = envp,
-                                    .stdin_bytes = t->ask.p,
-                                    .stdin_n = c->step == TREE_BLOBS ? t->ask.n : 0,
-                                    .stdout_max = LIMIT_TREE_LIST_BYTES,
-                                    .wall_ms = LIMIT_TREE_GIT_MS};
-  bool started = envp != NULL && process_start(c->processes, &spec, NULL, on_git, c, &err) != NULL;
-  arena_deinit(&arena);
-  if (started)
+void session_event(struct session *s, struct event *ev) {
+  struct core_env env;
+  struct core_out out;
+  if (s->life == LIFE_BROKEN || s->life == LIFE_FINISHED)
     return;
-  c->ok = false;
-  buf_clear(&c->output);
-  changes_go_on(c);
+  fill_event(s->host, ev);
+  core_env_of(s, &env);
+  core_decide(&s->core, ev, &env, &out);
+  host_gather(s, &out);
+  if (ev->kind == EVENT_CALL_END && s->calls.count > 0)
+    session_flush_soon(s);
+  else
+    session_flush(s);
 }
 
-static void changes_after_work(uv_work_t *work, int status) {
-  struct changes *c = work->data;
-  (void)status;
-  if (c->step == TREE_LIST || c->step == TREE_BLOBS) {
-    run_git(c);
+/* --- appending --- */
+
+static void records_clear(struct session_batch *b) {
+  for (size_t i = 0; i < b->record_count; i++)
+    record_free(b->records[i]);
+  free(b->records);
+  b->records = NULL;
+  b->record_count = 0;
+}
+
+static void batch_clear(struct session_batch *b) {
+  records_clear(b);
+  free(b->effects);
+  *b = (struct session_batch){0};
+}
+
+void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head) {
+  *head = (struct ledger_entry){.kind = kind, .seq = store_log_seq(s->log)};
+  memcpy(head->session, s->core.session, sizeof head->session);
+  memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
+}
+
+static void seal(struct session *s, const struct ledger_entry *head) {
+  ledger_writer_add(&s->host->sealer, head, s->host->sync_now);
+}
+
+/* Seals the log after its decision's last record, if that is a stop or an end. */
+static void seal_end(struct session *s) {
+  struct ledger_entry head;
+  bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
+  if (s->log == NULL)
     return;
-  }
-  buf_deinit(&c->output);
-  c->busy = false;
-  c->then(c->ctx);
-}
-
-static struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
-                                     void *ctx) {
-  struct changes *c = xcalloc(1, sizeof *c);
-  c->loop = spec->loop;
-  c->processes = spec->processes;
-  c->cwd = xstrdup(spec->cwd);
-  c->name = xstrdup(spec->name);
-  for (size_t i = 0; spec->own_folders[i] != NULL && i + 1 < ARRAY_LEN(c->own_folders); i++)
-    c->own_folders[i] = xstrdup(spec->own_folders[i]);
-  c->then = on_ready;
-  c->ctx = ctx;
-  c->busy = true;
-  do_job(c, JOB_BEGIN);
-  return c;
-}
-
-/* Returns why the call's changes are not known; NULL: they are. */
-static const char *changes_problem(const struct changes *c) {
-  return c->step == TREE_FAILED ? c->tree->problem.text : NULL;
-}
-
-/* Notes in a result why the call's changes are not known, or not all. */
-static void changes_unknown(struct call_result *result, const char *problem) {
-  size_t n = strlen(result->note);
-  print_into(result->note + n, sizeof result->note - n,
-             "%sit is not known which files changed: %.100s", n > 0 ? "; " : "", problem);
-  print_into(result->files_unknown, sizeof result->files_unknown, "%s", problem);
-}
-
-/* If there are very many, those that protect_needs come first. */
-static void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
-  assert(!c->busy);
-  const json_t *all = c->tree->changed, *file;
-  size_t i, n = json_array_size(all);
-  if (c->tree->problem.code != ERR_NONE)
-    changes_unknown(result, c->tree->problem.text);
-  if (c->step != TREE_DONE || all == NULL)
+  if (s->cut != NULL)
+    seal(s, &s->cut_head);
+  json_decref(s->cut);
+  s->cut = NULL;
+  uint64_t seq = store_log_seq(s->log);
+  if (!over || s->core.seq != seq || s->sealed_seq == seq)
     return;
-  json_decref(result->files);
-  result->files = json_array();
-  for (int pass = 0; pass < 2; pass++)
-    json_array_foreach((json_t *)all, i, file) {
-      bool first = n <= LIMIT_TREE_TOLD || protect_needs(wf, json_view(json_at(file, "path")));
-      if (first == (pass == 0) && json_array_size(result->files) < LIMIT_TREE_TOLD)
-        json_array_append(result->files, (json_t *)file);
+  s->sealed_seq = seq;
+  session_head(s, s->core.status == SESSION_ENDED ? LEDGER_END : LEDGER_STOP, &head);
+  seal(s, &head);
+}
+
+const double host_append_bounds_ms[HOST_APPEND_BUCKETS] = {0.5, 1,  2.5, 5,   10,
+                                                           25,  50, 100, 250, 1000};
+
+static void count_append(struct session *s) {
+  struct host_appends *a = &s->host->appends;
+  uint64_t us = clock_mono_us() - s->append_us;
+  size_t i = 0;
+  while (i < HOST_APPEND_BUCKETS && (double)us > host_append_bounds_ms[i] * 1000)
+    i++;
+  a->buckets[i]++;
+  a->count++;
+  a->sum_us += us;
+}
+
+static void finish_durable_batch(struct session *s, struct str lines) {
+  struct session_batch done = s->flying;
+  /* The batch is in flight until its effects have run; what is decided meanwhile waits. */
+  s->flying = (struct session_batch){0};
+  struct str rest = lines;
+  for (size_t i = 0; i < done.record_count; i++) {
+    struct str line = {"", 0};
+    if (rest.p != NULL && rest.n > 0) {
+      line = str_next_line(&rest);
+      line.n++; /* its newline */
     }
-  result->files_more = n - json_array_size(result->files);
+    if (s->watcher && s->watcher->record)
+      s->watcher->record(s->watcher_ctx, done.records[i], line);
+  }
+  seal_end(s);
+  session_run_effects(s, &done);
+  s->in_flight = false;
+  batch_clear(&done);
+  s->host->logged_since_trim += lines.n;
+  if (s->host->logged_since_trim >= LIMIT_TRIM_BYTES) {
+    s->host->logged_since_trim = 0;
+    memory_give_back(64 * 1024); /* many sessions in one wave leave holes in the heap */
+  }
+  session_flush(s);
+  session_maybe_finish(s);
 }
 
-/* Accepts NULL. */
-static void changes_free(struct changes *c) {
-  if (c == NULL)
+void session_break(struct session *s, const struct err *err, bool append_over) {
+  if (s->life != LIFE_BROKEN) {
+    s->broken_err = xmalloc(sizeof *err);
+    *s->broken_err = *err;
+    session_set_life(s, LIFE_BROKEN);
+  }
+  if (append_over)
+    s->in_flight = false;
+  if (!s->in_flight)
+    batch_clear(&s->flying);
+  batch_clear(&s->filling);
+  session_begin_finish(s);
+  session_maybe_finish(s);
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err);
+
+static void on_disk_timer(uv_timer_t *timer) {
+  struct session *s = timer->data;
+  store_append_again(s->log, s->host->loop, on_appended, s);
+}
+
+void session_trouble(const struct session *s, const char *message) {
+  if (s->watcher && s->watcher->trouble)
+    s->watcher->trouble(s->watcher_ctx, message);
+}
+
+static void session_end_pause(struct session *s) {
+  bool full = s->paused == NULL || s->paused_full;
+  free(s->paused);
+  s->paused = NULL;
+  session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
+}
+
+/* Begins a pause, because the disk is full or a shared store does not answer, and reports it once.
+ * Returns false if it has lasted too long. */
+static bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since) {
+  uint64_t now = uv_now(s->host->loop);
+  if (*full_since == 0) {
+    char text[sizeof err->text + 64];
+    bool full = err->code == ERR_FULL; /* else a shared store does not answer */
+    *full_since = now ? now : 1;
+    print_into(text, sizeof text, "%s: waiting for %s", err->text, full ? "space" : "it");
+    free(s->paused);
+    s->paused = xstrdup(text);
+    s->paused_full = full;
+    session_trouble(s, text);
+  }
+  return now - *full_since < s->host->disk_full_wait_ms;
+}
+
+/* Keeps the batch and tries again, as long as that makes sense. */
+static bool wait_for_space(struct session *s, const struct err *err) {
+  if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
+    return false; /* nothing would be lost, and the session is leaving */
+  if (!session_begin_pause(s, err, &s->full_since))
+    return false;
+  uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
+  return true;
+}
+
+static void on_appended(void *ctx, enum store_result result, struct str lines,
+                        const struct err *err) {
+  struct session *s = ctx;
+  if (result == STORE_FULL && s->life != LIFE_BROKEN && wait_for_space(s, err))
     return;
-  assert(!c->busy);
-  tree_free(c->tree);
-  for (size_t i = 0; i < ARRAY_LEN(c->own_folders); i++)
-    free(c->own_folders[i]);
-  buf_deinit(&c->output);
-  free(c->name);
-  free(c->cwd);
-  free(c);
+  if (result != STORE_OK || s->life == LIFE_BROKEN) {
+    session_break(s, err, true);
+    return;
+  }
+  if (s->full_since != 0)
+    session_end_pause(s);
+  s->full_since = 0;
+  if (s->flying.record_count > 0 && s->log != NULL)
+    count_append(s);
+  finish_durable_batch(s, lines);
+}
+
+/* Reports an append that finished at once, or that there was nothing to append. */
+static void report_now(struct session *s) {
+  struct buf lines = s->now_lines;
+  s->now_lines = (struct buf){0};
+  struct err *err = s->now_err;
+  s->now_err = NULL;
+  on_appended(s, s->now_result, buf_view(&lines), err);
+  buf_deinit(&lines);
+  free(err);
+}
+
+static void append_on_soon(uv_timer_t *timer) {
+  report_now(timer->data);
+}
+
+static void on_gathered(uv_timer_t *timer) {
+  session_flush(timer->data);
+}
+
+static void session_flush_soon(struct session *s) {
+  if (s->life == LIFE_RUNNING)
+    uv_timer_start(&s->soon, on_gathered, 0, 0);
+  else
+    session_flush(s);
+}
+
+static uint64_t first_seq(const struct session_batch *b) {
+  return b->records[0]->seq;
+}
+
+static void session_flush(struct session *s) {
+  if (s->in_flight || s->life == LIFE_BROKEN ||
+      (s->filling.record_count == 0 && s->filling.effect_count == 0))
+    return;
+  s->flying = s->filling;
+  s->filling = (struct session_batch){0};
+  s->in_flight = true;
+  s->now_result = STORE_OK;
+  s->append_us = clock_mono_us();
+  bool append = s->log != NULL && s->flying.record_count > 0;
+  bool over = !append || (s->host->sync_now && s->pool_appends == 0);
+  if (append && over) {
+    /* Syncs on the loop's own thread while that is fast; a slow disk goes back to the pool. */
+    uint64_t start_us = clock_mono_us();
+    s->now_result = store_append_now(s->log, first_seq(&s->flying), s->flying.records,
+                                     s->flying.record_count, &s->now_lines, &s->now_err);
+    if (clock_mono_us() - start_us > LIMIT_SYNC_NOW_MS * 1000ull)
+      s->pool_appends = LIMIT_SYNC_POOL_COUNT;
+  } else if (append) {
+    s->pool_appends -= s->pool_appends > 0;
+    store_append(s->log, s->host->loop, first_seq(&s->flying), s->flying.records,
+                 s->flying.record_count, on_appended, s);
+  }
+  if (s->watcher == NULL || s->watcher->record == NULL)
+    records_clear(&s->flying);
+  if (over && s->life == LIFE_OPENING)
+    uv_timer_start(&s->soon, append_on_soon, 0, 0);
+  else if (over)
+    report_now(s);
 }
 
 /* --- reports --- */
@@ -324,7 +490,7 @@ void reports_recover(struct session *s) {
   reports_each(s, reports_recover_one);
 }
 
-void reports_write(struct session *s) {
+static void reports_write(struct session *s) {
   reports_each(s, write_one);
 }
 
@@ -463,8 +629,8 @@ static void put_blob(struct open_call *call, struct text *text) {
   *call->blob_err = err;
 }
 
-static void blob_work(uv_work_t *work) {
-  struct open_call *call = work->data;
+static void blob_work(void *ctx) {
+  struct open_call *call = ctx;
   put_blob(call, &call->result.text);
   put_blob(call, &call->result.error_text);
 }
@@ -479,10 +645,9 @@ static void on_blob_timer(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, on_blob_timer_closed);
 }
 
-static void blob_after(uv_work_t *work, int status) {
-  struct open_call *call = work->data;
+static void blob_after(void *ctx) {
+  struct open_call *call = ctx;
   struct session *s = call->session;
-  (void)status;
   if (call->blob_err == NULL) {
     if (call->full_since != 0)
       session_end_pause(s);
@@ -506,8 +671,7 @@ static void blob_after(uv_work_t *work, int status) {
 static void write_blobs(struct open_call *call) {
   free(call->blob_err);
   call->blob_err = NULL;
-  call->blob_work.data = call;
-  loop_work(call->session->host->loop, &call->blob_work, blob_work, blob_after);
+  loop_do(call->session->host->loop, blob_work, blob_after, call);
 }
 
 struct open_call *session_open_call(struct session *s, long id) {
@@ -600,11 +764,7 @@ static void on_changes(void *ctx) {
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
   if (call->changes != NULL && !session_is_leaving(s)) {
-    struct changes *c = call->changes;
-    assert(!c->busy && changes_problem(c) == NULL);
-    c->then = on_changes;
-    c->busy = true;
-    do_job(c, JOB_AGAIN);
+    changes_end(call->changes, on_changes);
     return;
   }
   if (call->looks && s->unseen != NULL)
@@ -614,14 +774,13 @@ static void see_changes(struct open_call *call) {
   keep_result(call);
 }
 
-static void count_tests(uv_work_t *work) {
-  struct open_call *call = work->data;
+static void count_tests(void *ctx) {
+  struct open_call *call = ctx;
   tests_count(call->request.tests, call->env->cwd, call->started_ms, &call->result);
 }
 
-static void after_tests(uv_work_t *work, int status) {
-  (void)status;
-  see_changes(work->data);
+static void after_tests(void *ctx) {
+  see_changes(ctx);
 }
 
 void session_call_done(void *ctx, struct call_result *result) {
@@ -646,11 +805,173 @@ void session_call_done(void *ctx, struct call_result *result) {
   *result = (struct call_result){0};
   bound_structured(&call->result);
   if (call->request.tests.n > 0 && call->result.has_exit && call->result.class == CLASS_NONE) {
-    call->tests_work.data = call;
-    loop_work(s->host->loop, &call->tests_work, count_tests, after_tests);
+    loop_do(s->host->loop, count_tests, after_tests, call);
   } else {
     see_changes(call);
   }
+}
+
+/* --- sessions that wait for their folder ---
+ *
+ * Sessions that only read need no right (folder_lock.h); any other holds it from the first movement
+ * that may edit onwards, whatever it runs in between. Rights of other processes are polled every
+ * LIMIT_FOLDER_POLL_MS. */
+
+struct folder_waiter {
+  struct list_node in_queue;
+  struct session *session;
+  long call;
+  unsigned round;               /* the round in which it was last asked for */
+  char told_of[STORE_ID_BYTES]; /* whom its session was told to wait for; "": nobody yet */
+};
+
+static void folder_on_timer(uv_timer_t *timer);
+
+static void folder_arm(struct folder_queue *q, uint64_t ms) {
+  if (q->waiters.count == 0)
+    uv_timer_stop(q->timer);
+  else
+    uv_timer_start(q->timer, folder_on_timer, ms, 0);
+}
+
+enum folder_answer { FOLDER_MINE, FOLDER_TAKEN, FOLDER_SOON };
+
+/* Asks for the right to the folder. If there is no place for rights, the session goes on and is
+ * told so once. */
+static enum folder_answer folder_ask_for(struct session *s, struct folder_holder *holder) {
+  struct err err = {0};
+  char *real = realpath(s->env.cwd, NULL);
+  const struct folder_ask ask = {.session = s->core.session,
+                                 .path = real ? real : s->env.cwd,
+                                 .logs = s->host->store ? s->host->store->where : NULL};
+  s->folder = folder_take(&ask, holder, &err);
+  free(real);
+  if (s->folder != NULL)
+    return FOLDER_MINE;
+  if (holder->session[0] != '\0')
+    return FOLDER_TAKEN;
+  if (err.code == ERR_LOCKED)
+    return FOLDER_SOON;
+  char text[LIMIT_ERROR_TEXT_BYTES];
+  print_into(text, sizeof text,
+             "cannot keep other sessions from editing here at the same time: %.300s", err.text);
+  session_trouble(s, text);
+  s->folder_free = true;
+  return FOLDER_MINE;
+}
+
+static void tell_folder(struct session *s, long call, enum admission_answer answer,
+                        const char *message) {
+  struct event ev = {.kind = EVENT_ADMISSION,
+                     .call = call,
+                     .admission = answer,
+                     .reason = "folder",
+                     .message = message};
+  session_event(s, &ev);
+}
+
+static void tell_wait(struct session *s, long call, const struct folder_holder *holder) {
+  char text[LIMIT_ERROR_TEXT_BYTES];
+  print_into(text, sizeof text, "session %s %s %.300s", holder->session,
+             holder->kept ? "waits for a person and keeps" : "edits", holder->path);
+  tell_folder(s, call, ADMISSION_WAIT, text);
+}
+
+/* Asks once more for one that waits, which this may free. */
+static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
+  struct folder_holder holder = {0};
+  struct session *s = w->session;
+  long call = w->call;
+  enum folder_answer answer = FOLDER_MINE;
+  if (s->folder == NULL && !s->folder_free)
+    answer = folder_ask_for(s, &holder);
+  if (answer == FOLDER_MINE) {
+    bool told = w->told_of[0] != '\0';
+    list_remove(&q->waiters, &w->in_queue);
+    free(w);
+    struct effect start = {.kind = EFFECT_START_CALL, .call = call};
+    const struct session_batch batch = {.effects = &start, .effect_count = 1};
+    if (told)
+      tell_folder(s, call, ADMISSION_ADMITTED, NULL);
+    else
+      session_run_effects(s, &batch);
+  } else if (answer == FOLDER_TAKEN && strcmp(w->told_of, holder.session) != 0) {
+    memcpy(w->told_of, holder.session, sizeof w->told_of);
+    tell_wait(s, call, &holder);
+  }
+}
+
+/* Asks for each waiter's folder. A session may do anything when told, so the list is searched from
+ * its start each time. */
+static void folder_on_timer(uv_timer_t *timer) {
+  struct folder_queue *q = timer->data;
+  bool more = true;
+  q->round++;
+  while (more) {
+    more = false;
+    LIST_EACH(struct folder_waiter, w, in_queue, &q->waiters)
+      if (w->round != q->round) {
+        w->round = q->round;
+        ask_again(q, w);
+        more = true;
+        break;
+      }
+  }
+  folder_arm(q, LIMIT_FOLDER_POLL_MS);
+}
+
+/* True: the call may go on. Else its session was told whom it waits for, and the call is started
+ * again once the folder is free. */
+static bool session_takes_folder(struct session *s, long call) {
+  struct folder_queue *q = &s->host->folders;
+  struct folder_holder holder = {0};
+  /* only a session that edits here and was not told to ignore others needs it */
+  if (!s->core.edits || s->folder != NULL || s->folder_free || s->env.cwd == NULL ||
+      s->core.worktree.made || json_is_false(json_at(s->core.config, "lock")))
+    return true;
+  enum folder_answer answer = folder_ask_for(s, &holder);
+  if (answer == FOLDER_MINE)
+    return true;
+  struct folder_waiter *w = xcalloc(1, sizeof *w);
+  *w = (struct folder_waiter){.session = s, .call = call, .round = q->round};
+  list_push_back(&q->waiters, &w->in_queue);
+  folder_arm(q, answer == FOLDER_SOON ? LIMIT_FOLDER_SOON_MS : LIMIT_FOLDER_POLL_MS);
+  if (answer == FOLDER_TAKEN) {
+    memcpy(w->told_of, holder.session, sizeof w->told_of);
+    tell_wait(s, call, &holder);
+  }
+  return false;
+}
+
+/* That call (0: each) stops waiting. */
+static void session_leave_folder(struct session *s, long call) {
+  struct folder_queue *q = &s->host->folders;
+  LIST_EACH(struct folder_waiter, w, in_queue, &q->waiters)
+    if (w->session == s && (call == 0 || w->call == call)) {
+      list_remove(&q->waiters, &w->in_queue);
+      free(w);
+    }
+  if (q->timer != NULL && q->waiters.count == 0)
+    uv_timer_stop(q->timer);
+}
+
+/* At the session's end or stop; one that waits for a person keeps it, and says so. */
+static void session_give_folder(struct session *s) {
+  if (s->folder == NULL)
+    return;
+  bool keeps = s->core.status == SESSION_STOPPED && s->host->store != NULL &&
+               session_stop_asks(buf_view(&s->core.stop_reason));
+  folder_give(s->folder, keeps);
+  s->folder = NULL;
+  if (keeps) {
+    char text[LIMIT_ERROR_TEXT_BYTES];
+    print_into(text, sizeof text,
+               "this session keeps the folder while it waits for you; segue resume %s "
+               "--release releases it",
+               s->core.session);
+    session_trouble(s, text);
+  }
+  folder_arm(&s->host->folders, 0);
 }
 
 /* --- effects --- */
@@ -754,7 +1075,7 @@ static bool pass_gate(struct session *s, const struct turn *turn, const struct c
 }
 
 /* Gives up all places that this session (or one of its calls) waits for or holds unused. */
-void session_leave_gate(struct session *s, long call) {
+static void session_leave_gate(struct session *s, long call) {
   call_queue_drop(&s->host->gate, s, call);
   session_leave_folder(s, call);
   LIST_EACH(struct grant, grant, in_session, &s->grants) {
@@ -970,17 +1291,27 @@ static void start_wait(struct session *s, long call, int64_t delay_ms) {
   uv_timer_start(&wait->timer, on_wait, delay_ms > 0 ? (uint64_t)delay_ms : 0, 0);
 }
 
-void session_begin_finish(struct session *s) {
+/* Cancels what runs and drops what waits. */
+static void session_begin_finish(struct session *s) {
   if (!session_is_leaving(s))
     session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
-  session_cancel_worktrees(s);
+  worktree_cancel(s);
   LIST_EACH(struct wait, w, in_session, &s->waits)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }
 
-void session_run_effects(struct session *s, const struct session_batch *b) {
+/* ev: EVENT_WORKTREE; NULL: the work was cancelled. */
+static void on_worktree(struct session *s, struct event *ev) {
+  s->delivering++;
+  if (ev != NULL)
+    session_event(s, ev);
+  s->delivering--;
+  session_maybe_finish(s);
+}
+
+static void session_run_effects(struct session *s, const struct session_batch *b) {
   for (size_t i = 0; i < b->effect_count; i++) {
     const struct effect *e = &b->effects[i];
     switch (e->kind) {
@@ -997,7 +1328,8 @@ void session_run_effects(struct session *s, const struct session_batch *b) {
       start_wait(s, e->call, e->delay_ms);
       break;
     case EFFECT_WORKTREE:
-      session_start_worktree(s, e->call);
+      if (!session_is_leaving(s))
+        worktree_start(s, e->call, on_worktree);
       break;
     case EFFECT_REPORTS:
       reports_write(s);
@@ -1007,4 +1339,79 @@ void session_run_effects(struct session *s, const struct session_batch *b) {
       break;
     }
   }
+}
+
+/* --- a session's beginning and end --- */
+
+static void on_handle_closed(uv_handle_t *handle) {
+  struct session *s = handle->data;
+  if (--s->open_handles == 0)
+    free(s);
+}
+
+struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
+  struct session *s = xcalloc(1, sizeof *s);
+  s->host = host;
+  s->registry = host->registry;
+  s->watcher = watcher;
+  s->watcher_ctx = ctx;
+  core_init(&s->core);
+  uv_timer_init(host->loop, &s->disk_timer);
+  uv_timer_init(host->loop, &s->soon);
+  s->disk_timer.data = s->soon.data = s;
+  s->open_handles = 2;
+  host->session_count++;
+  return s;
+}
+
+void session_free(struct session *s) {
+  if (s == NULL)
+    return;
+  session_leave_gate(s, 0);
+  session_give_folder(s);
+  assert(s->calls.count == 0 && s->waits.count == 0 && s->jobs.count == 0 && !s->in_flight);
+  store_close(s->log);
+  batch_clear(&s->filling);
+  batch_clear(&s->flying);
+  buf_deinit(&s->now_lines);
+  free(s->now_err);
+  free(s->broken_err);
+  json_decref(s->cut);
+  free(s->paused);
+  free(s->unseen);
+  json_decref(s->reports_written);
+  for (struct work_place *place = s->places, *next; place; place = next) {
+    next = place->next;
+    free(place->cwd);
+    free(place);
+  }
+  core_deinit(&s->core);
+  s->host->session_count--;
+  uv_close((uv_handle_t *)&s->disk_timer, on_handle_closed);
+  uv_close((uv_handle_t *)&s->soon, on_handle_closed);
+}
+
+void session_begin(struct session *s, const struct core_params *params) {
+  struct event ev = {.kind = EVENT_RESUME};
+  struct core_env env;
+  struct core_out out;
+  fill_event(s->host, &ev);
+  core_env_of(s, &env);
+  core_start(&s->core, params, &ev, &env, &out);
+  host_gather(s, &out);
+  session_flush(s);
+  reports_write(s); /* for a fork, the ones that it takes over */
+  session_set_life(s, LIFE_RUNNING);
+}
+
+/* Tells the watcher that the session is over, once nothing of it is under way. */
+static void session_maybe_finish(struct session *s) {
+  if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
+      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
+    return;
+  session_give_folder(s);
+  ruleset_cache_forget(s->host->sandboxes, s->core.session);
+  session_set_life(s, LIFE_FINISHED);
+  if (s->watcher && s->watcher->finished)
+    s->watcher->finished(s->watcher_ctx, s);
 }
