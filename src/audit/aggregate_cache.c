@@ -5,282 +5,428 @@
 #include "base/log.h"
 #include "store/index.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* DESIGN. The rows of a log are one value of `aggregate`: a checksum, KEPT_FORMAT, then numbers of
- * seven bits a byte, and words by their number in `words`. A number of a word never changes. */
-enum { KEPT_FORMAT = 1 }; /* raise it with whatever rows.c reads otherwise than before */
-enum { KEPT_SUM_BYTES = 8, KEPT_MOST_BYTES = 64 * 1024 * 1024, HEAD_BYTES = 16 };
+/* DESIGN. What a log adds up to is one row of `log_rows`, whose `rows` is JSON that holds only
+ * numbers: an array for each row, and in it one for each stage (store/index.c has their order). The
+ * words and marks that many of them share are written once, as a kind: a row, a stage and a session
+ * name theirs by its number, which never changes. Thus 100,000 logs are read within a moment, and
+ * SQLite can take the same apart for a person (the views `judgments`, `stages`, `calls`, `turns`).
+ *
+ * A log that has not ended is open, or running if a process owns it: that is asked anew each
+ * time. `sum` is a checksum over all the others: a damaged row is as none. */
+enum { KEPT_FORMAT = 2 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
+
+/* --- kinds --- */
+
+enum kind_of { KIND_SESSION, KIND_ROW, KIND_STAGE, KIND_OF_COUNT };
+enum { KIND_FIELD_MOST = 13, KIND_MOST_COUNT = 20000 };
+
+static const struct {
+  size_t words, fields; /* fields: words, then numbers */
+  const char *load, *put;
+} kinds_are[KIND_OF_COUNT] = {
+    [KIND_SESSION] = {3, 3, "SELECT * FROM session_kinds ORDER BY number",
+                      "INSERT INTO session_kinds VALUES (?1,?2,?3,?4,?5)"},
+    [KIND_ROW] = {9, 13, "SELECT * FROM row_kinds ORDER BY number",
+                  "INSERT INTO row_kinds VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
+                  "?15)"},
+    [KIND_STAGE] = {4, 9, "SELECT * FROM stage_kinds ORDER BY number",
+                    "INSERT INTO stage_kinds VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"},
+};
+enum { FLAG_AMBIGUOUS = 1, FLAG_UNDECIDED = 2, FLAG_VALUE = 4, FLAG_FIRST = 8, FLAG_MENDED = 16 };
+enum { FLAG_ASKED = 1, FLAG_READABLE = 2, FLAG_MACHINE = 4, FLAG_SHARES = 8, FLAG_REST = 16 };
+
+struct kind {
+  uint32_t kept[KIND_FIELD_MOST]; /* words are numbers of `words` */
+  uint32_t here[KIND_FIELD_MOST]; /* words are numbers of the aggregate's */
+  bool is_here;                   /* only what is used takes room there */
+};
+
+struct kinds {
+  struct kind *items; /* number n is items[n - 1] */
+  size_t count, room;
+  struct map map;
+  struct sqlite3_stmt *put;
+};
+
+struct kept_log { /* what was read and is not written yet */
+  char id[STORE_ID_BYTES], head[HEAD_BYTES + 1];
+  uint64_t seq;
+  int64_t last_ms; /* time of its last row */
+  size_t at, n;    /* its rows in `pending` */
+  struct kept_facts {
+    int64_t bytes, time_ns, ended, kind, time_ms, unavailable_stops;
+  } facts; /* what `sum` covers beside the rows */
+};
 
 struct aggregate_cache {
   struct aggregate *aggregate;
+  const struct store *store;
   struct sqlite *s; /* NULL: nothing is kept */
   int dir;          /* of the logs */
   bool writes;      /* it has the right to, and keeps what it reads */
-  size_t unsaved;
-  struct sqlite3_stmt *rows, *put, *put_word, *drop;
-  bool met;               /* the log that `rows` is at is in the store */
-  struct name_list words; /* the number of a word is that in `words` */
-  uint32_t *census_words; /* its number in the aggregate; 0: not used yet */
-  size_t census_room;
+  struct sqlite3_stmt *rows, *put, *drop;
+  bool met; /* the log that `rows` is at is in the store */
+  struct name_list words;
+  struct kinds kinds[KIND_OF_COUNT];
+  struct arena arena; /* of the kinds' maps */
   struct row_stage *stages;
   size_t stage_room;
+  uint32_t open, running; /* words of the aggregate */
+  struct kept_log *logs;
+  size_t log_count, log_room;
+  struct buf pending;
   /* of the log that is being read */
-  struct buf packed;
   bool spoiled;
-  bool over, ended;
-  int64_t last_ms; /* time of its last row */
+  struct kept_log log;
 };
 
-static uint64_t aggregate_cache_sum(struct str bytes) {
-  uint64_t sum = bytes.n;
-  for (size_t i = 0; i < bytes.n; i += sizeof sum) {
+static uint64_t aggregate_cache_sum(uint64_t sum, const void *bytes, size_t n) {
+  sum ^= n;
+  for (size_t i = 0; i < n; i += sizeof sum) {
     uint64_t word = 0;
-    size_t n = bytes.n - i < sizeof word ? bytes.n - i : sizeof word;
-    memcpy(&word, bytes.p + i, n);
+    memcpy(&word, (const char *)bytes + i, n - i < sizeof word ? n - i : sizeof word);
     sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
     sum ^= sum >> 32;
   }
   return sum;
 }
 
-/* --- rows as bytes --- */
-
-struct coder { /* writes to k->packed, or reads `in` */
-  struct aggregate_cache *k;
-  bool writes;
-  bool bad; /* what it reads is not what was written */
-  struct str in;
-};
-
-/* Each `code` writes a value, or reads it into its place. */
-static void code_number(struct coder *c, int64_t *n) {
-  uint64_t bits = ((uint64_t)*n << 1) ^ (uint64_t)(*n >> 63);
-  if (c->writes) {
-    for (; bits >= 0x80; bits >>= 7)
-      buf_putc(&c->k->packed, (char)(bits | 0x80));
-    buf_putc(&c->k->packed, (char)bits);
-    return;
+static int64_t kind_sum(const struct aggregate_cache *k, enum kind_of of, size_t number,
+                        const uint32_t *kept) {
+  size_t words = kinds_are[of].words;
+  uint64_t sum =
+      aggregate_cache_sum(number, kept + words, (kinds_are[of].fields - words) * sizeof *kept);
+  for (size_t i = 0; i < words; i++) {
+    struct str word = dictionary_text(&k->words, kept[i]);
+    sum = aggregate_cache_sum(sum, word.p != NULL ? word.p : "", word.n);
   }
-  if (c->in.n > 0 && (*c->in.p & 0x80) == 0) { /* most are small */
-    bits = (unsigned char)*c->in.p++;
-    c->in.n--;
-    *n = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
-    return;
+  return (int64_t)sum;
+}
+
+static void kind_add(struct aggregate_cache *k, enum kind_of of, const uint32_t *kept) {
+  struct kinds *list = &k->kinds[of];
+  struct str key = {(const char *)kept, kinds_are[of].fields * sizeof *kept};
+  list->items = xgrow(list->items, &list->room, list->count + 1, sizeof *list->items);
+  list->items[list->count] = (struct kind){0};
+  memcpy(list->items[list->count++].kept, kept, key.n);
+  map_put(&list->map, &k->arena, key, (uint32_t)list->count);
+}
+
+static void kind_put(struct aggregate_cache *k, enum kind_of of, const uint32_t *kept) {
+  const struct sqlite_api *api = k->s->api;
+  struct sqlite3_stmt *put = k->kinds[of].put;
+  size_t number = k->kinds[of].count;
+  (void)api->bind_int64(put, 1, (int64_t)number);
+  (void)api->bind_int64(put, 2, kind_sum(k, of, number, kept));
+  for (size_t i = 0; i < kinds_are[of].fields; i++) {
+    struct str word = i < kinds_are[of].words ? dictionary_text(&k->words, kept[i]) : STR("");
+    if (i >= kinds_are[of].words)
+      (void)api->bind_int64(put, (int)i + 3, kept[i]);
+    else /* NULL for no word */
+      (void)api->bind_text(put, (int)i + 3, word.p, (int)word.n, NULL);
   }
-  unsigned shift = 0;
-  unsigned char byte = 0x80;
-  for (bits = 0; byte >= 0x80 && shift < 64 && c->in.n > 0; shift += 7) {
-    byte = (unsigned char)*c->in.p++;
-    c->in.n--;
-    bits |= (uint64_t)(byte & 0x7f) << shift;
+  (void)sqlite_put(k->s, put);
+}
+
+/* Returns the number of a kind, whose words are the aggregate's. 0: it has none, and the log is
+ * spoiled. */
+static uint32_t kind_number(struct aggregate_cache *k, enum kind_of of, const uint32_t *here) {
+  uint32_t kept[KIND_FIELD_MOST], number;
+  size_t n = kinds_are[of].fields;
+  memcpy(kept, here, n * sizeof *kept);
+  for (size_t i = 0; i < kinds_are[of].words; i++) {
+    if (here[i] > DICTIONARY_OTHER)
+      kept[i] = dictionary_add(&k->words, dictionary_text(&k->aggregate->names, here[i]));
+    k->spoiled = k->spoiled || kept[i] == DICTIONARY_OTHER; /* nobody knows which word it was */
   }
-  c->bad = c->bad || byte >= 0x80;
-  *n = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+  if (k->spoiled)
+    return 0;
+  if (map_get(&k->kinds[of].map, (struct str){(const char *)kept, n * sizeof *kept}, &number))
+    return number;
+  k->spoiled = k->kinds[of].count == KIND_MOST_COUNT;
+  if (k->spoiled)
+    return 0;
+  kind_add(k, of, kept);
+  kind_put(k, of, kept);
+  return (uint32_t)k->kinds[of].count;
 }
 
-#define CODE(c, place)                                                                             \
-  do {                                                                                             \
-    int64_t code_n = (int64_t)(place);                                                             \
-    code_number(c, &code_n);                                                                       \
-    (place) = (__typeof__(place))code_n;                                                           \
-  } while (0)
-
-static uint32_t aggregate_cache_word_of(struct aggregate_cache *k, uint32_t aggregate_word) {
-  uint32_t before = k->words.count;
-  if (aggregate_word == DICTIONARY_NONE)
-    return DICTIONARY_NONE;
-  uint32_t number = DICTIONARY_OTHER;
-  if (aggregate_word != DICTIONARY_OTHER)
-    number = dictionary_add(&k->words, dictionary_text(&k->aggregate->names, aggregate_word));
-  k->spoiled = k->spoiled || number == DICTIONARY_OTHER; /* then nobody knows which word it was */
-  if (k->words.count > before) {
-    struct str word = dictionary_text(&k->words, number);
-    (void)k->s->api->bind_int64(k->put_word, 1, number);
-    (void)k->s->api->bind_blob(k->put_word, 2, word.p, (int)word.n, NULL);
-    (void)sqlite_put(k->s, k->put_word);
+/* Returns the fields of a kind, with the aggregate's words. NULL: there is no such kind. */
+static const uint32_t *kind_fields(struct aggregate_cache *k, enum kind_of of, int64_t number) {
+  if (number < 1 || (uint64_t)number > k->kinds[of].count)
+    return NULL;
+  struct kind *kind = &k->kinds[of].items[number - 1];
+  if (!kind->is_here) {
+    memcpy(kind->here, kind->kept, sizeof kind->here);
+    for (size_t i = 0; i < kinds_are[of].words; i++)
+      kind->here[i] =
+          dictionary_add(&k->aggregate->names, dictionary_text(&k->words, kind->kept[i]));
+    kind->is_here = true;
   }
-  return number;
+  return kind->here;
 }
 
-static uint32_t aggregate_cache_audit_word(struct coder *c, int64_t number) {
-  struct aggregate_cache *k = c->k;
-  if (number < 2 || (uint64_t)number - 2 >= k->words.count) {
-    c->bad = c->bad || number != DICTIONARY_NONE;
-    return DICTIONARY_NONE;
+static bool kinds_load(struct aggregate_cache *k, enum kind_of of) {
+  const struct sqlite_api *api = k->s->api;
+  struct sqlite3_stmt *q = sqlite_ask(k->s, kinds_are[of].load);
+  bool ok = q != NULL;
+  while (ok && sqlite_next(k->s, q)) {
+    uint32_t kept[KIND_FIELD_MOST] = {0};
+    for (size_t i = 0; i < kinds_are[of].fields; i++) {
+      int column = (int)i + 2;
+      const char *p = i < kinds_are[of].words ? (const char *)api->column_text(q, column) : NULL;
+      if (i >= kinds_are[of].words)
+        kept[i] = (uint32_t)api->column_int64(q, column);
+      else if (p != NULL)
+        kept[i] = dictionary_add(&k->words, (struct str){p, (size_t)api->column_bytes(q, column)});
+    }
+    kind_add(k, of, kept);
+    ok = (uint64_t)api->column_int64(q, 0) == k->kinds[of].count &&
+         api->column_int64(q, 1) == kind_sum(k, of, k->kinds[of].count, kept);
   }
-  if ((size_t)number >= k->census_room) {
-    size_t room = k->words.count + 64;
-    k->census_words = xrealloc(k->census_words, room * sizeof *k->census_words);
-    memset(k->census_words + k->census_room, 0, (room - k->census_room) * sizeof *k->census_words);
-    k->census_room = room;
+  api->finalize(q);
+  if (!ok && k->s->error == SQLITE_CODE_OK)
+    k->s->error = SQLITE_CODE_CORRUPT;
+  return k->s->error == SQLITE_CODE_OK;
+}
+
+/* --- rows as numbers --- */
+
+enum { USE_COUNT = 6, ROW_NUMBERS = 3 + USE_COUNT, STAGE_NUMBERS = 1 + 2 * USE_COUNT };
+_Static_assert(sizeof(struct row_use) == USE_COUNT * sizeof(int64_t), "a use is its numbers");
+
+static void put_numbers(struct buf *out, const int64_t *numbers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t rest = numbers[i] < 0 ? -(uint64_t)numbers[i] : (uint64_t)numbers[i];
+    do
+      *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (numbers[i] < 0)
+      *--at = '-';
+    if (i > 0)
+      *--at = ',';
+    buf_append(out, at, (size_t)(digits + sizeof digits - at));
   }
-  uint32_t *word = &k->census_words[number];
-  if (*word == DICTIONARY_NONE)
-    *word = dictionary_add(&k->aggregate->names, dictionary_text(&k->words, (uint32_t)number));
-  return *word;
 }
 
-static void code_word(struct coder *c, uint32_t *word) {
-  int64_t n = c->writes ? aggregate_cache_word_of(c->k, *word) : 0;
-  code_number(c, &n);
-  if (!c->writes)
-    *word = aggregate_cache_audit_word(c, n);
+/* Reads "[1,2,3" and passes over a comma behind it. Returns how many numbers there are, up to
+ * `most`. */
+static size_t take_numbers(struct str *in, int64_t *numbers, size_t most) {
+  const char *p = in->p, *end = in->p + in->n;
+  size_t count = 0;
+  p += p < end; /* the bracket */
+  while (p < end && count < most && *p != '[' && *p != ']') {
+    uint64_t n = 0;
+    bool negative = *p == '-';
+    for (p += negative; p < end && *p >= '0' && *p <= '9'; p++)
+      n = n * 10 + (uint64_t)(*p - '0');
+    p += p < end && *p == ',';
+    numbers[count++] = (int64_t)(negative ? -n : n);
+  }
+  *in = (struct str){p, (size_t)(end - p)};
+  return count;
 }
 
-static void code_use(struct coder *c, struct row_use *use) {
-  static const struct row_use none;
-  int64_t any = memcmp(use, &none, sizeof none) != 0;
-  code_number(c, &any);
-  if (any == 0)
-    return;
-  CODE(c, use->calls);
-  CODE(c, use->ms);
-  CODE(c, use->input);
-  CODE(c, use->output);
-  CODE(c, use->cost_nano);
-  CODE(c, use->unpriced);
+static bool take_char(struct str *in, char c) {
+  bool is = in->n > 0 && in->p[0] == c;
+  *in = (struct str){in->p + is, in->n - is};
+  return is;
 }
 
-static void code_stage(struct coder *c, struct row_stage *stage) {
-  int64_t bits = stage->asked | stage->readable << 1 | stage->machine << 2 | stage->shares << 3 |
-                 stage->outcome << 4;
-  code_number(c, &bits);
-  stage->asked = bits & 1;
-  stage->readable = bits & 2;
-  stage->machine = bits & 4;
-  stage->shares = bits & 8;
-  c->bad = c->bad || bits >> 4 > OUTCOME_COUNT;
-  stage->outcome = (uint8_t)(c->bad ? OUTCOME_COUNT : bits >> 4);
-  code_word(c, &stage->stage);
-  code_word(c, &stage->reason);
-  code_word(c, &stage->provider);
-  code_word(c, &stage->model);
-  CODE(c, stage->call_count);
-  CODE(c, stage->rule);
-  CODE(c, stage->vote);
-  code_use(c, &stage->use);
-  code_use(c, &stage->corrections);
+static void put_stage(struct aggregate_cache *k, const struct row_stage *stage, bool rest) {
+  const uint32_t flags = (stage->asked ? FLAG_ASKED : 0) | (stage->readable ? FLAG_READABLE : 0) |
+                         (stage->machine ? FLAG_MACHINE : 0) | (stage->shares ? FLAG_SHARES : 0) |
+                         (rest ? FLAG_REST : 0);
+  const uint32_t fields[] = {stage->stage, stage->reason,  stage->provider,
+                             stage->model, stage->outcome, stage->call_count,
+                             stage->rule,  stage->vote,    flags};
+  int64_t numbers[STAGE_NUMBERS] = {kind_number(k, KIND_STAGE, fields)};
+  size_t count = STAGE_NUMBERS;
+  memcpy(numbers + 1, &stage->use, sizeof stage->use);
+  memcpy(numbers + 1 + USE_COUNT, &stage->corrections, sizeof stage->corrections);
+  while (count > 1 && numbers[count - 1] == 0)
+    count--;
+  buf_puts(&k->pending, ",[");
+  put_numbers(&k->pending, numbers, count);
+  buf_putc(&k->pending, ']');
 }
 
-/* Codes what an aggregate counts of a row, but for its stages. */
-static void code_row(struct coder *c, struct row *row) {
-  int64_t bits = row->ambiguous | row->undecided << 1 | row->value << 2 | row->first_pass << 3 |
-                 row->mended << 4 | (int)row->kind << 5;
-  code_number(c, &bits);
-  row->ambiguous = bits & 1;
-  row->undecided = bits & 2;
-  row->value = bits & 4;
-  row->first_pass = bits & 8;
-  row->mended = bits & 16;
-  c->bad = c->bad || bits >> 5 > ROW_REST;
-  row->kind = c->bad ? ROW_REST : (enum row_kind)(bits >> 5);
-  uint32_t *const words[] = {&row->workflow, &row->movement, &row->method, &row->match_method,
-                             &row->provider, &row->model,    &row->worker, &row->worker_model,
-                             &row->schema,   &row->outcome,  &row->failure};
-  for (size_t i = 0; i < ARRAY_LEN(words); i++)
-    code_word(c, words[i]);
-  CODE(c, row->rule);
-  CODE(c, row->turn);
-  CODE(c, row->time_ms);
-  CODE(c, row->answers);
-  code_use(c, &row->work);
-  CODE(c, row->stage_count);
-  CODE(c, row->rest_count);
+static void put_row(struct aggregate_cache *k, const struct row *row) {
+  const uint32_t flags = (row->ambiguous ? FLAG_AMBIGUOUS : 0) |
+                         (row->undecided ? FLAG_UNDECIDED : 0) | (row->value ? FLAG_VALUE : 0) |
+                         (row->first_pass ? FLAG_FIRST : 0) | (row->mended ? FLAG_MENDED : 0);
+  const uint32_t fields[] = {row->movement, row->method, row->match_method, row->provider,
+                             row->model,    row->worker, row->worker_model, row->schema,
+                             row->failure,  row->kind,   row->rule,         row->answers,
+                             flags};
+  int64_t numbers[ROW_NUMBERS] = {row->turn, kind_number(k, KIND_ROW, fields), row->time_ms};
+  if (row->kind != ROW_VALUE) /* the turn's other row has the work */
+    memcpy(numbers + 3, &row->work, sizeof row->work);
+  buf_puts(&k->pending, k->pending.n > k->log.at + 1 ? ",[" : "[");
+  put_numbers(&k->pending, numbers, ROW_NUMBERS);
+  for (size_t i = 0; i < row->stage_count + row->rest_count; i++)
+    put_stage(k, &row->stages[i], i >= row->stage_count);
+  buf_putc(&k->pending, ']');
 }
 
-static void code_session(struct coder *c, struct row_session *session) {
-  code_word(c, &session->workflow);
-  code_word(c, &session->outcome);
-  code_word(c, &session->cause);
-  CODE(c, session->time_ms);
-  CODE(c, session->unavailable_stops);
+static bool take_stage(struct aggregate_cache *k, struct str *in, struct row *row) {
+  int64_t numbers[STAGE_NUMBERS] = {0};
+  bool ok = take_numbers(in, numbers, STAGE_NUMBERS) > 0 && take_char(in, ']');
+  const uint32_t *f = kind_fields(k, KIND_STAGE, numbers[0]);
+  if (!ok || f == NULL)
+    return false;
+  (void)take_char(in, ',');
+  size_t count = row->stage_count + row->rest_count;
+  k->stages = xgrow(k->stages, &k->stage_room, count + 1, sizeof *k->stages);
+  struct row_stage *stage = &k->stages[count];
+  *stage = (struct row_stage){.stage = f[0],
+                              .reason = f[1],
+                              .provider = f[2],
+                              .model = f[3],
+                              .outcome = (uint8_t)f[4],
+                              .call_count = (uint8_t)f[5],
+                              .rule = f[6],
+                              .vote = (uint8_t)f[7],
+                              .asked = f[8] & FLAG_ASKED,
+                              .readable = f[8] & FLAG_READABLE,
+                              .machine = f[8] & FLAG_MACHINE,
+                              .shares = f[8] & FLAG_SHARES};
+  memcpy(&stage->use, numbers + 1, sizeof stage->use);
+  memcpy(&stage->corrections, numbers + 1 + USE_COUNT, sizeof stage->corrections);
+  if (f[8] & FLAG_REST)
+    row->rest_count++;
+  else
+    row->stage_count++;
+  return true;
+}
+
+static bool take_row(struct aggregate_cache *k, struct str *in, struct row *row) {
+  int64_t numbers[ROW_NUMBERS];
+  const uint32_t *f = NULL;
+  if (take_numbers(in, numbers, ROW_NUMBERS) == ROW_NUMBERS)
+    f = kind_fields(k, KIND_ROW, numbers[1]);
+  if (f == NULL)
+    return false;
+  *row = (struct row){.movement = f[0],
+                      .method = f[1],
+                      .match_method = f[2],
+                      .provider = f[3],
+                      .model = f[4],
+                      .worker = f[5],
+                      .worker_model = f[6],
+                      .schema = f[7],
+                      .failure = f[8],
+                      .kind = (enum row_kind)f[9],
+                      .rule = f[10],
+                      .answers = f[11],
+                      .ambiguous = f[12] & FLAG_AMBIGUOUS,
+                      .undecided = f[12] & FLAG_UNDECIDED,
+                      .value = f[12] & FLAG_VALUE,
+                      .first_pass = f[12] & FLAG_FIRST,
+                      .mended = f[12] & FLAG_MENDED,
+                      .turn = (long)numbers[0],
+                      .time_ms = numbers[2]};
+  memcpy(&row->work, numbers + 3, sizeof row->work);
+  while (!take_char(in, ']'))
+    if (!take_stage(k, in, row))
+      return false;
+  (void)take_char(in, ',');
+  row->stages = k->stages;
+  return true;
 }
 
 /* --- reading a log, and keeping it --- */
 
 static void aggregate_cache_see_time(struct aggregate_cache *k, int64_t time_ms) {
-  k->last_ms = time_ms > k->last_ms ? time_ms : k->last_ms;
+  k->log.last_ms = time_ms > k->log.last_ms ? time_ms : k->log.last_ms;
 }
 
 static void aggregate_cache_on_row(void *ctx, const struct row *row) {
   struct aggregate_cache *k = ctx;
-  struct coder c = {.k = k, .writes = true};
-  struct row copy = *row;
-  int64_t more = 1;
-  if (k->packed.n > KEPT_MOST_BYTES)
-    k->spoiled = true;
-  if (!k->spoiled) {
-    code_number(&c, &more);
-    code_row(&c, &copy);
-  }
-  for (size_t i = 0; !k->spoiled && i < row->stage_count + row->rest_count; i++) {
-    struct row_stage stage = row->stages[i];
-    code_stage(&c, &stage);
-  }
+  k->spoiled = k->spoiled || k->pending.n - k->log.at > KEPT_LOG_BYTES;
+  if (!k->spoiled)
+    put_row(k, row);
   aggregate_cache_see_time(k, row->time_ms);
   aggregate_take_row(k->aggregate, row);
 }
 
 static void aggregate_cache_on_session(void *ctx, const struct row_session *session) {
   struct aggregate_cache *k = ctx;
-  struct coder c = {.k = k, .writes = true};
-  struct row_session copy = *session;
+  struct kept_facts *facts = &k->log.facts;
   struct str outcome = dictionary_text(&k->aggregate->names, session->outcome);
-  int64_t more = 0;
-  k->over = !str_eq_c(outcome, "open") && !str_eq_c(outcome, "running");
-  k->ended =
+  bool goes_on = session->outcome == k->open || session->outcome == k->running;
+  const uint32_t fields[] = {session->workflow, goes_on ? DICTIONARY_NONE : session->outcome,
+                             session->cause};
+  facts->ended =
       str_eq_c(outcome, "complete") || str_eq_c(outcome, "abort") || str_eq_c(outcome, "cancelled");
-  code_number(&c, &more);
-  code_session(&c, &copy);
+  facts->kind = kind_number(k, KIND_SESSION, fields);
+  facts->time_ms = session->time_ms;
+  facts->unavailable_stops = session->unavailable_stops;
   aggregate_cache_see_time(k, session->time_ms);
   aggregate_take_session(k->aggregate, session);
 }
 
-static void aggregate_cache_put(struct aggregate_cache *k, const char *id, uint64_t bytes,
-                                int64_t time_ns) {
+static int64_t kept_sum(const struct kept_facts *facts, struct str rows) {
+  uint64_t sum = aggregate_cache_sum(KEPT_FORMAT, facts, sizeof *facts);
+  return (int64_t)aggregate_cache_sum(sum, rows.p, rows.n);
+}
+
+static int by_id(const void *a, const void *b) {
+  const struct kept_log *x = a, *y = b;
+  return strcmp(x->id, y->id);
+}
+
+/* Writes what waits, by rising ids: the file is half as large as by falling ones. */
+static void aggregate_cache_flush(struct aggregate_cache *k) {
   const struct sqlite_api *api = k->s->api;
-  const struct rows *rows = &k->aggregate->rows;
-  struct str packed = buf_view(&k->packed);
-  uint64_t sum =
-      aggregate_cache_sum((struct str){packed.p + KEPT_SUM_BYTES, packed.n - KEPT_SUM_BYTES});
-  memcpy(k->packed.p, &sum, sizeof sum);
-  (void)api->bind_text(k->put, 1, id, -1, NULL);
-  (void)api->bind_int64(k->put, 2, (int64_t)bytes);
-  (void)api->bind_int64(k->put, 3, time_ns);
-  (void)api->bind_int64(k->put, 4, (int64_t)rows->records);
-  (void)api->bind_text(k->put, 5, rows->hash, HEAD_BYTES, NULL);
-  (void)api->bind_int64(k->put, 6, k->ended);
-  (void)api->bind_int64(k->put, 7, k->last_ms);
-  (void)api->bind_blob(k->put, 8, packed.p, (int)packed.n, NULL);
-  k->writes = k->s->error == SQLITE_CODE_OK && sqlite_put(k->s, k->put);
-  if (k->writes && ++k->unsaved == LIMIT_INDEX_STEP_COUNT) {
-    /* Saved from time to time: a killed audit has not read all in vain. */
-    k->unsaved = 0;
-    k->writes = sqlite_run(k->s, "COMMIT") && sqlite_run(k->s, "BEGIN IMMEDIATE");
+  if (k->log_count > 1)
+    qsort(k->logs, k->log_count, sizeof *k->logs, by_id);
+  for (size_t i = 0; i < k->log_count && k->writes; i++) {
+    const struct kept_log *log = &k->logs[i];
+    const struct kept_facts *facts = &log->facts;
+    struct str rows = {k->pending.p + log->at, log->n};
+    (void)api->bind_text(k->put, 1, log->id, -1, NULL);
+    (void)api->bind_int64(k->put, 2, facts->bytes);
+    (void)api->bind_int64(k->put, 3, facts->time_ns);
+    (void)api->bind_int64(k->put, 4, (int64_t)log->seq);
+    (void)api->bind_text(k->put, 5, log->head, -1, NULL);
+    (void)api->bind_int64(k->put, 6, facts->ended);
+    (void)api->bind_int64(k->put, 7, facts->kind);
+    (void)api->bind_int64(k->put, 8, facts->time_ms);
+    (void)api->bind_int64(k->put, 9, facts->unavailable_stops);
+    (void)api->bind_int64(k->put, 10, log->last_ms);
+    (void)api->bind_int64(k->put, 11, kept_sum(facts, rows));
+    (void)api->bind_text(k->put, 12, rows.p, (int)rows.n, NULL);
+    k->writes = k->s->error == SQLITE_CODE_OK && sqlite_put(k->s, k->put);
   }
+  k->log_count = 0;
+  buf_clear(&k->pending);
+  /* Saved from time to time: a killed audit has not read all in vain. */
+  k->writes = k->writes && sqlite_run(k->s, "COMMIT") && sqlite_run(k->s, "BEGIN IMMEDIATE");
 }
 
 /* Reads a log. Its size and time are taken before, so that a later append makes it read again. */
-static void aggregate_cache_read_log(struct aggregate_cache *k, const struct store *store,
-                                     const char *id) {
+static void aggregate_cache_read_log(struct aggregate_cache *k, const char *id) {
   struct rows *rows = &k->aggregate->rows;
   const struct rows saved = *rows;
-  uint64_t bytes, before = rows->bytes;
-  int64_t time_ns;
+  uint64_t bytes;
   struct store_ref ref;
-  store_ref(store, id, &ref);
-  if (!k->writes || !index_stat(k->dir, id, &bytes, &time_ns)) {
+  store_ref(k->store, id, &ref);
+  k->log = (struct kept_log){.at = k->pending.n};
+  k->spoiled = false;
+  if (!k->writes || !index_stat(k->dir, id, &bytes, &k->log.facts.time_ns)) {
     aggregate_read(k->aggregate, &ref);
     return;
   }
-  buf_clear(&k->packed);
-  buf_append(&k->packed, "\0\0\0\0\0\0\0", KEPT_SUM_BYTES);
-  buf_putc(&k->packed, KEPT_FORMAT);
-  k->over = k->ended = k->spoiled = false;
-  k->last_ms = 0;
+  k->log.facts.bytes = (int64_t)bytes;
+  buf_putc(&k->pending, '[');
   rows->sink = (struct rows_sink){aggregate_cache_on_row, aggregate_cache_on_session};
   rows->ctx = k;
   rows->wants_schema = true;
@@ -288,62 +434,87 @@ static void aggregate_cache_read_log(struct aggregate_cache *k, const struct sto
   rows->sink = saved.sink;
   rows->ctx = saved.ctx;
   rows->wants_schema = saved.wants_schema;
-  if (state == ROWS_SOUND && k->over && !k->spoiled && rows->bytes - before == bytes &&
-      strcmp(rows->session.id, id) == 0)
-    aggregate_cache_put(k, id, bytes, time_ns);
+  if (state != ROWS_SOUND || k->spoiled || rows->end != bytes ||
+      strcmp(rows->session.id, id) != 0) {
+    k->pending.n = k->log.at;
+    return;
+  }
+  buf_putc(&k->pending, ']');
+  print_into(k->log.id, sizeof k->log.id, "%s", id);
+  print_into(k->log.head, sizeof k->log.head, "%.*s", HEAD_BYTES, rows->hash);
+  k->log.seq = rows->records;
+  k->log.n = k->pending.n - k->log.at;
+  k->logs = xgrow(k->logs, &k->log_room, k->log_count + 1, sizeof *k->logs);
+  k->logs[k->log_count++] = k->log;
+  if (k->log_count == LIMIT_INDEX_STEP_COUNT || k->pending.n > KEPT_PENDING_BYTES)
+    aggregate_cache_flush(k);
 }
 
 /* --- counting what is kept --- */
 
-enum aggregate_cache_column { KEPT_ID, KEPT_BYTES, KEPT_TIME, KEPT_ENDED, KEPT_ROWS };
+enum kept_column {
+  KEPT_ID,
+  KEPT_BYTES,
+  KEPT_TIME,
+  KEPT_ENDED,
+  KEPT_KIND,
+  KEPT_SESSION_TIME,
+  KEPT_UNAVAILABLE,
+  KEPT_SUM,
+  KEPT_ROWS
+};
 
-/* Counts the rows of a log. in: NULL if none can pass the filters. */
-static void aggregate_cache_count(struct aggregate_cache *k, const char *id, struct str in) {
-  struct aggregate *aggregate = k->aggregate;
-  struct coder c = {.k = k, .in = in};
-  struct row_session session = {0};
-  int64_t more = 0;
-  for (code_number(&c, &more); more == 1 && !c.bad; code_number(&c, &more)) {
-    struct row row = {0};
-    code_row(&c, &row);
-    size_t count = row.stage_count + row.rest_count;
-    if (c.bad || row.stage_count > c.in.n || row.rest_count > c.in.n)
-      return;
-    k->stages = xgrow(k->stages, &k->stage_room, count, sizeof *k->stages);
-    for (size_t i = 0; i < count; i++) {
-      k->stages[i] = (struct row_stage){0};
-      code_stage(&c, &k->stages[i]);
-    }
-    row.stages = k->stages;
-    aggregate_take_row(aggregate, &row);
+/* Counts the rows of a log. Their sum was right, so they are what was written. */
+static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
+                                  const struct kept_facts *facts, struct str in) {
+  const uint32_t *f = kind_fields(k, KIND_SESSION, facts->kind);
+  struct row row;
+  if (f == NULL)
+    return;
+  struct row_session session = {.workflow = f[0],
+                                .outcome = f[1],
+                                .cause = f[2],
+                                .time_ms = facts->time_ms,
+                                .unavailable_stops = facts->unavailable_stops};
+  if (session.outcome == DICTIONARY_NONE) {
+    struct store_ref ref;
+    store_ref(k->store, id, &ref);
+    session.outcome = store_is_owned(&ref) ? k->running : k->open;
   }
-  code_session(&c, &session);
   print_into(session.id, sizeof session.id, "%s", id);
-  if (!c.bad)
-    aggregate_take_session(aggregate, &session);
+  (void)take_char(&in, '[');
+  while (in.n > 1 && take_row(k, &in, &row)) {
+    row.workflow = session.workflow;
+    row.outcome = session.outcome;
+    aggregate_take_row(k->aggregate, &row);
+  }
+  aggregate_take_session(k->aggregate, &session);
 }
 
 /* Counts the log that the query is at, if it is as it was. */
 static bool aggregate_cache_take(struct aggregate_cache *k, const char *id) {
   const struct sqlite_api *api = k->s->api;
-  uint64_t bytes = (uint64_t)api->column_int64(k->rows, KEPT_BYTES), is_bytes;
-  int64_t time_ns = api->column_int64(k->rows, KEPT_TIME), is_ns;
-  bool same = api->column_int64(k->rows, KEPT_ENDED) ||
-              (index_stat(k->dir, id, &is_bytes, &is_ns) && is_bytes == bytes && is_ns == time_ns);
-  const char *p = api->column_blob(k->rows, KEPT_ROWS);
-  size_t n = (size_t)api->column_bytes(k->rows, KEPT_ROWS);
-  struct str in = {p + KEPT_SUM_BYTES, n - KEPT_SUM_BYTES};
-  uint64_t sum;
-  if (!same || (p != NULL && n <= KEPT_SUM_BYTES))
+  const struct kept_facts facts = {.bytes = api->column_int64(k->rows, KEPT_BYTES),
+                                   .time_ns = api->column_int64(k->rows, KEPT_TIME),
+                                   .ended = api->column_int64(k->rows, KEPT_ENDED),
+                                   .kind = api->column_int64(k->rows, KEPT_KIND),
+                                   .time_ms = api->column_int64(k->rows, KEPT_SESSION_TIME),
+                                   .unavailable_stops =
+                                       api->column_int64(k->rows, KEPT_UNAVAILABLE)};
+  uint64_t bytes;
+  int64_t time_ns;
+  if (!facts.ended && (!index_stat(k->dir, id, &bytes, &time_ns) ||
+                       bytes != (uint64_t)facts.bytes || time_ns != facts.time_ns))
     return false;
-  if (p != NULL) {
-    memcpy(&sum, p, sizeof sum);
-    if (sum != aggregate_cache_sum(in) || in.p[0] != KEPT_FORMAT)
-      return false;
-    aggregate_cache_count(k, id, (struct str){in.p + 1, in.n - 1});
-  }
+  /* none if they are too old for the filters */
+  const char *p = (const char *)api->column_text(k->rows, KEPT_ROWS);
+  struct str rows = {p, (size_t)api->column_bytes(k->rows, KEPT_ROWS)};
+  if (p != NULL && kept_sum(&facts, rows) != api->column_int64(k->rows, KEPT_SUM))
+    return false;
+  if (p != NULL)
+    aggregate_cache_count(k, id, &facts, rows);
   k->aggregate->logs[ROWS_SOUND]++;
-  k->aggregate->rows.bytes += bytes;
+  k->aggregate->rows.bytes += (uint64_t)facts.bytes;
   return true;
 }
 
@@ -371,24 +542,13 @@ static bool aggregate_cache_find(struct aggregate_cache *k, const char *id) {
 
 /* --- the file --- */
 
-static bool aggregate_cache_load_words(struct aggregate_cache *k) {
-  struct sqlite3_stmt *q = sqlite_ask(k->s, "SELECT number, word FROM words ORDER BY number");
-  bool ok = q != NULL;
-  while (ok && sqlite_next(k->s, q)) {
-    struct str word = {k->s->api->column_blob(q, 1), (size_t)k->s->api->column_bytes(q, 1)};
-    ok = word.n > 0 && dictionary_add(&k->words, word) == k->s->api->column_int64(q, 0);
-  }
-  k->s->api->finalize(q);
-  if (!ok && k->s->error == SQLITE_CODE_OK)
-    k->s->error = SQLITE_CODE_CORRUPT;
-  return k->s->error == SQLITE_CODE_OK;
-}
-
 /* Opens the index; without one, or while another process is writing, all logs are read, or none of
  * them kept. */
 static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
                                  const struct store *store) {
-  *k = (struct aggregate_cache){.aggregate = c, .dir = -1};
+  *k = (struct aggregate_cache){.aggregate = c, .store = store, .dir = -1};
+  k->open = dictionary_add(&c->names, STR("open"));
+  k->running = dictionary_add(&c->names, STR("running"));
   k->s = index_file_open(store, true);
   if (k->s == NULL)
     return;
@@ -396,18 +556,21 @@ static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
   k->writes = sqlite_run(k->s, "BEGIN IMMEDIATE");
   if (!k->writes) {
     k->s->error = SQLITE_CODE_OK;
-    (void)sqlite_run(k->s, "BEGIN"); /* words and rows of one moment */
+    (void)sqlite_run(k->s, "BEGIN"); /* kinds and rows of one moment */
   }
-  if (!aggregate_cache_load_words(k)) {
-    k->writes = false;
-    return;
+  for (int i = 0; i < KIND_OF_COUNT; i++) {
+    if (!kinds_load(k, (enum kind_of)i)) {
+      k->writes = false;
+      return;
+    }
+    k->kinds[i].put = sqlite_ask(k->s, kinds_are[i].put);
   }
-  k->put_word = sqlite_ask(k->s, "INSERT INTO words VALUES (?1, ?2)");
-  k->put = sqlite_ask(k->s, "INSERT OR REPLACE INTO census VALUES (?1,?2,?3,?4,?5,?6,?7,?8)");
-  k->drop = sqlite_ask(k->s, "DELETE FROM census WHERE session = ?1");
-  k->rows = sqlite_ask(k->s, "SELECT session, bytes, time_ns, ended,"
-                             " CASE WHEN last_ms >= ?1 THEN rows END"
-                             " FROM census ORDER BY session DESC");
+  k->put = sqlite_ask(k->s, "INSERT OR REPLACE INTO log_rows VALUES"
+                            " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+  k->drop = sqlite_ask(k->s, "DELETE FROM log_rows WHERE session = ?1");
+  k->rows = sqlite_ask(k->s, "SELECT session, bytes, time_ns, ended, kind, time_ms,"
+                             " unavailable_stops, sum, CASE WHEN last_ms >= ?1 THEN rows END"
+                             " FROM log_rows ORDER BY session DESC");
   if (k->rows != NULL)
     (void)k->s->api->bind_int64(k->rows, 1, c->since_ms);
   if (!sqlite_next(k->s, k->rows)) {
@@ -418,18 +581,26 @@ static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
 
 static void aggregate_cache_close(struct aggregate_cache *k) {
   if (k->s != NULL) {
+    if (k->log_count > 0)
+      aggregate_cache_flush(k);
     k->s->api->finalize(k->rows);
     k->s->api->finalize(k->put);
-    k->s->api->finalize(k->put_word);
     k->s->api->finalize(k->drop);
+    for (int i = 0; i < KIND_OF_COUNT; i++)
+      k->s->api->finalize(k->kinds[i].put);
     (void)sqlite_run(k->s, k->s->error == SQLITE_CODE_OK ? "COMMIT" : "ROLLBACK");
   }
   index_file_close(k->s);
   if (k->dir >= 0)
     close(k->dir);
+  for (int i = 0; i < KIND_OF_COUNT; i++) {
+    map_deinit(&k->kinds[i].map);
+    free(k->kinds[i].items);
+  }
+  arena_deinit(&k->arena);
   dictionary_deinit(&k->words);
-  buf_deinit(&k->packed);
-  free(k->census_words);
+  buf_deinit(&k->pending);
+  free(k->logs);
   free(k->stages);
 }
 
@@ -446,7 +617,7 @@ bool aggregate_cache_read(struct aggregate *c, const struct store *store,
       told->known++;
     } else {
       told->read++;
-      aggregate_cache_read_log(&k, store, ids[i].id);
+      aggregate_cache_read_log(&k, ids[i].id);
     }
   aggregate_cache_close(&k);
   free(ids);
@@ -462,9 +633,9 @@ void aggregate_cache_refresh(const struct store *store, size_t budget, bool *mor
   aggregate_cache_open(&k, c, store);
   struct sqlite3_stmt *q = NULL;
   if (k.writes)
-    q = sqlite_ask(k.s, "SELECT id FROM sessions AS s LEFT JOIN census AS j ON j.session = s.id"
-                        " WHERE s.status <> 'running' AND (j.session IS NULL OR"
-                        " j.bytes <> s.bytes OR j.time_ns <> s.time_ns)");
+    q = sqlite_ask(k.s, "SELECT id FROM sessions AS s LEFT JOIN log_rows AS l ON l.session = s.id"
+                        " WHERE s.status <> 'running' AND (l.session IS NULL OR"
+                        " l.bytes <> s.bytes OR l.time_ns <> s.time_ns)");
   while (!*more && sqlite_next(k.s, q)) {
     *more = count == budget;
     if (!*more)
@@ -473,8 +644,8 @@ void aggregate_cache_refresh(const struct store *store, size_t budget, bool *mor
   if (k.s != NULL)
     k.s->api->finalize(q);
   for (size_t i = 0; i < count; i++)
-    aggregate_cache_read_log(&k, store, ids[i]);
-  (void)(k.writes && sqlite_run(k.s, "DELETE FROM census WHERE session NOT IN"
+    aggregate_cache_read_log(&k, ids[i]);
+  (void)(k.writes && sqlite_run(k.s, "DELETE FROM log_rows WHERE session NOT IN"
                                      " (SELECT id FROM sessions)"));
   aggregate_cache_close(&k);
   aggregate_free(c);
