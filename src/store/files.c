@@ -8,7 +8,7 @@
  * same happens if the file was removed under its owner (a cleaned folder); if another file replaced
  * it, that is an error. Appending runs in the loop's pool, where each work touches only its own
  * log. The lock belongs to the open file description. */
-#include "store/files_internal.h"
+#include "store/sidecar.h"
 
 #include "base/fault.h"
 #include "base/limits.h"
@@ -18,7 +18,6 @@
 #include "os/loop.h"
 #include "store/reader.h"
 #include "store/record_line.h"
-#include "store/sidecar.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -49,15 +48,6 @@ struct files_log {
 enum { ID_CHARS = STORE_ID_BYTES - 1, SUFFIX_CHARS = sizeof FILES_SUFFIX - 1 };
 
 /* --- the folder and its locks --- */
-
-bool files_sync_dir(const char *dir) {
-  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  bool ok = fsync(fd) == 0;
-  close(fd);
-  return ok;
-}
 
 /* Makes one folder and syncs its name: otherwise a power cut could take all that was synced in
  * it. */
@@ -195,22 +185,6 @@ static struct store_log *files_create(struct store *store, const char *id, struc
 }
 
 /* --- appending --- */
-
-bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
-  while (n > 0) {
-    if (fault_fails("write"))
-      return false;
-    ssize_t done = pwrite(fd, p, n, (off_t)at);
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done < 0)
-      return false;
-    p += done;
-    n -= (size_t)done;
-    at += (uint64_t)done;
-  }
-  return true;
-}
 
 /* Copies the durable prefix to `to`, checking its chain on the way. It reads by descriptor, since
  * the log's name may be gone. */

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "os/fs.h"
 #include "store/backend.h"
-#include "store/inbox.h"
 #include "store/reader.h"
 #include "store/summary.h"
 #include "json/pull.h"
@@ -522,7 +521,7 @@ static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64
   if (!summary_read(&b, &ref, &err))
     return;
   if (strcmp(b.status, "running") == 0)
-    inbox_look(&b, &ref);
+    summary_look(&b, &ref);
   if (record_time_parse(b.started, &started_ms) && record_time_parse(b.updated, &updated_ms) &&
       read_details(&ref, &providers, &methods)) {
     refresh_text(r, 1, str_from(id));

@@ -5,9 +5,9 @@
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "store/files_internal.h"
 #include "store/notification.h"
 #include "store/reader.h"
+#include "store/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
-#include "store/files_internal.h"
 #include "store/reader.h"
 #include "store/record_line.h"
 
@@ -22,6 +21,33 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* --- files --- */
+
+bool files_sync_dir(const char *dir) {
+  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  bool ok = fsync(fd) == 0;
+  close(fd);
+  return ok;
+}
+
+bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
+  while (n > 0) {
+    if (fault_fails("write"))
+      return false;
+    ssize_t done = pwrite(fd, p, n, (off_t)at);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done < 0)
+      return false;
+    p += done;
+    n -= (size_t)done;
+    at += (uint64_t)done;
+  }
+  return true;
+}
 
 /* --- chains --- */
 

@@ -552,6 +552,29 @@ bool summary_read(struct summary *b, const struct store_ref *ref, struct err *er
                  ref->name);
 }
 
+void summary_look(struct summary *b, const struct store_ref *ref) {
+  struct summary whole = {0};
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, ref, &err))
+    return;
+  while (reader_next(&r, &line)) {
+    struct record_draft d;
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    record_read(&d, record);
+    if (record != NULL)
+      summary_feed(&whole, &d.record);
+    record_drop(&d);
+    json_decref(record);
+  }
+  reader_close(&r);
+  json_decref(b->questions);
+  b->questions = whole.questions;
+  whole.questions = NULL;
+  summary_deinit(&whole);
+}
+
 /* Returns why it is bad, or NULL: nothing whole was ever written. */
 static const char *why_unread(const struct log_reader *r, bool begun, const struct heads *heads,
                               const char *id) {
