@@ -4,10 +4,11 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/index.h"
+#include "store/label.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* DESIGN. What a log adds up to is one row of `log_rows`, whose `rows` is JSON that holds only
@@ -383,6 +384,14 @@ static int by_id(const void *a, const void *b) {
   return strcmp(x->id, y->id);
 }
 
+/* Returns a number that changes when another process has written. */
+static int64_t aggregate_cache_version(struct aggregate_cache *k) {
+  struct sqlite3_stmt *q = sqlite_ask(k->s, "PRAGMA data_version");
+  int64_t version = sqlite_next(k->s, q) ? k->s->api->column_int64(q, 0) : 0;
+  k->s->api->finalize(q);
+  return version;
+}
+
 /* Writes what waits, by rising ids: the file is half as large as by falling ones. */
 static void aggregate_cache_flush(struct aggregate_cache *k) {
   const struct sqlite_api *api = k->s->api;
@@ -408,8 +417,11 @@ static void aggregate_cache_flush(struct aggregate_cache *k) {
   }
   k->log_count = 0;
   buf_clear(&k->pending);
-  /* Saved from time to time: a killed audit has not read all in vain. */
-  k->writes = k->writes && sqlite_run(k->s, "COMMIT") && sqlite_run(k->s, "BEGIN IMMEDIATE");
+  /* Saved from time to time: a killed audit has not read all in vain. If another process has
+   * written meanwhile, its kinds are not known here. */
+  int64_t before = aggregate_cache_version(k);
+  k->writes = k->writes && sqlite_run(k->s, "COMMIT") && sqlite_run(k->s, "BEGIN IMMEDIATE") &&
+              aggregate_cache_version(k) == before;
 }
 
 /* Reads a log. Its size and time are taken before, so that a later append makes it read again. */
@@ -540,6 +552,51 @@ static bool aggregate_cache_find(struct aggregate_cache *k, const char *id) {
   return false;
 }
 
+/* --- labels --- */
+
+static void put_label(void *ctx, const struct label *label) {
+  struct aggregate_cache *k = ctx;
+  const struct sqlite_api *api = k->s->api;
+  struct sqlite3_stmt *put =
+      sqlite_ask(k->s, "INSERT INTO labels VALUES (?1,?2,?3,nullif(?4, 0),?5,?6,?7,?8)");
+  if (put == NULL)
+    return;
+  (void)api->bind_int64(put, 1, (int64_t)label->number);
+  (void)api->bind_text(put, 2, label->session, -1, NULL);
+  (void)api->bind_int64(put, 3, label->turn);
+  (void)api->bind_int64(put, 4, label->rule);
+  (void)api->bind_text(put, 5, label->by, -1, NULL);
+  (void)api->bind_int64(put, 6, label->blind);
+  (void)api->bind_text(put, 7, label->population > 0 ? label->stratum : NULL, -1, NULL);
+  (void)api->bind_int64(put, 8, (int64_t)label->population);
+  (void)sqlite_put(k->s, put);
+  api->finalize(put);
+}
+
+/* Copies the labels of people again when their file is another than before. */
+static void aggregate_cache_copy_labels(struct aggregate_cache *k) {
+  char was[64] = "", is[64] = "";
+  struct stat st;
+  struct err ignored; /* up to one that somebody changed; then they are read again each time */
+  if (fstatat(k->dir, "labels/labels.log", &st, 0) != 0)
+    return;
+  print_into(is, sizeof is, "%lld %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+             st.st_mtim.tv_nsec);
+  struct sqlite3_stmt *q = sqlite_ask(k->s, "SELECT state FROM label_log");
+  if (sqlite_next(k->s, q))
+    print_into(was, sizeof was, "%s", (const char *)k->s->api->column_text(q, 0));
+  k->s->api->finalize(q);
+  if (strcmp(was, is) == 0 || !sqlite_run(k->s, "DELETE FROM labels; DELETE FROM label_log"))
+    return;
+  if (!labels_read(k->store, put_label, k, &ignored))
+    return;
+  q = sqlite_ask(k->s, "INSERT INTO label_log VALUES (?1)");
+  if (q != NULL)
+    (void)k->s->api->bind_text(q, 1, is, -1, NULL);
+  (void)sqlite_put(k->s, q);
+  k->s->api->finalize(q);
+}
+
 /* --- the file --- */
 
 /* Opens the index; without one, or while another process is writing, all logs are read, or none of
@@ -565,6 +622,8 @@ static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
     }
     k->kinds[i].put = sqlite_ask(k->s, kinds_are[i].put);
   }
+  if (k->writes)
+    aggregate_cache_copy_labels(k);
   k->put = sqlite_ask(k->s, "INSERT OR REPLACE INTO log_rows VALUES"
                             " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
   k->drop = sqlite_ask(k->s, "DELETE FROM log_rows WHERE session = ?1");

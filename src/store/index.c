@@ -161,6 +161,9 @@ static const char schema[] =
     "CREATE TABLE stage_kinds(number INTEGER PRIMARY KEY, sum INTEGER, stage TEXT, reason TEXT,"
     " provider TEXT, model TEXT, outcome INTEGER, calls INTEGER, rule INTEGER, vote INTEGER,"
     " flags INTEGER);"
+    "CREATE TABLE labels(number INTEGER PRIMARY KEY, session TEXT, turn INTEGER, rule INTEGER,"
+    " person TEXT, blind INTEGER, stratum TEXT, population INTEGER);"
+    "CREATE TABLE label_log(state TEXT);"
     /* a row: turn, kind, time in ms, its work's calls, ms, input, output, cost in nanodollars,
      * calls of unknown cost; then its stages */
     "CREATE VIEW all_rows AS SELECT l.session, r.value->>0 AS turn, r.value->>2 AS time_ms,"
