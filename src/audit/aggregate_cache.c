@@ -18,7 +18,8 @@
  * SQLite can take the same apart for a person (the views `judgments`, `stages`, `calls`, `turns`).
  *
  * A log that has not ended is open, or running if a process owns it: that is asked anew each
- * time. `sum` is a checksum over all the others: a damaged row is as none. */
+ * time. `sum` is a checksum of what stands before it, `rows_sum` of the rows: a damaged row is as
+ * none. */
 enum { KEPT_FORMAT = 2 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
 
@@ -58,11 +59,12 @@ struct kinds {
 struct kept_log { /* what was read and is not written yet */
   char id[STORE_ID_BYTES], head[HEAD_BYTES + 1];
   uint64_t seq;
-  int64_t last_ms; /* time of its last row */
-  size_t at, n;    /* its rows in `pending` */
+  size_t at, n; /* its rows in `pending` */
   struct kept_facts {
     int64_t bytes, time_ns, ended, kind, time_ms, unavailable_stops;
-  } facts; /* what `sum` covers beside the rows */
+    int64_t last_ms; /* time of its last row */
+    int64_t rows_sum;
+  } facts; /* what `sum` covers */
 };
 
 struct aggregate_cache {
@@ -346,7 +348,7 @@ static bool take_row(struct aggregate_cache *k, struct str *in, struct row *row)
 /* --- reading a log, and keeping it --- */
 
 static void aggregate_cache_see_time(struct aggregate_cache *k, int64_t time_ms) {
-  k->log.last_ms = time_ms > k->log.last_ms ? time_ms : k->log.last_ms;
+  k->log.facts.last_ms = time_ms > k->log.facts.last_ms ? time_ms : k->log.facts.last_ms;
 }
 
 static void aggregate_cache_on_row(void *ctx, const struct row *row) {
@@ -374,9 +376,8 @@ static void aggregate_cache_on_session(void *ctx, const struct row_session *sess
   aggregate_take_session(k->aggregate, session);
 }
 
-static int64_t kept_sum(const struct kept_facts *facts, struct str rows) {
-  uint64_t sum = aggregate_cache_sum(KEPT_FORMAT, facts, sizeof *facts);
-  return (int64_t)aggregate_cache_sum(sum, rows.p, rows.n);
+static int64_t facts_sum(const struct kept_facts *facts) {
+  return (int64_t)aggregate_cache_sum(KEPT_FORMAT, facts, sizeof *facts);
 }
 
 static int by_id(const void *a, const void *b) {
@@ -398,9 +399,10 @@ static void aggregate_cache_flush(struct aggregate_cache *k) {
   if (k->log_count > 1)
     qsort(k->logs, k->log_count, sizeof *k->logs, by_id);
   for (size_t i = 0; i < k->log_count && k->writes; i++) {
-    const struct kept_log *log = &k->logs[i];
-    const struct kept_facts *facts = &log->facts;
-    struct str rows = {k->pending.p + log->at, log->n};
+    struct kept_log *log = &k->logs[i];
+    struct kept_facts *facts = &log->facts;
+    const char *rows = k->pending.p + log->at;
+    facts->rows_sum = (int64_t)aggregate_cache_sum(0, rows, log->n);
     (void)api->bind_text(k->put, 1, log->id, -1, NULL);
     (void)api->bind_int64(k->put, 2, facts->bytes);
     (void)api->bind_int64(k->put, 3, facts->time_ns);
@@ -410,9 +412,10 @@ static void aggregate_cache_flush(struct aggregate_cache *k) {
     (void)api->bind_int64(k->put, 7, facts->kind);
     (void)api->bind_int64(k->put, 8, facts->time_ms);
     (void)api->bind_int64(k->put, 9, facts->unavailable_stops);
-    (void)api->bind_int64(k->put, 10, log->last_ms);
-    (void)api->bind_int64(k->put, 11, kept_sum(facts, rows));
-    (void)api->bind_text(k->put, 12, rows.p, (int)rows.n, NULL);
+    (void)api->bind_int64(k->put, 10, facts->last_ms);
+    (void)api->bind_int64(k->put, 11, facts->rows_sum);
+    (void)api->bind_int64(k->put, 12, facts_sum(facts));
+    (void)api->bind_text(k->put, 13, rows, (int)log->n, NULL);
     k->writes = k->s->error == SQLITE_CODE_OK && sqlite_put(k->s, k->put);
   }
   k->log_count = 0;
@@ -472,6 +475,8 @@ enum kept_column {
   KEPT_KIND,
   KEPT_SESSION_TIME,
   KEPT_UNAVAILABLE,
+  KEPT_LAST,
+  KEPT_ROWS_SUM,
   KEPT_SUM,
   KEPT_ROWS
 };
@@ -512,18 +517,22 @@ static bool aggregate_cache_take(struct aggregate_cache *k, const char *id) {
                                    .kind = api->column_int64(k->rows, KEPT_KIND),
                                    .time_ms = api->column_int64(k->rows, KEPT_SESSION_TIME),
                                    .unavailable_stops =
-                                       api->column_int64(k->rows, KEPT_UNAVAILABLE)};
+                                       api->column_int64(k->rows, KEPT_UNAVAILABLE),
+                                   .last_ms = api->column_int64(k->rows, KEPT_LAST),
+                                   .rows_sum = api->column_int64(k->rows, KEPT_ROWS_SUM)};
   uint64_t bytes;
   int64_t time_ns;
+  if (facts_sum(&facts) != api->column_int64(k->rows, KEPT_SUM))
+    return false;
   if (!facts.ended && (!index_stat(k->dir, id, &bytes, &time_ns) ||
                        bytes != (uint64_t)facts.bytes || time_ns != facts.time_ns))
     return false;
-  /* none if they are too old for the filters */
   const char *p = (const char *)api->column_text(k->rows, KEPT_ROWS);
   struct str rows = {p, (size_t)api->column_bytes(k->rows, KEPT_ROWS)};
-  if (p != NULL && kept_sum(&facts, rows) != api->column_int64(k->rows, KEPT_SUM))
+  bool wanted = facts.last_ms >= k->aggregate->since_ms;
+  if (wanted && (p == NULL || (int64_t)aggregate_cache_sum(0, rows.p, rows.n) != facts.rows_sum))
     return false;
-  if (p != NULL)
+  if (wanted)
     aggregate_cache_count(k, id, &facts, rows);
   k->aggregate->logs[ROWS_SOUND]++;
   k->aggregate->rows.bytes += (uint64_t)facts.bytes;
@@ -625,11 +634,12 @@ static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
   if (k->writes)
     aggregate_cache_copy_labels(k);
   k->put = sqlite_ask(k->s, "INSERT OR REPLACE INTO log_rows VALUES"
-                            " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+                            " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)");
   k->drop = sqlite_ask(k->s, "DELETE FROM log_rows WHERE session = ?1");
-  k->rows = sqlite_ask(k->s, "SELECT session, bytes, time_ns, ended, kind, time_ms,"
-                             " unavailable_stops, sum, CASE WHEN last_ms >= ?1 THEN rows END"
-                             " FROM log_rows ORDER BY session DESC");
+  k->rows = sqlite_ask(
+      k->s, "SELECT session, bytes, time_ns, ended, kind, time_ms,"
+            " unavailable_stops, last_ms, rows_sum, sum, CASE WHEN last_ms >= ?1 THEN rows END"
+            " FROM log_rows ORDER BY session DESC");
   if (k->rows != NULL)
     (void)k->s->api->bind_int64(k->rows, 1, c->since_ms);
   if (!sqlite_next(k->s, k->rows)) {

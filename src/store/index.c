@@ -152,7 +152,7 @@ static const char schema[] =
     " providers TEXT, methods TEXT) WITHOUT ROWID;"
     "CREATE TABLE log_rows(session TEXT PRIMARY KEY, bytes INTEGER, time_ns INTEGER, seq INTEGER,"
     " head TEXT, ended INTEGER, kind INTEGER, time_ms INTEGER, unavailable_stops INTEGER,"
-    " last_ms INTEGER, sum INTEGER, rows TEXT) WITHOUT ROWID;"
+    " last_ms INTEGER, rows_sum INTEGER, sum INTEGER, rows TEXT) WITHOUT ROWID;"
     "CREATE TABLE session_kinds(number INTEGER PRIMARY KEY, sum INTEGER, workflow TEXT,"
     " outcome TEXT, cause TEXT);"
     "CREATE TABLE row_kinds(number INTEGER PRIMARY KEY, sum INTEGER, movement TEXT, method TEXT,"
