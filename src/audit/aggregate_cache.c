@@ -688,6 +688,7 @@ bool aggregate_cache_read(struct aggregate *c, const struct store *store,
       told->read++;
       aggregate_cache_read_log(&k, ids[i].id);
     }
+  (void)aggregate_cache_find(&k, ""); /* drops the rows behind the last log */
   aggregate_cache_close(&k);
   free(ids);
   return true;
