@@ -49,7 +49,7 @@ struct kind {
   bool is_here;                   /* only what is used takes room there */
 };
 
-struct kinds {
+struct kind_list {
   struct kind *items; /* number n is items[n - 1] */
   size_t count, room;
   struct map map;
@@ -76,7 +76,7 @@ struct aggregate_cache {
   struct sqlite3_stmt *rows, *put, *drop;
   bool met; /* the log that `rows` is at is in the store */
   struct name_list words;
-  struct kinds kinds[KIND_OF_COUNT];
+  struct kind_list kinds[KIND_OF_COUNT];
   struct arena arena; /* of the kinds' maps */
   struct row_stage *stages;
   size_t stage_room;
@@ -113,7 +113,7 @@ static int64_t kind_sum(const struct aggregate_cache *k, enum kind_of of, size_t
 }
 
 static void kind_add(struct aggregate_cache *k, enum kind_of of, const uint32_t *kept) {
-  struct kinds *list = &k->kinds[of];
+  struct kind_list *list = &k->kinds[of];
   struct str key = {(const char *)kept, kinds_are[of].fields * sizeof *kept};
   list->items = xgrow(list->items, &list->room, list->count + 1, sizeof *list->items);
   list->items[list->count] = (struct kind){0};
@@ -204,7 +204,7 @@ static bool kinds_load(struct aggregate_cache *k, enum kind_of of) {
 enum { USE_COUNT = 6, ROW_NUMBERS = 3 + USE_COUNT, STAGE_NUMBERS = 1 + 2 * USE_COUNT };
 _Static_assert(sizeof(struct row_use) == USE_COUNT * sizeof(int64_t), "a use is its numbers");
 
-static void put_numbers(struct buf *out, const int64_t *numbers, size_t count) {
+static void write_numbers(struct buf *out, const int64_t *numbers, size_t count) {
   for (size_t i = 0; i < count; i++) {
     char digits[24], *at = digits + sizeof digits;
     uint64_t rest = numbers[i] < 0 ? -(uint64_t)numbers[i] : (uint64_t)numbers[i];
@@ -221,7 +221,7 @@ static void put_numbers(struct buf *out, const int64_t *numbers, size_t count) {
 
 /* Reads "[1,2,3" and passes over a comma behind it. Returns how many numbers there are, up to
  * `most`. */
-static size_t take_numbers(struct str *in, int64_t *numbers, size_t most) {
+static size_t read_numbers(struct str *in, int64_t *numbers, size_t most) {
   const char *p = in->p, *end = in->p + in->n;
   size_t count = 0;
   p += p < end; /* the bracket */
@@ -243,7 +243,7 @@ static bool take_char(struct str *in, char c) {
   return is;
 }
 
-static void put_stage(struct aggregate_cache *k, const struct row_stage *stage, bool rest) {
+static void write_stage(struct aggregate_cache *k, const struct row_stage *stage, bool rest) {
   const uint32_t flags = (stage->asked ? FLAG_ASKED : 0) | (stage->readable ? FLAG_READABLE : 0) |
                          (stage->machine ? FLAG_MACHINE : 0) | (stage->shares ? FLAG_SHARES : 0) |
                          (rest ? FLAG_REST : 0);
@@ -257,11 +257,11 @@ static void put_stage(struct aggregate_cache *k, const struct row_stage *stage, 
   while (count > 1 && numbers[count - 1] == 0)
     count--;
   buf_puts(&k->pending, ",[");
-  put_numbers(&k->pending, numbers, count);
+  write_numbers(&k->pending, numbers, count);
   buf_putc(&k->pending, ']');
 }
 
-static void put_row(struct aggregate_cache *k, const struct row *row) {
+static void write_row(struct aggregate_cache *k, const struct row *row) {
   const uint32_t flags = (row->ambiguous ? FLAG_AMBIGUOUS : 0) |
                          (row->undecided ? FLAG_UNDECIDED : 0) | (row->value ? FLAG_VALUE : 0) |
                          (row->first_pass ? FLAG_FIRST : 0) | (row->mended ? FLAG_MENDED : 0);
@@ -273,15 +273,15 @@ static void put_row(struct aggregate_cache *k, const struct row *row) {
   if (row->kind != ROW_VALUE) /* the turn's other row has the work */
     memcpy(numbers + 3, &row->work, sizeof row->work);
   buf_puts(&k->pending, k->pending.n > k->log.at + 1 ? ",[" : "[");
-  put_numbers(&k->pending, numbers, ROW_NUMBERS);
+  write_numbers(&k->pending, numbers, ROW_NUMBERS);
   for (size_t i = 0; i < row->stage_count + row->rest_count; i++)
-    put_stage(k, &row->stages[i], i >= row->stage_count);
+    write_stage(k, &row->stages[i], i >= row->stage_count);
   buf_putc(&k->pending, ']');
 }
 
-static bool take_stage(struct aggregate_cache *k, struct str *in, struct row *row) {
+static bool read_stage(struct aggregate_cache *k, struct str *in, struct row *row) {
   int64_t numbers[STAGE_NUMBERS] = {0};
-  bool ok = take_numbers(in, numbers, STAGE_NUMBERS) > 0 && take_char(in, ']');
+  bool ok = read_numbers(in, numbers, STAGE_NUMBERS) > 0 && take_char(in, ']');
   const uint32_t *f = kind_fields(k, KIND_STAGE, numbers[0]);
   if (!ok || f == NULL)
     return false;
@@ -310,10 +310,10 @@ static bool take_stage(struct aggregate_cache *k, struct str *in, struct row *ro
   return true;
 }
 
-static bool take_row(struct aggregate_cache *k, struct str *in, struct row *row) {
+static bool read_row(struct aggregate_cache *k, struct str *in, struct row *row) {
   int64_t numbers[ROW_NUMBERS];
   const uint32_t *f = NULL;
-  if (take_numbers(in, numbers, ROW_NUMBERS) == ROW_NUMBERS)
+  if (read_numbers(in, numbers, ROW_NUMBERS) == ROW_NUMBERS)
     f = kind_fields(k, KIND_ROW, numbers[1]);
   if (f == NULL)
     return false;
@@ -338,7 +338,7 @@ static bool take_row(struct aggregate_cache *k, struct str *in, struct row *row)
                       .time_ms = numbers[2]};
   memcpy(&row->work, numbers + 3, sizeof row->work);
   while (!take_char(in, ']'))
-    if (!take_stage(k, in, row))
+    if (!read_stage(k, in, row))
       return false;
   (void)take_char(in, ',');
   row->stages = k->stages;
@@ -355,7 +355,7 @@ static void aggregate_cache_on_row(void *ctx, const struct row *row) {
   struct aggregate_cache *k = ctx;
   k->spoiled = k->spoiled || k->pending.n - k->log.at > KEPT_LOG_BYTES;
   if (!k->spoiled)
-    put_row(k, row);
+    write_row(k, row);
   aggregate_cache_see_time(k, row->time_ms);
   aggregate_take_row(k->aggregate, row);
 }
@@ -500,7 +500,7 @@ static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
   }
   print_into(session.id, sizeof session.id, "%s", id);
   (void)take_char(&in, '[');
-  while (in.n > 1 && take_row(k, &in, &row)) {
+  while (in.n > 1 && read_row(k, &in, &row)) {
     row.workflow = session.workflow;
     row.outcome = session.outcome;
     aggregate_take_row(k->aggregate, &row);
@@ -563,7 +563,7 @@ static bool aggregate_cache_find(struct aggregate_cache *k, const char *id) {
 
 /* --- labels --- */
 
-static void put_label(void *ctx, const struct label *label) {
+static void copy_label(void *ctx, const struct label *label) {
   struct aggregate_cache *k = ctx;
   const struct sqlite_api *api = k->s->api;
   struct sqlite3_stmt *put =
@@ -597,7 +597,7 @@ static void aggregate_cache_copy_labels(struct aggregate_cache *k) {
   k->s->api->finalize(q);
   if (strcmp(was, is) == 0 || !sqlite_run(k->s, "DELETE FROM labels; DELETE FROM label_log"))
     return;
-  if (!labels_read(k->store, put_label, k, &ignored))
+  if (!labels_read(k->store, copy_label, k, &ignored))
     return;
   q = sqlite_ask(k->s, "INSERT INTO label_log VALUES (?1)");
   if (q != NULL)

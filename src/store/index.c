@@ -143,8 +143,8 @@ void sqlite_close(struct sqlite *s) {
 
 /* --- index --- */
 
-/* Names of providers and methods stand one a line. Times are real time. audit/aggregate_cache.c says
- * how `log_rows` and the kinds are written; the views put them into words. */
+/* Names of providers and methods stand one a line. Times are real time. audit/aggregate_cache.c
+ * says how `log_rows` and the kinds are written; the views put them into words. */
 static const char schema[] =
     "CREATE TABLE sessions(id TEXT PRIMARY KEY, bytes INTEGER, time_ns INTEGER, seq INTEGER,"
     " head TEXT, status TEXT, goes_on INTEGER, asks INTEGER, sealed INTEGER, workflow TEXT,"

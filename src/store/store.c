@@ -536,51 +536,43 @@ void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_
 
 /* --- blobs that no log names --- */
 
-/* Reports each blob that a line names, as the value of a member that ends with blob: within texts
- * such quotes are escaped. */
-static void each_blob(struct str line, void (*each)(void *ctx, const char *sha256), void *ctx) {
+bool store_next_blob(struct str *line, char sha256[SHA256_HEX]) {
   static const char member[] = "blob\":\"";
-  while (line.n > 0) {
-    const char *found = memmem(line.p, line.n, member, sizeof member - 1);
-    char sha256[SHA256_HEX];
-    if (found == NULL)
-      return;
-    size_t n = (size_t)(found - line.p) + sizeof member - 1;
-    line = (struct str){line.p + n, line.n - n};
-    if (line.n < sizeof sha256 || line.p[sizeof sha256 - 1] != '"')
+  const char *found;
+  while ((found = memmem(line->p, line->n, member, sizeof member - 1)) != NULL) {
+    size_t n = (size_t)(found - line->p) + sizeof member - 1;
+    *line = (struct str){line->p + n, line->n - n};
+    if (line->n < SHA256_HEX || line->p[SHA256_HEX - 1] != '"')
       continue;
-    memcpy(sha256, line.p, sizeof sha256 - 1);
-    sha256[sizeof sha256 - 1] = '\0';
-    if (strspn(sha256, "0123456789abcdef") == sizeof sha256 - 1)
-      each(ctx, sha256);
+    print_into(sha256, SHA256_HEX, "%.*s", SHA256_HEX - 1, line->p);
+    if (strspn(sha256, "0123456789abcdef") == SHA256_HEX - 1)
+      return true;
   }
+  return false;
 }
 
-static void name_blob(void *ctx, const char *sha256) {
-  json_object_set_new(ctx, sha256, json_true());
-}
-
-static void spare_blob(void *ctx, const char *sha256) {
-  json_object_del(ctx, sha256);
-}
-
-/* Reports the blobs of a log. Returns false if it was not read to its end. */
-static bool read_blobs(const struct store_ref *ref, void (*each)(void *ctx, const char *sha256),
-                       json_t *set) {
+/* Puts the blobs of a log into the set, or takes them out of it. Returns false if the log was not
+ * read to its end. */
+static bool read_blobs(const struct store_ref *ref, json_t *set, bool puts) {
   struct log_reader r;
   struct str line;
   struct err err;
+  char sha256[SHA256_HEX];
   if (!reader_open(&r, ref, &err))
     return !store_is_there(ref);
   while (reader_next(&r, &line))
-    each_blob(line, each, set);
+    while (store_next_blob(&line, sha256))
+      if (puts)
+        json_object_set_new(set, sha256, json_true());
+      else
+        json_object_del(set, sha256);
   bool whole = r.error == 0 && !r.too_long;
   reader_close(&r);
   return whole;
 }
 
 void store_blobs_named(const struct store_ref *ref, json_t *named) {
-  (void)read_blobs(ref, name_blob, named);
+  (void)read_blobs(ref, named, true);
 }
 
 /* Spares the blobs that other logs name. *busy: somebody may have put a blob whose record is still
@@ -594,7 +586,7 @@ static bool spare_used(const struct store *store, json_t *named, bool *busy, str
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);
     *busy = *busy || store_is_owned(&ref);
-    ok = read_blobs(&ref, spare_blob, named) ||
+    ok = read_blobs(&ref, named, false) ||
          err_set(err, ERR_CORRUPT, "%.300s cannot be read to its end: blobs stay", ref.name);
   }
   free(ids);

@@ -586,12 +586,6 @@ static const char *why_unread(const struct log_reader *r, bool begun, const stru
   return last != NULL && last->kind != LEDGER_REMOVED ? "its records are gone: segue verify" : NULL;
 }
 
-/* Returns whether it was made a moment ago: its owner may not have locked it yet. */
-static bool is_just_made(const struct store_ref *ref) {
-  int64_t age_ms = clock_real_ms() - made_ms(ref);
-  return age_ms >= 0 && age_ms < LIMIT_START_MOMENT_MS;
-}
-
 bool summary_unread(struct summary *b, const struct store_ref *ref, const struct heads *heads) {
   char id[STORE_ID_BYTES];
   struct log_reader r = {0};
@@ -606,7 +600,9 @@ bool summary_unread(struct summary *b, const struct store_ref *ref, const struct
     bad = why_unread(&r, begun, heads, id);
     bool owned = reader_is_owned(&r);
     reader_close(&r);
-    if (begun ? summary_read(b, ref, &err) : owned || (bad == NULL && is_just_made(ref)))
+    int64_t age_ms = clock_real_ms() - made_ms(ref);
+    bool just_made = age_ms >= 0 && age_ms < LIMIT_START_MOMENT_MS; /* it may not be locked yet */
+    if (begun ? summary_read(b, ref, &err) : owned || (bad == NULL && just_made))
       return begun; /* its owner has written meanwhile, or is about to */
   } else if (!store_bytes(ref, &bytes)) {
     return false;
