@@ -18,7 +18,7 @@
  * SQLite can take the same apart for a person (the views `judgments`, `stages`, `calls`, `turns`).
  *
  * A log that has not ended is open, or running if a process owns it: that is asked anew each
- * time. `sum` is a checksum of what stands before it, `rows_sum` of the rows: a damaged row is as
+ * time. `sum` is a checksum of the numbers before it, `rows_sum` of the rows: a damaged row is as
  * none. */
 enum { KEPT_FORMAT = 2 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
@@ -40,9 +40,6 @@ static const struct {
     [KIND_STAGE] = {4, 9, "SELECT * FROM stage_kinds ORDER BY number",
                     "INSERT INTO stage_kinds VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"},
 };
-enum { FLAG_AMBIGUOUS = 1, FLAG_UNDECIDED = 2, FLAG_VALUE = 4, FLAG_FIRST = 8, FLAG_MENDED = 16 };
-enum { FLAG_ASKED = 1, FLAG_READABLE = 2, FLAG_MACHINE = 4, FLAG_SHARES = 8, FLAG_REST = 16 };
-
 struct kind {
   uint32_t kept[KIND_FIELD_MOST]; /* words are numbers of `words` */
   uint32_t here[KIND_FIELD_MOST]; /* words are numbers of the aggregate's */
@@ -56,15 +53,24 @@ struct kind_list {
   struct sqlite3_stmt *put;
 };
 
+/* What `sum` covers, in the order of the columns. FACT_LAST_MS: time of the last row. */
+enum fact {
+  FACT_BYTES,
+  FACT_TIME_NS,
+  FACT_ENDED,
+  FACT_KIND,
+  FACT_SESSION_MS,
+  FACT_UNAVAILABLE,
+  FACT_LAST_MS,
+  FACT_ROWS_SUM,
+  FACT_COUNT
+};
+
 struct kept_log { /* what was read and is not written yet */
   char id[STORE_ID_BYTES], head[HEAD_BYTES + 1];
   uint64_t seq;
   size_t at, n; /* its rows in `pending` */
-  struct kept_facts {
-    int64_t bytes, time_ns, ended, kind, time_ms, unavailable_stops;
-    int64_t last_ms; /* time of its last row */
-    int64_t rows_sum;
-  } facts; /* what `sum` covers */
+  int64_t facts[FACT_COUNT];
 };
 
 struct aggregate_cache {
@@ -244,9 +250,8 @@ static bool take_char(struct str *in, char c) {
 }
 
 static void write_stage(struct aggregate_cache *k, const struct row_stage *stage, bool rest) {
-  const uint32_t flags = (stage->asked ? FLAG_ASKED : 0) | (stage->readable ? FLAG_READABLE : 0) |
-                         (stage->machine ? FLAG_MACHINE : 0) | (stage->shares ? FLAG_SHARES : 0) |
-                         (rest ? FLAG_REST : 0);
+  const uint32_t flags = (uint32_t)(stage->asked | stage->readable << 1 | stage->machine << 2 |
+                                    stage->shares << 3 | rest << 4);
   const uint32_t fields[] = {stage->stage, stage->reason,  stage->provider,
                              stage->model, stage->outcome, stage->call_count,
                              stage->rule,  stage->vote,    flags};
@@ -262,9 +267,8 @@ static void write_stage(struct aggregate_cache *k, const struct row_stage *stage
 }
 
 static void write_row(struct aggregate_cache *k, const struct row *row) {
-  const uint32_t flags = (row->ambiguous ? FLAG_AMBIGUOUS : 0) |
-                         (row->undecided ? FLAG_UNDECIDED : 0) | (row->value ? FLAG_VALUE : 0) |
-                         (row->first_pass ? FLAG_FIRST : 0) | (row->mended ? FLAG_MENDED : 0);
+  const uint32_t flags = (uint32_t)(row->ambiguous | row->undecided << 1 | row->value << 2 |
+                                    row->first_pass << 3 | row->mended << 4);
   const uint32_t fields[] = {row->movement, row->method, row->match_method, row->provider,
                              row->model,    row->worker, row->worker_model, row->schema,
                              row->failure,  row->kind,   row->rule,         row->answers,
@@ -297,13 +301,13 @@ static bool read_stage(struct aggregate_cache *k, struct str *in, struct row *ro
                               .call_count = (uint8_t)f[5],
                               .rule = f[6],
                               .vote = (uint8_t)f[7],
-                              .asked = f[8] & FLAG_ASKED,
-                              .readable = f[8] & FLAG_READABLE,
-                              .machine = f[8] & FLAG_MACHINE,
-                              .shares = f[8] & FLAG_SHARES};
+                              .asked = f[8] & 1,
+                              .readable = f[8] & 2,
+                              .machine = f[8] & 4,
+                              .shares = f[8] & 8};
   memcpy(&stage->use, numbers + 1, sizeof stage->use);
   memcpy(&stage->corrections, numbers + 1 + USE_COUNT, sizeof stage->corrections);
-  if (f[8] & FLAG_REST)
+  if (f[8] & 16)
     row->rest_count++;
   else
     row->stage_count++;
@@ -329,11 +333,11 @@ static bool read_row(struct aggregate_cache *k, struct str *in, struct row *row)
                       .kind = (enum row_kind)f[9],
                       .rule = f[10],
                       .answers = f[11],
-                      .ambiguous = f[12] & FLAG_AMBIGUOUS,
-                      .undecided = f[12] & FLAG_UNDECIDED,
-                      .value = f[12] & FLAG_VALUE,
-                      .first_pass = f[12] & FLAG_FIRST,
-                      .mended = f[12] & FLAG_MENDED,
+                      .ambiguous = f[12] & 1,
+                      .undecided = f[12] & 2,
+                      .value = f[12] & 4,
+                      .first_pass = f[12] & 8,
+                      .mended = f[12] & 16,
                       .turn = (long)numbers[0],
                       .time_ms = numbers[2]};
   memcpy(&row->work, numbers + 3, sizeof row->work);
@@ -348,7 +352,8 @@ static bool read_row(struct aggregate_cache *k, struct str *in, struct row *row)
 /* --- reading a log, and keeping it --- */
 
 static void aggregate_cache_see_time(struct aggregate_cache *k, int64_t time_ms) {
-  k->log.facts.last_ms = time_ms > k->log.facts.last_ms ? time_ms : k->log.facts.last_ms;
+  if (time_ms > k->log.facts[FACT_LAST_MS])
+    k->log.facts[FACT_LAST_MS] = time_ms;
 }
 
 static void aggregate_cache_on_row(void *ctx, const struct row *row) {
@@ -362,22 +367,22 @@ static void aggregate_cache_on_row(void *ctx, const struct row *row) {
 
 static void aggregate_cache_on_session(void *ctx, const struct row_session *session) {
   struct aggregate_cache *k = ctx;
-  struct kept_facts *facts = &k->log.facts;
+  int64_t *facts = k->log.facts;
   struct str outcome = dictionary_text(&k->aggregate->names, session->outcome);
   bool goes_on = session->outcome == k->open || session->outcome == k->running;
   const uint32_t fields[] = {session->workflow, goes_on ? DICTIONARY_NONE : session->outcome,
                              session->cause};
-  facts->ended =
+  facts[FACT_ENDED] =
       str_eq_c(outcome, "complete") || str_eq_c(outcome, "abort") || str_eq_c(outcome, "cancelled");
-  facts->kind = kind_number(k, KIND_SESSION, fields);
-  facts->time_ms = session->time_ms;
-  facts->unavailable_stops = session->unavailable_stops;
+  facts[FACT_KIND] = kind_number(k, KIND_SESSION, fields);
+  facts[FACT_SESSION_MS] = session->time_ms;
+  facts[FACT_UNAVAILABLE] = session->unavailable_stops;
   aggregate_cache_see_time(k, session->time_ms);
   aggregate_take_session(k->aggregate, session);
 }
 
-static int64_t facts_sum(const struct kept_facts *facts) {
-  return (int64_t)aggregate_cache_sum(KEPT_FORMAT, facts, sizeof *facts);
+static int64_t facts_sum(const int64_t facts[FACT_COUNT]) {
+  return (int64_t)aggregate_cache_sum(KEPT_FORMAT, facts, FACT_COUNT * sizeof *facts);
 }
 
 static int by_id(const void *a, const void *b) {
@@ -400,22 +405,15 @@ static void aggregate_cache_flush(struct aggregate_cache *k) {
     qsort(k->logs, k->log_count, sizeof *k->logs, by_id);
   for (size_t i = 0; i < k->log_count && k->writes; i++) {
     struct kept_log *log = &k->logs[i];
-    struct kept_facts *facts = &log->facts;
     const char *rows = k->pending.p + log->at;
-    facts->rows_sum = (int64_t)aggregate_cache_sum(0, rows, log->n);
+    log->facts[FACT_ROWS_SUM] = (int64_t)aggregate_cache_sum(0, rows, log->n);
     (void)api->bind_text(k->put, 1, log->id, -1, NULL);
-    (void)api->bind_int64(k->put, 2, facts->bytes);
-    (void)api->bind_int64(k->put, 3, facts->time_ns);
-    (void)api->bind_int64(k->put, 4, (int64_t)log->seq);
-    (void)api->bind_text(k->put, 5, log->head, -1, NULL);
-    (void)api->bind_int64(k->put, 6, facts->ended);
-    (void)api->bind_int64(k->put, 7, facts->kind);
-    (void)api->bind_int64(k->put, 8, facts->time_ms);
-    (void)api->bind_int64(k->put, 9, facts->unavailable_stops);
-    (void)api->bind_int64(k->put, 10, facts->last_ms);
-    (void)api->bind_int64(k->put, 11, facts->rows_sum);
-    (void)api->bind_int64(k->put, 12, facts_sum(facts));
-    (void)api->bind_text(k->put, 13, rows, (int)log->n, NULL);
+    (void)api->bind_int64(k->put, 2, (int64_t)log->seq);
+    (void)api->bind_text(k->put, 3, log->head, -1, NULL);
+    for (int f = 0; f < FACT_COUNT; f++)
+      (void)api->bind_int64(k->put, 4 + f, log->facts[f]);
+    (void)api->bind_int64(k->put, 4 + FACT_COUNT, facts_sum(log->facts));
+    (void)api->bind_text(k->put, 5 + FACT_COUNT, rows, (int)log->n, NULL);
     k->writes = k->s->error == SQLITE_CODE_OK && sqlite_put(k->s, k->put);
   }
   k->log_count = 0;
@@ -436,11 +434,11 @@ static void aggregate_cache_read_log(struct aggregate_cache *k, const char *id) 
   store_ref(k->store, id, &ref);
   k->log = (struct kept_log){.at = k->pending.n};
   k->spoiled = false;
-  if (!k->writes || !index_stat(k->dir, id, &bytes, &k->log.facts.time_ns)) {
+  if (!k->writes || !index_stat(k->dir, id, &bytes, &k->log.facts[FACT_TIME_NS])) {
     aggregate_read(k->aggregate, &ref);
     return;
   }
-  k->log.facts.bytes = (int64_t)bytes;
+  k->log.facts[FACT_BYTES] = (int64_t)bytes;
   buf_putc(&k->pending, '[');
   rows->sink = (struct rows_sink){aggregate_cache_on_row, aggregate_cache_on_session};
   rows->ctx = k;
@@ -467,32 +465,20 @@ static void aggregate_cache_read_log(struct aggregate_cache *k, const char *id) 
 
 /* --- counting what is kept --- */
 
-enum kept_column {
-  KEPT_ID,
-  KEPT_BYTES,
-  KEPT_TIME,
-  KEPT_ENDED,
-  KEPT_KIND,
-  KEPT_SESSION_TIME,
-  KEPT_UNAVAILABLE,
-  KEPT_LAST,
-  KEPT_ROWS_SUM,
-  KEPT_SUM,
-  KEPT_ROWS
-};
+enum kept_column { KEPT_ID, KEPT_FACTS, KEPT_SUM = KEPT_FACTS + FACT_COUNT, KEPT_ROWS };
 
 /* Counts the rows of a log. Their sum was right, so they are what was written. */
 static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
-                                  const struct kept_facts *facts, struct str in) {
-  const uint32_t *f = kind_fields(k, KIND_SESSION, facts->kind);
+                                  const int64_t facts[FACT_COUNT], struct str in) {
+  const uint32_t *f = kind_fields(k, KIND_SESSION, facts[FACT_KIND]);
   struct row row;
   if (f == NULL)
     return;
   struct row_session session = {.workflow = f[0],
                                 .outcome = f[1],
                                 .cause = f[2],
-                                .time_ms = facts->time_ms,
-                                .unavailable_stops = facts->unavailable_stops};
+                                .time_ms = facts[FACT_SESSION_MS],
+                                .unavailable_stops = facts[FACT_UNAVAILABLE]};
   if (session.outcome == DICTIONARY_NONE) {
     struct store_ref ref;
     store_ref(k->store, id, &ref);
@@ -511,31 +497,26 @@ static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
 /* Counts the log that the query is at, if it is as it was. */
 static bool aggregate_cache_take(struct aggregate_cache *k, const char *id) {
   const struct sqlite_api *api = k->s->api;
-  const struct kept_facts facts = {.bytes = api->column_int64(k->rows, KEPT_BYTES),
-                                   .time_ns = api->column_int64(k->rows, KEPT_TIME),
-                                   .ended = api->column_int64(k->rows, KEPT_ENDED),
-                                   .kind = api->column_int64(k->rows, KEPT_KIND),
-                                   .time_ms = api->column_int64(k->rows, KEPT_SESSION_TIME),
-                                   .unavailable_stops =
-                                       api->column_int64(k->rows, KEPT_UNAVAILABLE),
-                                   .last_ms = api->column_int64(k->rows, KEPT_LAST),
-                                   .rows_sum = api->column_int64(k->rows, KEPT_ROWS_SUM)};
+  int64_t facts[FACT_COUNT], time_ns;
   uint64_t bytes;
-  int64_t time_ns;
-  if (facts_sum(&facts) != api->column_int64(k->rows, KEPT_SUM))
+  for (int f = 0; f < FACT_COUNT; f++)
+    facts[f] = api->column_int64(k->rows, KEPT_FACTS + f);
+  if (facts_sum(facts) != api->column_int64(k->rows, KEPT_SUM))
     return false;
-  if (!facts.ended && (!index_stat(k->dir, id, &bytes, &time_ns) ||
-                       bytes != (uint64_t)facts.bytes || time_ns != facts.time_ns))
+  if (!facts[FACT_ENDED] &&
+      (!index_stat(k->dir, id, &bytes, &time_ns) || bytes != (uint64_t)facts[FACT_BYTES] ||
+       time_ns != facts[FACT_TIME_NS]))
     return false;
   const char *p = (const char *)api->column_text(k->rows, KEPT_ROWS);
   struct str rows = {p, (size_t)api->column_bytes(k->rows, KEPT_ROWS)};
-  bool wanted = facts.last_ms >= k->aggregate->since_ms;
-  if (wanted && (p == NULL || (int64_t)aggregate_cache_sum(0, rows.p, rows.n) != facts.rows_sum))
+  bool wanted = facts[FACT_LAST_MS] >= k->aggregate->since_ms;
+  if (wanted &&
+      (p == NULL || (int64_t)aggregate_cache_sum(0, rows.p, rows.n) != facts[FACT_ROWS_SUM]))
     return false;
   if (wanted)
-    aggregate_cache_count(k, id, &facts, rows);
+    aggregate_cache_count(k, id, facts, rows);
   k->aggregate->logs[ROWS_SOUND]++;
-  k->aggregate->rows.bytes += (uint64_t)facts.bytes;
+  k->aggregate->rows.bytes += (uint64_t)facts[FACT_BYTES];
   return true;
 }
 
