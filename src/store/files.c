@@ -238,14 +238,6 @@ static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   return true;
 }
 
-static bool bring_back(struct files_log *log, struct err *err) {
-  struct stat st;
-  if (lstat(log->base.name, &st) == 0) /* the new file may have its own owner */
-    return err_set(err, ERR_IO, "%s was replaced by another file while the session ran",
-                   log->base.name);
-  return rewrite(log, "its removal", err);
-}
-
 static enum store_result write_batch(struct files_log *log, struct err *err) {
   if (log->fd < 0 && !make_file(log, err))
     return err->code == ERR_FULL ? STORE_FULL : STORE_IO;
@@ -279,8 +271,14 @@ static enum store_result sync_batch(struct files_log *log, struct err *err) {
   log->sync_dir = false;
   /* If the file was removed while it grew, what is written to it is lost. */
   struct stat st;
-  if (fstat(log->fd, &st) == 0 && st.st_nlink == 0 && !bring_back(log, err))
-    return STORE_IO;
+  if (fstat(log->fd, &st) == 0 && st.st_nlink == 0) {
+    if (lstat(log->base.name, &st) == 0) { /* the new file may have its own owner */
+      err_set(err, ERR_IO, "%s was replaced by another file while the session ran", log->base.name);
+      return STORE_IO;
+    }
+    if (!rewrite(log, "its removal", err))
+      return STORE_IO;
+  }
   FAULT_POINT("sync_after");
   return STORE_OK;
 }
@@ -1007,13 +1005,6 @@ static bool is_file(const char *word, struct store_ref *ref) {
          store_ref_named(word, ref);
 }
 
-static bool find_path(const char *word, struct store_ref *ref, struct err *err) {
-  struct stat st;
-  if (stat(word, &st) != 0)
-    return err_set_errno(err, errno, "cannot open %s", word);
-  return store_ref_named(word, ref) || err_set(err, ERR_LIMIT, "the path is too long");
-}
-
 static bool find_log(const struct store *store, const char *word, struct store_ref *ref,
                      struct err *err) {
   char best[64] = "", unbegun[64] = "";
@@ -1023,8 +1014,11 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   struct stat st;
   size_t n = strlen(word);
   if (strchr(word, '/') != NULL ||
-      (n > SUFFIX_CHARS && strcmp(word + n - SUFFIX_CHARS, FILES_SUFFIX) == 0))
-    return find_path(word, ref, err);
+      (n > SUFFIX_CHARS && strcmp(word + n - SUFFIX_CHARS, FILES_SUFFIX) == 0)) {
+    if (stat(word, &st) != 0)
+      return err_set_errno(err, errno, "cannot open %s", word);
+    return store_ref_named(word, ref) || err_set(err, ERR_LIMIT, "the path is too long");
+  }
   DIR *d = fault_fails("list") ? NULL : opendir(dir);
   int number = errno; /* is_file asks for something else */
   if (d == NULL && is_file(word, ref))
