@@ -265,7 +265,8 @@ struct sqlite *index_file_open(const struct store *store, bool makes) {
   s->writes = makes;
   if (!makes)
     (void)s->api->busy_timeout(s->db, READER_WAIT_MS);
-  bool ok = sqlite_run(s, "PRAGMA synchronous=NORMAL") && index_version_is_ours(s);
+  bool ok = sqlite_run(s, "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-512") &&
+            index_version_is_ours(s);
   ok = ok || (makes && index_make_tables(s, path));
   if (ok)
     return s;
