@@ -37,7 +37,7 @@ $0 ~ linux && room != "os" && room != "shim" && room != "http" && !/^ ?\*/ && !/
 }
 /clock_gettime|gettimeofday|uv_hrtime|[^a-z_]time\(NULL\)/ && room != "os" && room != "shim" { offence("clocks are read in os/clock.h") }
 /(^|[^a-z_])json_dumps\(/ && !/^ ?\*/ { offence("json_dumps gives memory that free() cannot take: json_dump_text, json_write or json_dumpb") }
-room != "store" && /^#include "store\/(backend|files_internal)\.h"/ { offence("only store sees its back ends") }
+room != "store" && /^#include "store\/(backend|sidecar)\.h"/ { offence("only store sees its back ends") }
 room != "store" && /"[^" ]*\.ndjson[^" ]*"/ { offence("only store knows that a log is a file: use a store_ref") }
 END { exit bad }
 ' $(find src -name '*.c' -o -name '*.h' | sort)

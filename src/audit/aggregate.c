@@ -394,11 +394,6 @@ static json_t *count_json(uint64_t n) {
   return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
 }
 
-static json_t *word_json(const struct name_list *names, uint32_t number) {
-  struct str word = dictionary_text(names, number);
-  return word.p != NULL ? json_text(word) : json_null();
-}
-
 static json_t *use_json(const struct row_use *use) {
   json_t *out = json_object();
   json_put(out, "calls", json_integer(use->calls));
@@ -588,10 +583,10 @@ json_t *aggregate_totals_json(const struct aggregate *c) {
   json_put(totals, "judges", table_json(c, AGGREGATE_JUDGES));
   json_t *list = json_array();
   for (size_t i = 0; i < c->cause_count; i++)
-    json_array_append_new(list,
-                          json_pack("{so so so}", "cause", word_json(&c->names, c->causes[i].word),
-                                    "count", count_json(c->causes[i].count), "example",
-                                    json_text(str_from(c->causes[i].example))));
+    json_array_append_new(list, json_pack("{so so so}", "cause",
+                                          json_text(dictionary_text(&c->names, c->causes[i].word)),
+                                          "count", count_json(c->causes[i].count), "example",
+                                          json_text(str_from(c->causes[i].example))));
   json_put(totals, "failures", list);
   if (by->left_out > 0)
     json_put(totals, "left_out", count_json(by->left_out));

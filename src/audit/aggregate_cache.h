@@ -1,14 +1,14 @@
 /* aggregate_cache.h - an aggregate of a whole store from what was read of its logs before. The rows
- * of logs that have stopped or ended and are sound are kept in the index (store/index.h); only new
- * logs and those that are still written are read.
+ * of logs that are sound are kept in the index (store/index.h); only logs that are new or have
+ * changed since are read.
  *
  *   c = aggregate_new(); its filters, its keys
  *   aggregate_cache_read(c, &store, &told, &err)     in place of aggregate_read_store
  *   aggregate_cache_refresh(&store, budget, &more)
  *       keeps what an aggregate would read; a daemon does
  *
- * A log that has ended is not looked at again, and one that has stopped only for its size and time:
- * only `segue verify`, or an audit without this, can say whether it is still what was written. */
+ * A log that has ended is not looked at again, any other only for its size and time: only `segue
+ * verify`, or an audit without this, can say whether it is still what was written. */
 #ifndef SEGUE_AUDIT_AGGREGATE_CACHE_H
 #define SEGUE_AUDIT_AGGREGATE_CACHE_H
 

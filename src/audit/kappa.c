@@ -8,15 +8,6 @@ static const double z95 = 1.959963984540054;
 /* a share this near to 0 or 1 is 0 or 1: sums of weights are not exact */
 static const double share_edge = 1e-9;
 
-/* Returns the larger, or the first if the second is not a number. */
-static double smaller(double a, double b) {
-  return b < a ? b : a;
-}
-
-static double larger(double a, double b) {
-  return b > a ? b : a;
-}
-
 static size_t category(long verdict) {
   if (verdict <= 0)
     return 0;
@@ -34,8 +25,8 @@ void kappa_wilson(double share, double n, double *low, double *high) {
   assert(n > 0);
   double z2 = z95 * z95 / n, middle = share + z2 / 2;
   double half = z95 * sqrt(share * (1 - share) / n + z2 / (4 * n));
-  *low = larger(0, (middle - half) / (1 + z2));
-  *high = smaller(1, (middle + half) / (1 + z2));
+  *low = fmax(0, (middle - half) / (1 + z2));
+  *high = fmin(1, (middle + half) / (1 + z2));
 }
 
 double kappa_shown(double number) {
@@ -62,7 +53,7 @@ static struct margins margins_of(const struct kappa_table *t) {
   }
   for (size_t i = 0; i < KAPPA_CATEGORIES; i++) {
     m.chance += m.first[i] * m.second[i];
-    m.most = larger(m.most, larger(m.first[i], m.second[i]));
+    m.most = fmax(m.most, fmax(m.first[i], m.second[i]));
   }
   return m;
 }
@@ -92,14 +83,14 @@ struct kappa kappa_of(const struct kappa_table *t) {
   if (t->n == 0)
     return k;
   double n = m.sum * m.sum / t->squares;
-  kappa_wilson(smaller(1, m.agree), n, &k.agreement_low, &k.agreement_high);
+  kappa_wilson(fmin(1, m.agree), n, &k.agreement_low, &k.agreement_high);
   k.known = m.most < 1 - share_edge;
   if (!k.known)
     return k;
   k.kappa = (m.agree - m.chance) / (1 - m.chance);
   double half = z95 * kappa_error(t, &m, k.kappa, n);
-  k.low = larger(-1, k.kappa - half);
-  k.high = smaller(1, k.kappa + half);
+  k.low = fmax(-1, k.kappa - half);
+  k.high = fmin(1, k.kappa + half);
   return k;
 }
 
@@ -115,7 +106,7 @@ enum { ADDED_OF_ALL = 6 };
 /* Returns a stratum's share in the variance of the whole mean. spread: the variance of one turn. */
 static double stratum_part(const struct kappa_stratum *s, double sum, double spread) {
   double n = (double)s->n, share = s->weight * n / sum;
-  return s->weight > 1 ? share * share * (1 - 1 / s->weight) * larger(0, spread) / n : 0;
+  return s->weight > 1 ? share * share * (1 - 1 / s->weight) * fmax(0, spread) / n : 0;
 }
 
 static double share_variance(const struct margins *m, const struct kappa_stratum *strata,
@@ -155,7 +146,7 @@ struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_str
   struct kappa k = kappa_of(t);
   if (k.n == 0 || count == 0)
     return k;
-  double share = smaller(1, m.agree), variance = share_variance(&m, strata, count);
+  double share = fmin(1, m.agree), variance = share_variance(&m, strata, count);
   bool one_sided = share < share_edge || share > 1 - share_edge; /* Wilson's n would be 0 */
   if (variance > 0 && !one_sided)
     kappa_wilson(share, share * (1 - share) / variance, &k.agreement_low, &k.agreement_high);
@@ -165,8 +156,8 @@ struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_str
   for (size_t h = 0; h < count; h++)
     variance += stratum_part(&strata[h], m.sum, kappa_spread(t, &m, k.kappa, &strata[h]));
   if (variance > 0) {
-    k.low = larger(-1, k.kappa - z95 * sqrt(variance));
-    k.high = smaller(1, k.kappa + z95 * sqrt(variance));
+    k.low = fmax(-1, k.kappa - z95 * sqrt(variance));
+    k.high = fmin(1, k.kappa + z95 * sqrt(variance));
   }
   return k;
 }

@@ -722,7 +722,7 @@ static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
   return ROWS_TAKEN;
 }
 
-static enum rows_taken take_type(struct rows *rows, struct pull *at, const struct rows_head *head) {
+static enum rows_taken rows_take(struct rows *rows, struct pull *at, const struct rows_head *head) {
   if (IS(head->type, "judgment"))
     return rows_judgment(rows, at, head);
   if (IS(head->type, "call_start"))
@@ -750,13 +750,6 @@ static enum rows_taken take_type(struct rows *rows, struct pull *at, const struc
   return ROWS_TAKEN;
 }
 
-static enum rows_taken rows_take(struct rows *rows, const struct rows_head *head) {
-  struct pull at = head->rest;
-  assert(rows != NULL);
-  enum rows_taken taken = take_type(rows, &at, head);
-  return at.bad && taken == ROWS_TAKEN ? ROWS_BAD : taken;
-}
-
 /* --- reading --- */
 
 static enum rows_log rows_refuse(struct rows *rows, enum rows_log state, const char *why) {
@@ -781,7 +774,9 @@ static enum rows_log rows_line(struct rows *rows, struct str line) {
     return rows_refuse(rows, ROWS_TAMPERED, "it is not text");
   if (!readable || head.v != RECORD_VERSION || head.seq != (int64_t)rows->records + 1)
     return rows_refuse(rows, ROWS_TAMPERED, "it is not the next record");
-  switch (rows_take(rows, &head)) {
+  struct pull at = head.rest;
+  enum rows_taken taken = rows_take(rows, &at, &head);
+  switch (at.bad && taken == ROWS_TAKEN ? ROWS_BAD : taken) {
   case ROWS_TAKEN:
     break;
   case ROWS_BAD:

@@ -24,14 +24,6 @@ static void line_clear(struct turn_line *line) {
   *line = (struct turn_line){0};
 }
 
-static struct turn_line *find_turn(struct turn_lines *s, const struct record *record) {
-  long turn = (long)record_number(record, MEMBER_TURN);
-  struct turn_line *line = s->open;
-  while (line && line->turn != turn)
-    line = line->next;
-  return line;
-}
-
 /* Counts how many of a group's children have begun or ended. */
 static void count_child(struct turn_lines *s, long group, int over, int begun) {
   for (struct turn_line *line = s->open; line != NULL && group > 0; line = line->next)
@@ -189,19 +181,14 @@ static const struct turn_line *on_turn_end(struct turn_lines *s, struct turn_lin
   return finish_line(s, line);
 }
 
-/* Says where a judgment leads; a child leads nowhere, so it says what it found. */
-static struct str turn_lines_next(const struct record *record) {
-  struct str next = record_text(record, MEMBER_NEXT);
-  if (!record_is_number(record, MEMBER_RULE))
-    return STR("-");
-  return next.n > 0 ? next : record_text(record, MEMBER_CONDITION);
-}
-
 static const struct turn_line *on_judgment(struct turn_lines *s, struct turn_line *line,
                                            const struct record *record) {
   bool decided = record_is_number(record, MEMBER_RULE);
   count_child(s, line->group, 1, 0);
-  buf_str(&line->leads_to, turn_lines_next(record));
+  /* a child leads nowhere, so it says what it found */
+  struct str next = record_text(record, MEMBER_NEXT);
+  next = next.n > 0 ? next : record_text(record, MEMBER_CONDITION);
+  buf_str(&line->leads_to, decided ? next : STR("-"));
   buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
   turn_lines_explain(&line->why, record);
   line->judged = decided;
@@ -400,13 +387,6 @@ static void on_admission(struct turn_line *line, const struct record *record) {
                until[0] ? " until " : "", until);
 }
 
-static void turn_lines_on_question(struct turn_line *line, const struct record *record) {
-  struct str text = json_view_at(record_tree(record, MEMBER_QUESTION), "text");
-  buf_clear(&line->now);
-  buf_puts(&line->now, "asks: ");
-  buf_str(&line->now, str_next_line(&text));
-}
-
 /* Says who answered what, instead of what a call did. */
 static void turn_lines_on_answer(struct turn_line *line, const struct record *record) {
   const json_t *by = record_tree(record, MEMBER_BY);
@@ -502,20 +482,11 @@ static void on_session_resume(struct turn_lines *s) {
   s->spent = NULL;
 }
 
-static void on_session_end(struct turn_lines *s, const struct record *record) {
-  turn_lines_keep_spent(s, record);
-  print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
-  buf_clear(&s->message);
-  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
-}
-
-static void turn_lines_on_report(struct turn_line *line, const struct record *record) {
-  buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
-             record_text_c(record, MEMBER_FILE));
-}
-
 const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
-  struct turn_line *line = find_turn(s, record);
+  long turn = (long)record_number(record, MEMBER_TURN);
+  struct turn_line *line = s->open;
+  while (line && line->turn != turn)
+    line = line->next;
   size_t ts_n = strnlen(record->ts.p, sizeof s->last_ts - 1);
   memcpy(s->last_ts, record->ts.p, ts_n); /* for each record: snprintf would cost too much */
   s->last_ts[ts_n] = '\0';
@@ -543,8 +514,12 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       describe_value(line, record);
     break;
   case RECORD_QUESTION:
-    if (line != NULL)
-      turn_lines_on_question(line, record);
+    if (line != NULL) {
+      struct str text = json_view_at(record_tree(record, MEMBER_QUESTION), "text");
+      buf_clear(&line->now);
+      buf_puts(&line->now, "asks: ");
+      buf_str(&line->now, str_next_line(&text));
+    }
     break;
   case RECORD_ANSWER:
     s->answered = s->resumable;
@@ -562,7 +537,10 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     on_session_stop(s, line, record);
     break;
   case RECORD_SESSION_END:
-    on_session_end(s, record);
+    turn_lines_keep_spent(s, record);
+    print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+    buf_clear(&s->message);
+    buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
     break;
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
@@ -571,7 +549,8 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     break;
   case RECORD_REPORT:
     if (line != NULL)
-      turn_lines_on_report(line, record);
+      buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
+                 record_text_c(record, MEMBER_FILE));
     break;
   case RECORD_WORKSPACE:
   case RECORD_CHECK:

@@ -144,6 +144,10 @@ bool ledger_next(struct str text, struct ledger_end *end,
 bool label_next(struct str text, uint64_t number, char hash[SHA256_HEX], label_fn each, void *ctx,
                 struct err *err) MUST_CHECK;
 
+/* Finds the next blob that a line names, as the value of a member that ends with blob: within texts
+ * such quotes are escaped. */
+bool store_next_blob(struct str *line, char sha256[SHA256_HEX]);
+
 /* Begins a back end's log. */
 void store_log_init(struct store_log *log, struct store *store, const char *name);
 /* Ends an asynchronous append. err says why if the result is not STORE_OK; borrowed. */

@@ -11,32 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COPY_CHUNK_BYTES = 64 * 1024, SHA_CHARS = SHA256_HEX - 1 };
+enum { COPY_CHUNK_BYTES = 64 * 1024 };
 
 /* --- blobs --- */
 
-/* Copies the blobs that members "<key>_blob" name. In a line, a quote within a text has a backslash
- * before it, so no text can look like such a member. */
 static bool copy_blobs_of(struct str line, const struct store *from, const struct store *to,
                           struct err *err) {
-  static const char mark[] = "_blob\":\"";
-  const char *end = line.p + line.n, *p = line.p;
-  while ((p = memmem(p, (size_t)(end - p), mark, sizeof mark - 1)) != NULL) {
-    char sha256[SHA256_HEX];
-    p += sizeof mark - 1;
-    if (end - p < SHA_CHARS)
-      break;
-    memcpy(sha256, p, SHA_CHARS);
-    sha256[SHA_CHARS] = '\0';
+  char sha256[SHA256_HEX], put[SHA256_HEX];
+  bool ok = true;
+  while (ok && store_next_blob(&line, sha256)) {
     struct buf bytes = {0};
-    char put[SHA256_HEX];
-    bool ok =
+    ok =
         store_blob_get(from, sha256, &bytes, err) && store_blob_put(to, buf_view(&bytes), put, err);
     buf_deinit(&bytes);
-    if (!ok)
-      return false;
   }
-  return true;
+  return ok;
 }
 
 /* --- the source --- */

@@ -8,7 +8,7 @@
  * same happens if the file was removed under its owner (a cleaned folder); if another file replaced
  * it, that is an error. Appending runs in the loop's pool, where each work touches only its own
  * log. The lock belongs to the open file description. */
-#include "store/files_internal.h"
+#include "store/sidecar.h"
 
 #include "base/fault.h"
 #include "base/limits.h"
@@ -18,7 +18,6 @@
 #include "os/loop.h"
 #include "store/reader.h"
 #include "store/record_line.h"
-#include "store/sidecar.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -49,15 +48,6 @@ struct files_log {
 enum { ID_CHARS = STORE_ID_BYTES - 1, SUFFIX_CHARS = sizeof FILES_SUFFIX - 1 };
 
 /* --- the folder and its locks --- */
-
-bool files_sync_dir(const char *dir) {
-  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  bool ok = fsync(fd) == 0;
-  close(fd);
-  return ok;
-}
 
 /* Makes one folder and syncs its name: otherwise a power cut could take all that was synced in
  * it. */
@@ -196,22 +186,6 @@ static struct store_log *files_create(struct store *store, const char *id, struc
 
 /* --- appending --- */
 
-bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
-  while (n > 0) {
-    if (fault_fails("write"))
-      return false;
-    ssize_t done = pwrite(fd, p, n, (off_t)at);
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done < 0)
-      return false;
-    p += done;
-    n -= (size_t)done;
-    at += (uint64_t)done;
-  }
-  return true;
-}
-
 /* Copies the durable prefix to `to`, checking its chain on the way. It reads by descriptor, since
  * the log's name may be gone. */
 static bool copy_prefix(const struct files_log *log, int to, const char *after, struct err *err) {
@@ -264,14 +238,6 @@ static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   return true;
 }
 
-static bool bring_back(struct files_log *log, struct err *err) {
-  struct stat st;
-  if (lstat(log->base.name, &st) == 0) /* the new file may have its own owner */
-    return err_set(err, ERR_IO, "%s was replaced by another file while the session ran",
-                   log->base.name);
-  return rewrite(log, "its removal", err);
-}
-
 static enum store_result write_batch(struct files_log *log, struct err *err) {
   if (log->fd < 0 && !make_file(log, err))
     return err->code == ERR_FULL ? STORE_FULL : STORE_IO;
@@ -305,8 +271,14 @@ static enum store_result sync_batch(struct files_log *log, struct err *err) {
   log->sync_dir = false;
   /* If the file was removed while it grew, what is written to it is lost. */
   struct stat st;
-  if (fstat(log->fd, &st) == 0 && st.st_nlink == 0 && !bring_back(log, err))
-    return STORE_IO;
+  if (fstat(log->fd, &st) == 0 && st.st_nlink == 0) {
+    if (lstat(log->base.name, &st) == 0) { /* the new file may have its own owner */
+      err_set(err, ERR_IO, "%s was replaced by another file while the session ran", log->base.name);
+      return STORE_IO;
+    }
+    if (!rewrite(log, "its removal", err))
+      return STORE_IO;
+  }
   FAULT_POINT("sync_after");
   return STORE_OK;
 }
@@ -1033,13 +1005,6 @@ static bool is_file(const char *word, struct store_ref *ref) {
          store_ref_named(word, ref);
 }
 
-static bool find_path(const char *word, struct store_ref *ref, struct err *err) {
-  struct stat st;
-  if (stat(word, &st) != 0)
-    return err_set_errno(err, errno, "cannot open %s", word);
-  return store_ref_named(word, ref) || err_set(err, ERR_LIMIT, "the path is too long");
-}
-
 static bool find_log(const struct store *store, const char *word, struct store_ref *ref,
                      struct err *err) {
   char best[64] = "", unbegun[64] = "";
@@ -1049,8 +1014,11 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   struct stat st;
   size_t n = strlen(word);
   if (strchr(word, '/') != NULL ||
-      (n > SUFFIX_CHARS && strcmp(word + n - SUFFIX_CHARS, FILES_SUFFIX) == 0))
-    return find_path(word, ref, err);
+      (n > SUFFIX_CHARS && strcmp(word + n - SUFFIX_CHARS, FILES_SUFFIX) == 0)) {
+    if (stat(word, &st) != 0)
+      return err_set_errno(err, errno, "cannot open %s", word);
+    return store_ref_named(word, ref) || err_set(err, ERR_LIMIT, "the path is too long");
+  }
   DIR *d = fault_fails("list") ? NULL : opendir(dir);
   int number = errno; /* is_file asks for something else */
   if (d == NULL && is_file(word, ref))

@@ -30,29 +30,6 @@ static void inbox_add(json_t *list, const struct summary *b, const char *id) {
   add_questions(list, b->questions, b->spent, b->workflow, id);
 }
 
-void inbox_look(struct summary *b, const struct store_ref *ref) {
-  struct summary whole = {0};
-  struct log_reader r;
-  struct str line;
-  struct err err;
-  if (!reader_open(&r, ref, &err))
-    return;
-  while (reader_next(&r, &line)) {
-    struct record_draft d;
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    record_read(&d, record);
-    if (record != NULL)
-      summary_feed(&whole, &d.record);
-    record_drop(&d);
-    json_decref(record);
-  }
-  reader_close(&r);
-  json_decref(b->questions);
-  b->questions = whole.questions;
-  whole.questions = NULL;
-  summary_deinit(&whole);
-}
-
 /* Reads the last line into `text`, if it is whole and not too long. */
 static bool inbox_last_line(const struct store_ref *ref, struct buf *text, struct str *line) {
   struct log_reader r;
@@ -98,7 +75,7 @@ static void inbox_take_log(json_t *list, const struct store *store, const char *
   if (!summary_read(&b, &ref, &ignored))
     return;
   if (!summary_is_over(&b) && !summary_is_stopped(&b))
-    inbox_look(&b, &ref);
+    summary_look(&b, &ref);
   inbox_add(list, &b, id);
   summary_deinit(&b);
 }

@@ -18,8 +18,5 @@ json_t *inbox_list(const struct store *store,
                    struct err *err);
 /* Adds the questions of one log, whatever its row in the index says. */
 void inbox_add_log(json_t *list, const struct store *store, const char *id);
-/* Fills the questions of a brief (summary_read) if the log's last word is not a stop: they can be
- * anywhere in it. */
-void inbox_look(struct summary *b, const struct store_ref *ref);
 
 #endif

@@ -14,6 +14,15 @@
  * that a log need not be opened; what is shown comes from the log. The file can be removed at any
  * time. One that is damaged or of another version is ignored, and the next writer empties it.
  *
+ * Its tables, which are private (PRAGMA user_version):
+ *
+ *   sessions          what lists and a start need of each log; index_refresh, so a daemon
+ *   log_rows          what each log adds up to, as numbers; audit/aggregate_cache.c writes this and
+ *                     the next three: an audit does, and a daemon
+ *   session_kinds, row_kinds, stage_kinds      the words that these numbers stand for
+ *   labels            what people say should have been chosen, as often as that file changes
+ *   turns, calls, stages, judgments            views of log_rows in words, by session and turn
+ *
  * DESIGN. Any process may read and write. Who finds the file locked goes on without it: a writer at
  * once, a reader after a twentieth of a second. Where only this machine can change the file system,
  * the file has a write-ahead log, so that readers meet a lock only when somebody closes the file

@@ -84,19 +84,13 @@ static void notification_put_spent(struct notification_draft *d) {
 
 /* --- questions --- */
 
-static const json_t *notification_item(const struct summary *b, json_int_t turn) {
-  size_t i;
-  const json_t *item;
-  json_array_foreach(b->questions, i, item) {
-    if (json_integer_value(json_at(item, "turn")) == turn)
-      return item;
-  }
-  return NULL;
-}
-
 static json_t *of_question(const struct summary *b, const struct record *record) {
   struct notification_draft d;
-  const json_t *item = notification_item(b, (json_int_t)record_number(record, MEMBER_TURN));
+  json_int_t turn = (json_int_t)record_number(record, MEMBER_TURN);
+  const json_t *item = NULL;
+  for (size_t k = 0; k < json_array_size(b->questions) && item == NULL; k++)
+    if (json_integer_value(json_at(json_array_get(b->questions, k), "turn")) == turn)
+      item = json_array_get(b->questions, k);
   struct str movement = json_view(json_at(item, "movement")), until;
   bool approves = str_eq_c(json_view(json_at(item, "kind")), "approve");
   if (item == NULL)

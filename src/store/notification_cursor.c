@@ -5,9 +5,9 @@
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "store/files_internal.h"
 #include "store/notification.h"
 #include "store/reader.h"
+#include "store/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,10 @@ static void notification_cursor_path(const struct store *store, const char *end,
   print_into(out, STORE_NAME_BYTES, "%s/" NOTIFICATION_CURSOR_NAME "%s", store->where, end);
 }
 
+static int64_t stat_ms(const struct stat *st) {
+  return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
 /* --- the file --- */
 
 void notification_cursor_load(struct notification_cursor *n, const struct store *store) {
@@ -34,7 +38,7 @@ void notification_cursor_load(struct notification_cursor *n, const struct store 
   *n = (struct notification_cursor){0};
   notification_cursor_path(store, "", path);
   if (stat(path, &st) == 0) /* even if it cannot be read */
-    n->saved_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+    n->saved_ms = stat_ms(&st);
   if (file_read(path, LIMIT_NOTIFIED_BYTES, &text, &ignored)) {
     json_t *all = json_loadb(buf_c(&text), text.n, 0, NULL);
     n->sessions = json_incref(json_object_get(all, "sessions"));
@@ -171,12 +175,6 @@ static void notification_cursor_read(const struct missed *m, const struct store_
   summary_deinit(&b);
 }
 
-static bool was_written_since(const struct store_ref *ref, int64_t ms) {
-  struct stat st;
-  return stat(ref->name, &st) == 0 &&
-         (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 >= ms;
-}
-
 void notification_cursor_missed(const struct notification_cursor *n, const struct store *store,
                                 void (*each)(void *ctx, const char *id, json_t *notification,
                                              uint64_t seq),
@@ -189,9 +187,10 @@ void notification_cursor_missed(const struct notification_cursor *n, const struc
   for (size_t i = count; i-- > 0;) { /* oldest first */
     const struct missed m = {n, ids[i].id, each, ctx};
     struct store_ref ref;
+    struct stat st;
     store_ref(store, ids[i].id, &ref);
     if (json_object_get(n->sessions, ids[i].id) != NULL ||
-        was_written_since(&ref, n->saved_ms - SLACK_MS))
+        (stat(ref.name, &st) == 0 && stat_ms(&st) >= n->saved_ms - SLACK_MS))
       notification_cursor_read(&m, &ref);
   }
   free(ids);

@@ -8,7 +8,6 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
-#include "store/files_internal.h"
 #include "store/reader.h"
 #include "store/record_line.h"
 
@@ -22,6 +21,33 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* --- files --- */
+
+bool files_sync_dir(const char *dir) {
+  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  bool ok = fsync(fd) == 0;
+  close(fd);
+  return ok;
+}
+
+bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
+  while (n > 0) {
+    if (fault_fails("write"))
+      return false;
+    ssize_t done = pwrite(fd, p, n, (off_t)at);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done < 0)
+      return false;
+    p += done;
+    n -= (size_t)done;
+    at += (uint64_t)done;
+  }
+  return true;
+}
 
 /* --- chains --- */
 
@@ -115,6 +141,15 @@ static bool chain_extend(const struct store *store, const char *name, const char
   return ok;
 }
 
+/* Opens the file to read it. *missing: it does not exist yet. */
+static bool chain_read(const struct store *store, const char *name, struct log_reader *r,
+                       struct store_ref *ref, bool *missing, struct err *err) {
+  char path[PATH_BYTES];
+  chain_path(store, name, path);
+  *missing = access(path, F_OK) != 0 && errno == ENOENT;
+  return !*missing && store_ref_named(path, ref) && reader_open(r, ref, err);
+}
+
 /* --- chains: the ledger --- */
 
 void ledger_compose(const void *entries, size_t i, uint64_t number, struct buf *out,
@@ -180,17 +215,14 @@ bool ledger_next(struct str text, struct ledger_end *end,
 bool files_ledger_read(const struct store *store,
                        void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
                        struct ledger_end *end, struct err *err) {
-  char path[PATH_BYTES];
   struct log_reader r;
   struct store_ref ref;
   struct str text;
+  bool missing;
   *end = (struct ledger_end){0};
   memcpy(end->hash, record_line_first_hash, SHA256_HEX);
-  chain_path(store, heads_name, path);
-  if (access(path, F_OK) != 0 && errno == ENOENT)
-    return true;
-  if (!store_ref_named(path, &ref) || !reader_open(&r, &ref, err))
-    return false;
+  if (!chain_read(store, heads_name, &r, &ref, &missing, err))
+    return missing;
   while (reader_next(&r, &text) && r.whole && ledger_next(text, end, each, ctx))
     ;
   reader_close(&r);
@@ -214,9 +246,7 @@ void label_compose(const void *labels, size_t i, uint64_t number, struct buf *ou
     json_object_set_new(line, "stratum", json_text(str_from(l->stratum)));
     json_object_set_new(line, "population", json_integer((json_int_t)l->population));
   }
-  char *text = json_dump_text(line, JSON_COMPACT);
-  buf_puts(out, text ? text : "{}");
-  free(text);
+  json_write(line, out);
   json_decref(line);
   record_line_close(out, start, hash);
 }
@@ -262,19 +292,16 @@ bool label_next(struct str text, uint64_t number, char hash[SHA256_HEX], label_f
 }
 
 bool files_labels_read(const struct store *store, label_fn each, void *ctx, struct err *err) {
-  char path[STORE_PATH_BYTES + 32], hash[SHA256_HEX];
+  char hash[SHA256_HEX];
   struct log_reader r;
   struct store_ref ref;
   struct str text;
-  bool ok = true;
+  bool missing, ok = true;
   memcpy(hash, record_line_first_hash, SHA256_HEX);
-  print_into(path, sizeof path, "%s/%s", store->where, labels_name);
-  if (access(path, F_OK) != 0 && errno == ENOENT)
-    return true;
-  if (!store_ref_named(path, &ref) || !reader_open(&r, &ref, err))
-    return false;
+  if (!chain_read(store, labels_name, &r, &ref, &missing, err))
+    return missing;
   for (uint64_t n = 1; ok && reader_next(&r, &text) && r.whole; n++)
-    ok = label_next(text, n, hash, each, ctx, err) || err_wrap(err, "%s", path);
+    ok = label_next(text, n, hash, each, ctx, err) || err_wrap(err, "%s", ref.name);
   reader_close(&r);
   return ok;
 }

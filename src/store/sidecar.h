@@ -1,10 +1,15 @@
 /* sidecar.h - what a folder of logs keeps beside them: the ledger, people's labels, reports, blobs.
  * These are the functions of files_ops for that; store.h, ledger.h and label.h say what each does.
- * A worker of a shared store keeps its reports the same way. */
+ * A worker of a shared store keeps its reports the same way. files.c writes logs with the first
+ * two. */
 #ifndef SEGUE_STORE_SIDECAR_H
 #define SEGUE_STORE_SIDECAR_H
 
 #include "store/backend.h"
+
+/* Writes all of it from byte `at` on; false: errno says why. */
+bool files_write_all(int fd, const char *p, size_t n, uint64_t at) MUST_CHECK;
+bool files_sync_dir(const char *dir) MUST_CHECK;
 
 bool files_ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
                          struct err *err);

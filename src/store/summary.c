@@ -552,6 +552,29 @@ bool summary_read(struct summary *b, const struct store_ref *ref, struct err *er
                  ref->name);
 }
 
+void summary_look(struct summary *b, const struct store_ref *ref) {
+  struct summary whole = {0};
+  struct log_reader r;
+  struct str line;
+  struct err err;
+  if (!reader_open(&r, ref, &err))
+    return;
+  while (reader_next(&r, &line)) {
+    struct record_draft d;
+    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    record_read(&d, record);
+    if (record != NULL)
+      summary_feed(&whole, &d.record);
+    record_drop(&d);
+    json_decref(record);
+  }
+  reader_close(&r);
+  json_decref(b->questions);
+  b->questions = whole.questions;
+  whole.questions = NULL;
+  summary_deinit(&whole);
+}
+
 /* Returns why it is bad, or NULL: nothing whole was ever written. */
 static const char *why_unread(const struct log_reader *r, bool begun, const struct heads *heads,
                               const char *id) {
@@ -561,12 +584,6 @@ static const char *why_unread(const struct log_reader *r, bool begun, const stru
   if (begun || r->too_long)
     return "its first record has been changed: segue verify";
   return last != NULL && last->kind != LEDGER_REMOVED ? "its records are gone: segue verify" : NULL;
-}
-
-/* Returns whether it was made a moment ago: its owner may not have locked it yet. */
-static bool is_just_made(const struct store_ref *ref) {
-  int64_t age_ms = clock_real_ms() - made_ms(ref);
-  return age_ms >= 0 && age_ms < LIMIT_START_MOMENT_MS;
 }
 
 bool summary_unread(struct summary *b, const struct store_ref *ref, const struct heads *heads) {
@@ -583,7 +600,9 @@ bool summary_unread(struct summary *b, const struct store_ref *ref, const struct
     bad = why_unread(&r, begun, heads, id);
     bool owned = reader_is_owned(&r);
     reader_close(&r);
-    if (begun ? summary_read(b, ref, &err) : owned || (bad == NULL && is_just_made(ref)))
+    int64_t age_ms = clock_real_ms() - made_ms(ref);
+    bool just_made = age_ms >= 0 && age_ms < LIMIT_START_MOMENT_MS; /* it may not be locked yet */
+    if (begun ? summary_read(b, ref, &err) : owned || (bad == NULL && just_made))
       return begun; /* its owner has written meanwhile, or is about to */
   } else if (!store_bytes(ref, &bytes)) {
     return false;

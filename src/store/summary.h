@@ -55,6 +55,9 @@ struct summary {
 void summary_feed(struct summary *b, const struct record *record);
 /* Reads a log. ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
 bool summary_read(struct summary *b, const struct store_ref *ref, struct err *err) MUST_CHECK;
+/* Reads the questions of a log that summary_read has read: if its last word is not a stop, they can
+ * be anywhere in it. */
+void summary_look(struct summary *b, const struct store_ref *ref);
 /* Says what a list shows of a log that summary_read cannot read; its times come from its name.
  * Status "empty": it was killed before its first record was whole. "bad": its beginning was
  * changed, or the ledger knows records of it (heads; NULL: it is not asked). Returns false if the

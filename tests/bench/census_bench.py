@@ -89,6 +89,12 @@ def audit(sessions=3000, turns=3):
         row("  judgments", json.loads(said)["totals"]["judgments"])
         for what, goal in (("at first", ""), ("again", "<= 200")):
             row(f"segue audit --kept {what}", ran(SEGUE, "audit", folder, "--kept", bound=True)[0] * 1e3, "ms", goal)
+        for words in (("--by", "movement,method"), ("--by", "stage,reason"), ("--by", "workflow,day", "--worker", "codex"),
+                      ("--by", "movement,method", "--since", "2026-11-20")):
+            took = min(ran(SEGUE, "audit", folder, "--kept", *words, bound=True)[0] for _ in range(3))
+            row("  " + " ".join(words), took * 1e3, "ms", "<= 150")
+        size = os.path.getsize(folder + "/index.sqlite") / sum(e.stat().st_size for e in os.scandir(folder) if e.name.endswith(".ndjson"))
+        row("  size of the index", 100 * size, "% of logs", "<= 15")
 
 
 def million(sessions=340_000):

@@ -2,6 +2,8 @@
 """segue audit --kept: for whatever keys and filters, what was read before and what is new give the very
 text that reading all of it gives, while logs come, go on, end and go, and whatever becomes of the file
 in which it is kept."""
+import contextlib
+import fcntl
 import json
 import os
 import random
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import copied_logs
 from audit_logs import write
 from support import SEGUE, Box, expect, main, need_build
 
@@ -51,15 +54,8 @@ def same(box, folder, known=None, rounds=5):
         known = None
 
 
-def over(part):
-    """The logs that have stopped or ended."""
-    count = 0
-    for name in os.listdir(part):
-        if name.endswith(".ndjson"):
-            with open(f"{part}/{name}", "rb") as f:
-                last = json.loads(f.read().splitlines()[-1])
-            count += last["type"] in ("session_end", "session_stop")
-    return count
+def logs(part):
+    return sum(name.endswith(".ndjson") for name in os.listdir(part))
 
 
 def bed(box, n=120):
@@ -78,7 +74,7 @@ def grows():
         whole, part, names = bed(box)
         before = {name: open(f"{part}/{name}", "rb").read() for name in os.listdir(part)}
         same(box, part, 0)
-        known = over(part)
+        known = logs(part)
         expect(known > 20, known)
         for name in names[60:90]:
             shutil.copy(f"{whole}/{name}", part)
@@ -91,8 +87,69 @@ def grows():
         for name in names[90:]:
             shutil.copy(f"{whole}/{name}", part)
         same(box, part)
-        same(box, part, over(part), 24)
+        same(box, part, logs(part), 24)
         expect(all(open(f"{part}/{n}", "rb").read() == text for n, text in before.items()), "a log was changed")
+
+
+def unfinished():
+    """A log that has not ended is kept as well: whether somebody owns it is asked each time, and what is
+    appended to it makes it read again."""
+    with Box() as box:
+        _, part, names = bed(box)
+        same(box, part, 0, 2)
+        path = next(p for p in (f"{part}/{n}" for n in names[:60])
+                    if json.loads(open(p, "rb").read().splitlines()[-1])["type"] not in ("session_end", "session_stop"))
+        with open(path, "r+b") as f:
+            fcntl.lockf(f, fcntl.LOCK_EX)
+            running = box.segue("audit", part, "--kept", "--json", "--outcome", "running")
+            expect(json.loads(running.stdout)["totals"]["sessions"]["counted"] == 1, running)
+            same(box, part, logs(part), 3)
+            text = f.read()
+            f.seek(text.rindex(b"\n", 0, -1) + 1)
+            f.truncate()  # its last record is not written yet
+            same(box, part, logs(part) - 1, 2)
+            f.write(text[f.tell():])
+            f.flush()
+            same(box, part, logs(part) - 1, 2)
+        same(box, part, logs(part), 2)
+
+
+def tables():
+    """What SQLite says of the tables is what the audit says."""
+    with Box() as box:
+        _, part, _ = bed(box)
+        same(box, part, 0, 0)
+        before = set(os.listdir(part))
+        done = box.segue("run", box.file("t.yaml", copied_logs.TIDY), "-t", "x", "-l", part)
+        expect(done.returncode == 0, done.stderr)
+        labelled = next(name[:-7] for name in set(os.listdir(part)) - before if name.endswith(".ndjson"))
+        for by in ("ann", "bob"):
+            done = box.segue("label", labelled, "check", "1", "--as", by, "--logs", part)
+            expect(done.returncode == 0, done.stderr)
+        totals = json.loads(box.segue("audit", part, "--kept", "--json").stdout)["totals"]
+        with contextlib.closing(sqlite3.connect(f"file:{part}/index.sqlite?mode=ro", uri=True)) as db:
+            def groups(*words):
+                done = box.segue("audit", part, "--json", *words)
+                return json.loads(done.stdout)["groups"]
+
+            for keys, table in ((("movement", "method"), "judgments"), (("workflow", "match_method"), "judgments"),
+                                (("provider", "rule"), "judgments"), (("stage", "reason"), "stages"),
+                                (("workflow", "stage"), "stages"), (("provider", "model"), "judgments")):
+                found = {tuple(row[:-1]): row[-1] for row in
+                         db.execute(f"select {','.join(keys)}, count(*) from {table} group by {','.join(keys)}")}
+                told = {tuple(g[k] for k in keys): g.get("stages", g["judgments"]) for g in groups("--by", ",".join(keys))}
+                expect({k: n for k, n in told.items() if n > 0} == found, keys, table, told, found)
+            outcomes = dict(db.execute("select outcome, count(*) from stages where vote is null group by 1"))
+            expect(outcomes == totals["outcomes"], outcomes, totals["outcomes"])
+            use = totals["use"], totals["work"]
+            ours = db.execute("select sum(count), sum(duration_ms), sum(input), sum(output), sum(unpriced) from calls").fetchone()
+            expect(ours == tuple(sum(u[k] for u in use) for k in ("calls", "duration_ms", "input", "output", "unpriced")), ours, use)
+            cost = db.execute("select sum(cost_usd) from calls").fetchone()[0]
+            expect(abs(cost - sum(u["cost_usd"] for u in use)) < 1e-6, cost, use)
+            turns = db.execute("select count(*), sum(calls) from turns").fetchone()
+            expect(turns[0] >= totals["judgments"] and turns[1] == totals["work"]["calls"], turns, totals)
+            expect(db.execute("select session, turn, rule, person from labels order by number").fetchall() ==
+                   [(labelled, 1, 1, by) for by in ("ann", "bob")], "labels")
 
 
 def gone_and_damaged():
@@ -101,10 +158,10 @@ def gone_and_damaged():
         same(box, part, 0, 2)
         for name in names[5:15]:
             os.remove(f"{part}/{name}")
-        same(box, part, over(part), 2)
+        same(box, part, logs(part), 2)
         path = part + "/index.sqlite"
         with sqlite3.connect(path) as db:
-            expect(db.execute("select count(*) from census").fetchone()[0] == over(part), "gone logs stay")
+            expect(db.execute("select count(*) from log_rows").fetchone()[0] == logs(part), "gone logs stay")
         db.close()
         good = open(path, "rb").read()
         for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good[:100], os.urandom(9000),
@@ -113,12 +170,12 @@ def gone_and_damaged():
                 f.write(bad)
             same(box, part, None, 1)
             same(box, part, None, 0)
-            same(box, part, over(part), 0)
+            same(box, part, logs(part), 0)
         with sqlite3.connect(path) as db:
             db.execute("pragma user_version=99999")
         db.close()
         same(box, part, 0, 1)
-        same(box, part, over(part), 1)
+        same(box, part, logs(part), 1)
         os.remove(path)
         os.mkdir(path)  # it cannot be written
         same(box, part, 0, 1)
@@ -131,17 +188,17 @@ def others_write():
         whole, part, names = bed(box)
         same(box, part, 0, 1)
         db = sqlite3.connect(part + "/index.sqlite", isolation_level=None)
-        known = over(part)
+        known = logs(part)
         for name in names[60:70]:
             shutil.copy(f"{whole}/{name}", part)
         db.execute("begin immediate")
-        db.execute("delete from census")
+        db.execute("delete from log_rows")
         same(box, part, known, 2)  # as before: it cannot be written
         same(box, part, known, 0)
         db.execute("rollback")
         db.close()
         same(box, part, known, 0)
-        same(box, part, over(part), 2)
+        same(box, part, logs(part), 2)
         for name in names[70:]:
             shutil.copy(f"{whole}/{name}", part)
         for _ in range(12):
@@ -151,7 +208,7 @@ def others_write():
             texts = {one.communicate()[0] for one in audits[1:]}
             audits[0].communicate()
             expect(len(texts) == 1, texts)
-        same(box, part, over(part), 2)
+        same(box, part, logs(part), 2)
 
 
 def full_disk():
@@ -218,4 +275,4 @@ def mistakes():
 
 
 if __name__ == "__main__":
-    sys.exit(main([grows, gone_and_damaged, others_write, full_disk, bad_logs, reads_all, mistakes]))
+    sys.exit(main([grows, unfinished, tables, gone_and_damaged, others_write, full_disk, bad_logs, reads_all, mistakes]))

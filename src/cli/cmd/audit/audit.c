@@ -24,7 +24,7 @@ static const struct cli_option options[] = {
      "group the answers that did not have the required form: by path, keyword, form", false},
     {"export", 'x', "FILE",
      "write each of those answers as a case for extract --batch and check --batch", false},
-    {"kept", 'k', NULL, "reuse what was read of logs that stopped or ended; read only what is new",
+    {"kept", 'k', NULL, "reuse what was read of logs that are as they were; read only what is new",
      false},
     {"json", 'j', NULL, "print one JSON object: groups and totals", false},
     {"csv", 0, NULL, "print the groups as CSV", false},
@@ -600,21 +600,20 @@ const struct cli_command cmd_audit = {
     .arguments = "[FOLDER|ID|FILE...] [options]",
     .words = {0, CLI_WORDS},
     .summary = "count judgments: what decided them, what did not and why, what they cost",
-    .help =
-        "Reads logs (by default all of the log folder) and counts their judgments. Every line "
-        "is checked against the hash chain: logs that were tampered with, and files that are "
-        "no logs, are counted separately and do not affect the figures. Filters can be "
-        "combined; most take several values, separated by commas.\n"
-        "Without --by it prints one screen. With stage, reason or to among the keys it counts "
-        "stages instead of judgments.\n"
-        "--errors groups the model answers that did not have the required form; --export "
-        "writes each of them as a line of JSON: text, schema, errors and model, and for a "
-        "judge also the rules and the report.\n"
-        "--kept reuses what it read of logs that have stopped or ended, and does not read these "
-        "again: for one folder, without --errors; otherwise all logs are read.\n"
-        "unsure: a stage that reads a model's words did not decide; it cost what would not "
-        "have been asked otherwise. Percentiles are exact up to 64 values, and within 1 % "
-        "beyond that.",
+    .help = "Reads logs (by default all of the log folder) and counts their judgments. Every line "
+            "is checked against the hash chain: logs that were tampered with, and files that are "
+            "no logs, are counted separately and do not affect the figures. Filters can be "
+            "combined; most take several values, separated by commas.\n"
+            "Without --by it prints one screen. With stage, reason or to among the keys it counts "
+            "stages instead of judgments.\n"
+            "--errors groups the model answers that did not have the required form; --export "
+            "writes each of them as a line of JSON: text, schema, errors and model, and for a "
+            "judge also the rules and the report.\n"
+            "--kept reuses what it read of logs that are as they were, and does not read these "
+            "again: for one folder, without --errors; otherwise all logs are read.\n"
+            "unsure: a stage that reads a model's words did not decide; it cost what would not "
+            "have been asked otherwise. Percentiles are exact up to 64 values, and within 1 % "
+            "beyond that.",
     .options = options,
     .run = audit,
 };
