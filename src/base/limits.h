@@ -285,6 +285,7 @@
 #define LIMIT_POINTER_STEPS      32u            /* steps of one JSON Pointer; more is a mistake */
 /* one JSON line; longer: class protocol */
 #define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u)
+#define LIMIT_AGENT_SKIP_BYTES     (1024u * 1024u * 1024u) /* of a longer line, left out */
 #define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)   /* one argument (Linux allows 128 KiB) */
 #define LIMIT_AGENT_FINAL_GRACE_MS 3000             /* a client may live on after its final event */
 #define LIMIT_AGENT_BACKGROUND_MS  (10 * 60 * 1000) /* its own background tasks, after that event */

@@ -27,7 +27,10 @@ struct driver {
   long client_retries;                     /* likewise; -1: as often as it likes */
   bool schema_asked, resumed;              /* resumed: it continues a conversation */
   struct buf line, err_line;               /* unfinished lines */
-  bool line_too_long;
+  size_t skipped; /* bytes so far of a line that is too long to be kept; 0: this one is not */
+  size_t skipped_count;
+  struct buf skipped_type;
+  bool reply_lost; /* the line may have been a reply that the protocol waits for */
   bool text_told;       /* at least a piece was reported */
   bool thought;         /* reasoning was reported */
   size_t request_count; /* requests to the model, if each is reported */
