@@ -217,7 +217,6 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   call->vote = (int)vote;
   call->invariant = purpose == PURPOSE_CHECK ? (int)fold_number(f, MEMBER_INVARIANT) : 0;
   call->report = reports ? report_number(f, turn) : 0;
-  call->prompt_seq = (uint64_t)f->record->seq;
   *at = call;
   return call;
 }
@@ -300,7 +299,8 @@ static bool apply_call_start(const struct fold *f) {
   if (call->fallback != NULL) { /* the call starts anew elsewhere */
     free(call->fallback);
     call->fallback = NULL;
-    call->failures = call->outage.tries = 0;
+    call->failures = call->outage.tries = call->stalls.count = 0;
+    call->stalls.last_ms = 0;
     call->session_lost = false;
   }
   if (repeats)
@@ -324,6 +324,8 @@ static bool apply_call_start(const struct fold *f) {
   struct str sha256 = fold_text(f, MEMBER_PROMPT_SHA256);
   if (sha256.n == SHA256_HEX - 1)
     memcpy(call->prompt_sha256, sha256.p, sha256.n);
+  if (fold_has(f, MEMBER_PROMPT)) /* also an attempt that is told why the last one ended */
+    call->prompt_seq = (uint64_t)f->record->seq;
   call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
   call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
@@ -410,6 +412,15 @@ static void set_reached(struct core *core, const struct call *call, bool answere
   json_object_set_new(core->reached, call->provider, json_boolean(answered));
 }
 
+/* Counts a wait for a provider that is away. */
+static void count_away(struct core *core, int64_t from_ms, int64_t until_ms) {
+  if (from_ms < core->away.until_ms && core->away.until_ms - from_ms <= LIMIT_OUTAGE_MAX_MS)
+    from_ms = core->away.until_ms; /* else the clock was set back */
+  if (until_ms > from_ms && until_ms - from_ms <= LIMIT_OUTAGE_TOTAL_MS)
+    core->away.ms += until_ms - from_ms;
+  core->away.until_ms = until_ms > from_ms ? until_ms : from_ms;
+}
+
 /* Folds a failed attempt: the call waits for the next one, goes to another provider, or is over. */
 static bool call_failed(const struct fold *f, struct call *call, const json_t *error) {
   const json_t *message = json_at(error, "message");
@@ -430,7 +441,11 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
         error_class_is_transient(call->class))
       set_reached(f->core, call, false);
     call->outage.tries = 0;
-    call->failures++;
+    call->stalls.last_ms = json_integer_value(json_at(error, "silent_ms"));
+    if (call->stalls.last_ms > 0)
+      call->stalls.count++;
+    else
+      call->failures++;
   } else if (record_time_parse(json_view(json_at(outage, "since")).p, &call->outage.since_ms)) {
     call->outage.tries++;
   }
@@ -441,6 +456,8 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
   if (!record_time_parse(f->record->ts.p, &now_ms))
     return fold_bad(f, "its ts is not a time");
   call->wait_until_ms = call->outage.at_ms = now_ms + fold_number(f, MEMBER_RETRY_IN_MS);
+  if (call->outage.tries > 0)
+    count_away(f->core, now_ms, call->wait_until_ms);
   return true;
 }
 
@@ -950,6 +967,7 @@ static bool apply_session_resume(const struct fold *f) {
   if (reason.n > 0 || fold_has(f, MEMBER_BY)) { /* the settings may be others now */
     json_decref(f->core->reached);
     f->core->reached = NULL;
+    f->core->away.ms = 0;
   }
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated") && !f->core->answered;

@@ -134,6 +134,7 @@ struct call_result {
   enum error_class class; /* CLASS_NONE: answered */
   char message[512];      /* error for people, without secrets */
   int64_t retry_after_ms; /* 0: the provider named none */
+  int64_t silent_ms;      /* with timeout: it was ended because it said nothing for so long */
   bool elsewhere;         /* with bad_request: another backend may accept the request */
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */

@@ -35,8 +35,9 @@ const struct config_key config_keys[] = {
      "where sessions work, and what goes into a worktree"},
     {"wait_for_reset", "on", NULL, NULL,
      "off: stop the session if a provider's limit lasts for hours, instead of waiting"},
-    {"wait_for_outage", "1h", NULL, NULL,
-     "how long a provider is waited for that cannot be reached or is overloaded, or off"},
+    {"wait_for_outage", "6h", NULL, NULL,
+     "how long a provider is waited for that cannot be reached or is overloaded, or off; 10m "
+     "where the variable CI is set"},
     {"env", NULL, NULL, NULL, "variables that backends' processes get, besides the standard ones"},
     {"secrets", NULL, NULL, NULL, "variables that a movement gets only if it names them"},
     {"sandbox", "guard", NULL, NULL, "the sandbox for agents and commands: a level, or a map"},
@@ -464,6 +465,9 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set(session_config, "fallback", config->fallback);
   if (config->no_reset_wait)
     json_object_set_new(session_config, "wait_for_reset", json_false());
+  const char *ci = getenv("CI"); /* somebody pays for the minutes there */
+  if (config->outage_wait == NULL && ci != NULL && ci[0] != '\0')
+    config_set_string(session_config, "wait_for_outage", "10m");
   json_object_set(session_config, "wait_for_outage", config->outage_wait);
   json_object_set(session_config, "prices", config->prices);
   json_object_set(session_config, "default_workspace", config->workspace);

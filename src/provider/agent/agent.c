@@ -575,6 +575,8 @@ static void judge(struct agent_run *run, const struct process_result *p) {
   if (run->idled && r->class != CLASS_NONE)
     call_result_fail(r, CLASS_TIMEOUT, "it printed signs of life, but no content for %llu ms",
                      (unsigned long long)run->idle_ms);
+  if (r->class == CLASS_TIMEOUT && (run->idled || p->why == PROCESS_END_STALL_LIMIT))
+    r->silent_ms = (int64_t)(run->idled ? run->idle_ms : run->stall_ms);
   r->structured = schema_delivery_value(&run->schema, r->structured);
   if (r->class != CLASS_NONE) { /* else the answer had come already */
     char said[400];
