@@ -287,13 +287,15 @@
 #define LIMIT_PROFILE_RULE_COUNT 200u           /* events of one profile */
 #define LIMIT_POINTER_STEPS      32u            /* steps of one JSON Pointer; more is a mistake */
 /* one JSON line; longer: class protocol */
-#define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_AGENT_SKIP_BYTES     (1024u * 1024u * 1024u) /* of a longer line, left out */
-#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)          /* one argument (Linux allows 128 KiB) */
-#define LIMIT_AGENT_FINAL_GRACE_MS 3000             /* a client may live on after its final event */
-#define LIMIT_AGENT_BACKGROUND_MS  (10 * 60 * 1000) /* its own background tasks, after that event */
-#define LIMIT_AGENT_TASK_COUNT     32               /* of them that are followed, and told */
-#define LIMIT_AGENT_TASK_BYTES     120              /* of the words of one, and of its id */
+#define LIMIT_AGENT_LINE_BYTES         (16u * 1024u * 1024u)
+#define LIMIT_AGENT_SKIP_BYTES         (1024u * 1024u * 1024u) /* of a longer line, left out */
+#define LIMIT_AGENT_ARGV_BYTES         (100u * 1024u) /* one argument (Linux allows 128 KiB) */
+#define LIMIT_AGENT_FINAL_GRACE_MS     3000 /* a client may live on after its final event */
+#define LIMIT_AGENT_BACKGROUND_MS      (30 * 60 * 1000) /* its own background tasks, after that event */
+#define LIMIT_AGENT_BACKGROUND_IDLE_MS (60 * 1000)      /* of them, while they do nothing */
+#define LIMIT_TREE_PROCESSES           4096u            /* that are looked at for that */
+#define LIMIT_AGENT_TASK_COUNT         32               /* of them that are followed, and told */
+#define LIMIT_AGENT_TASK_BYTES         120              /* of the words of one, and of its id */
 /* wait for its answer to an interrupt; then its stdin is closed */
 #define LIMIT_AGENT_INTERRUPT_MS 3000
 #define LIMIT_AGENT_TURNS        200     /* tool rounds of one call where a client counts them */

@@ -412,6 +412,18 @@ static void set_reached(struct core *core, const struct call *call, bool answere
   json_object_set_new(core->reached, call->provider, json_boolean(answered));
 }
 
+/* Keeps what background tasks do that no call waits for again. */
+static void keep_outlived(struct core *core, const json_t *outlived) {
+  size_t i;
+  json_t *what;
+  if (json_array_size(outlived) > 0 && core->outlived == NULL)
+    core->outlived = json_array();
+  json_array_foreach((json_t *)outlived, i, what) {
+    if (json_array_size(core->outlived) < LIMIT_AGENT_TASK_COUNT)
+      json_array_append(core->outlived, what);
+  }
+}
+
 /* Counts a wait for a provider that is away. */
 static void count_away(struct core *core, int64_t from_ms, int64_t until_ms) {
   if (from_ms < core->away.until_ms && core->away.until_ms - from_ms <= LIMIT_OUTAGE_MAX_MS)
@@ -518,6 +530,7 @@ static bool apply_call_end(const struct fold *f) {
     checks_changed(f->core, turn);
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
+  keep_outlived(f->core, fold_tree(f, MEMBER_OUTLIVED));
   if (error != NULL)
     return call_failed(f, call, error);
   if (!fold_take_text(f, MEMBER_TEXT, &call->text))

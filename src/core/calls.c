@@ -142,6 +142,13 @@ static void step_guard_call(struct step *s, const struct turn *turn, const struc
 
 /* --- requests --- */
 
+/* Returns for how long a client's background work is waited for; 0: as long as its backend says. */
+static uint64_t background_ms(const struct core *core) {
+  const json_t *own = json_at(core->workflow->doc, "wait_for_background");
+  const json_t *said = own != NULL ? own : json_at(core->config, "wait_for_background");
+  return (uint64_t)limits_duration_ms(json_view(said), 0);
+}
+
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
   const struct movement *m = core_movement(core, turn);
@@ -177,6 +184,8 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .sandbox = call->sandbox,
       .conversation = id ? json_object_get(core->totals, id) : NULL,
       .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
+      .background_ms = background_ms(core),
+      .outlived = core->outlived,
       .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
   };
 }
@@ -664,6 +673,7 @@ static void put_result_members(const struct step *s, const struct turn *turn,
     record_put_bool(d, MEMBER_FILES_SHARED, true);
   record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
   record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
+  record_put_tree(d, MEMBER_OUTLIVED, json_incref(r->outlived));
   record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
   record_put_tree(d, MEMBER_USAGE, usage);
   record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));

@@ -568,6 +568,9 @@ static const struct key workflow_list[] = {
     {"wait_for_outage", KEY_LINE, .check = limits_check_wait, .example = "6h",
      .description = "How long a provider is waited for that cannot be reached or is overloaded, or "
                     "off (default: as the user's configuration says, 6h)."},
+    {"wait_for_background", KEY_LINE, .check = limits_check_duration, .example = "30m",
+     .description = "How long a client is waited for that works on in the background after its "
+                    "answer (default: as the user's configuration says, 30m)."},
     {"budget", KEY_SET, .set = &budget_keys, .example = "{cost: 20, time: 8h, on_exceed: stop}",
      .description =
          "What a session may use: once a total has reached its limit, no call starts and no "

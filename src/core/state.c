@@ -159,6 +159,7 @@ void core_deinit(struct core *core) {
   json_decref(core->gates);
   json_decref(core->behind);
   json_decref(core->reached);
+  json_decref(core->outlived);
   worktrees_deinit(core);
   kept_free(&core->reports);
   kept_free(&core->responses);

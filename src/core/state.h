@@ -258,8 +258,9 @@ struct core {
   struct { /* what all outages have made the session wait, since a person last dealt with it */
     int64_t ms, until_ms; /* waits that overlap count once: until when it is counted */
   } away;
-  json_t *behind; /* replaced provider -> until when it is skipped (ms); or NULL */
-  json_t *totals; /* provider's conversation -> what was told of it last, if so; or NULL */
+  json_t *outlived; /* what background tasks do that were waited for in vain (texts); or NULL */
+  json_t *behind;   /* replaced provider -> until when it is skipped (ms); or NULL */
+  json_t *totals;   /* provider's conversation -> what was told of it last, if so; or NULL */
   struct spends spends;
   /* added to budgets: the session's, then each movement's; or NULL */
   int64_t (*added)[BUDGET_UNITS];

@@ -10,6 +10,7 @@
 #include "os/orphans.h"
 #include "os/process_internal.h"
 #include "os/sandbox_internal.h"
+#include "os/tree_work.h"
 #include "os/warm_shim.h"
 #include "shim/protocol.h"
 
@@ -792,6 +793,10 @@ static void process_event(struct process *p, enum event event) {
 
 void process_cancel(struct process *p) {
   process_event(p, EVENT_CANCEL);
+}
+
+void process_measure(const struct process *p, struct tree_work *out) {
+  tree_work_measure(p->shim, out);
 }
 
 void process_note_progress(struct process *p) {

@@ -533,12 +533,27 @@ void stream_trouble(struct driver *d, int status, struct str message) {
   }
 }
 
+/* Returns whether a task runs that is waited for: none that outlived an earlier call's wait. */
+static bool task_awaited(const struct driver *d) {
+  const char *id;
+  json_t *what;
+  json_object_foreach(d->tasks, id, what) {
+    size_t i = 0;
+    while (i < json_array_size(d->outlived) && !json_equal(what, json_array_get(d->outlived, i)))
+      i++;
+    if (i == json_array_size(d->outlived))
+      return true;
+  }
+  return false;
+}
+
 /* Tells the host whether the client, whose final event has come, works on. */
 static void tell_over(struct driver *d) {
-  d->awaited = d->works_on || json_object_size(d->tasks) > 0;
-  void (*tell)(void *ctx) = d->awaited ? d->host.awaits : d->host.answered;
-  if (tell != NULL)
-    tell(d->host.ctx);
+  d->awaited = d->works_on || task_awaited(d);
+  if (d->awaited && d->host.awaits != NULL)
+    d->host.awaits(d->host.ctx, d->works_on);
+  else if (!d->awaited && d->host.answered != NULL)
+    d->host.answered(d->host.ctx);
 }
 
 void stream_finish(struct driver *d, enum profile_end end) {
@@ -752,6 +767,7 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->schema_asked = call->schema != NULL;
   d->resumed = call->session[0] != '\0';
   d->before = call->request ? call->request->conversation : NULL;
+  d->outlived = call->request ? call->request->outlived : NULL;
   d->secrets = host->secrets;
   redactor_init(&d->of_text, d->secrets);
   redactor_init(&d->of_thinking, d->secrets);
