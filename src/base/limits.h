@@ -225,7 +225,8 @@
 #define LIMIT_STDERR_BYTES           (256u * 1024u)
 #define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* a command that checks a value */
 #define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of each of its streams */
-#define LIMIT_TERM_GRACE_MS          3000           /* between TERM and KILL (claude needs 1.6 s) */
+#define LIMIT_FROZEN_MS              1000 /* a limit noticed so late: we did not run meanwhile */
+#define LIMIT_TERM_GRACE_MS          3000 /* between TERM and KILL (claude needs 1.6 s) */
 /* part of that time before its whole group gets TERM (gemini) */
 #define LIMIT_TERM_GROUP_MS 2000
 #define LIMIT_EXIT_GRACE_MS 2000  /* pipes may stay open this long after exit */

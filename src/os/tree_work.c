@@ -26,10 +26,11 @@ static bool tree_work_read(pid_t pid, const char *name, char text[TEXT_BYTES]) {
   return n > 0;
 }
 
-/* Adds the processor time of /proc/PID/stat: its fields 14 to 17, counted from the end of the
+/* Adds the state and the processor time of /proc/PID/stat: its fields 3 and 14 to 17, counted from the end of the
  * program's name, which may hold anything. */
-static void add_cpu(const char *stat, struct tree_work *out) {
+static void add_stat(const char *stat, struct tree_work *out) {
   const char *at = strrchr(stat, ')');
+  out->stopped += at != NULL && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
   unsigned long long user, system, waited_user, waited_system;
   if (at != NULL &&
       sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &user,
@@ -44,7 +45,7 @@ static void tree_work_add(pid_t pid, int depth, struct tree_work *out) {
     return;
   out->processes++;
   out->identities += (uint64_t)pid * (uint64_t)pid;
-  add_cpu(text, out);
+  add_stat(text, out);
   const char *at = tree_work_read(pid, "io", text) ? strstr(text, "wchar: ") : NULL;
   if (at != NULL)
     out->written += strtoull(at + 7, NULL, 10);

@@ -17,6 +17,7 @@ struct tree_work {
   uint64_t cpu_ms;     /* of all, and of children that they have waited for */
   uint64_t written;    /* bytes, to whatever */
   uint64_t identities; /* a sum of their numbers */
+  unsigned stopped;    /* of them, held by SIGSTOP or a debugger */
 };
 
 void tree_work_measure(pid_t root, struct tree_work *out);
