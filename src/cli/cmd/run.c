@@ -71,7 +71,7 @@ static int run_run(int argc, char **argv) {
     status = STATUS_FAILED;
     ui_drop(&ui);
   } else {
-    paths_note_last(session_log_name(ui.solo.session));
+    paths_note_last(session_log_name(ui.solo.session), setup.cwd);
     status = ui_wait(&ui);
   }
 out:
