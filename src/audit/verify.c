@@ -108,7 +108,8 @@ static bool check_call_start(const struct look *l) {
                    "its prompt_of names record %" JSON_INTEGER_FORMAT
                    ", which holds no prompt of this call",
                    (json_int_t)record_number(l->record, MEMBER_PROMPT_OF));
-  return (call == NULL || (is_number(l, MEMBER_PROMPT_OF, (json_int_t)call->prompt_seq) &&
+  bool own = record_get(l->record, MEMBER_PROMPT) != NULL;
+  return (call == NULL || ((own || is_number(l, MEMBER_PROMPT_OF, (json_int_t)call->prompt_seq)) &&
                            is_number(l, MEMBER_REPEATS, call->attempt))) &&
          record_each_ref(l->record, MEMBER_PROMPT, check_place, (void *)l);
 }

@@ -180,15 +180,18 @@
 #define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */
 #define LIMIT_CALL_ATTEMPT_COUNT   4 /* where another provider can take over, or nothing waits */
 #define LIMIT_SILENT_ATTEMPT_COUNT 2 /* silent or garbled: once more, then elsewhere */
+#define LIMIT_STALL_RETRY_COUNT    2 /* of a call that says nothing; `stall_retries` */
+#define LIMIT_STALL_RETRY_MAX      10
 #define LIMIT_RETRY_BASE_MS        500
 #define LIMIT_RETRY_MAX_MS         30000
 #define LIMIT_RETRY_AFTER_MS                                                                       \
   120000 /* after a longer wait another provider is asked, if there is one */
 /* an outage of a provider that has answered before, and of one that never has; pauses in it */
-#define LIMIT_OUTAGE_WAIT_MS     (60l * 60 * 1000)
+#define LIMIT_OUTAGE_WAIT_MS     (6 * 60l * 60 * 1000)
 #define LIMIT_OUTAGE_NEW_WAIT_MS (60l * 1000)
+#define LIMIT_OUTAGE_TOTAL_MS    (24 * 60l * 60 * 1000) /* all of a session together */
 #define LIMIT_OUTAGE_PAUSE_MS    5000
-#define LIMIT_OUTAGE_MAX_MS      120000
+#define LIMIT_OUTAGE_MAX_MS      300000
 #define LIMIT_OUTAGE_LATE_MS     1000 /* an attempt after its time: nobody waited that long */
 #define LIMIT_RESET_WAIT_MS                                                                        \
   (8 * 24ll * 60 * 60 * 1000)               /* weekly limits; a longer wait is an error */
@@ -222,7 +225,8 @@
 #define LIMIT_STDERR_BYTES           (256u * 1024u)
 #define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* a command that checks a value */
 #define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of each of its streams */
-#define LIMIT_TERM_GRACE_MS          3000           /* between TERM and KILL (claude needs 1.6 s) */
+#define LIMIT_FROZEN_MS              1000 /* a limit noticed so late: we did not run meanwhile */
+#define LIMIT_TERM_GRACE_MS          3000 /* between TERM and KILL (claude needs 1.6 s) */
 /* part of that time before its whole group gets TERM (gemini) */
 #define LIMIT_TERM_GROUP_MS 2000
 #define LIMIT_EXIT_GRACE_MS 2000  /* pipes may stay open this long after exit */
@@ -284,12 +288,15 @@
 #define LIMIT_PROFILE_RULE_COUNT 200u           /* events of one profile */
 #define LIMIT_POINTER_STEPS      32u            /* steps of one JSON Pointer; more is a mistake */
 /* one JSON line; longer: class protocol */
-#define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u)   /* one argument (Linux allows 128 KiB) */
-#define LIMIT_AGENT_FINAL_GRACE_MS 3000             /* a client may live on after its final event */
-#define LIMIT_AGENT_BACKGROUND_MS  (10 * 60 * 1000) /* its own background tasks, after that event */
-#define LIMIT_AGENT_TASK_COUNT     32               /* of them that are followed, and told */
-#define LIMIT_AGENT_TASK_BYTES     120              /* of the words of one, and of its id */
+#define LIMIT_AGENT_LINE_BYTES         (16u * 1024u * 1024u)
+#define LIMIT_AGENT_SKIP_BYTES         (1024u * 1024u * 1024u) /* of a longer line, left out */
+#define LIMIT_AGENT_ARGV_BYTES         (100u * 1024u) /* one argument (Linux allows 128 KiB) */
+#define LIMIT_AGENT_FINAL_GRACE_MS     3000 /* a client may live on after its final event */
+#define LIMIT_AGENT_BACKGROUND_MS      (30 * 60 * 1000) /* its own background tasks, after that event */
+#define LIMIT_AGENT_BACKGROUND_IDLE_MS (60 * 1000)      /* of them, while they do nothing */
+#define LIMIT_TREE_PROCESSES           4096u            /* that are looked at for that */
+#define LIMIT_AGENT_TASK_COUNT         32               /* of them that are followed, and told */
+#define LIMIT_AGENT_TASK_BYTES         120              /* of the words of one, and of its id */
 /* wait for its answer to an interrupt; then its stdin is closed */
 #define LIMIT_AGENT_INTERRUPT_MS 3000
 #define LIMIT_AGENT_TURNS        200     /* tool rounds of one call where a client counts them */

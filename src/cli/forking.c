@@ -76,7 +76,8 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
         w->command, buf_c(&text), (unsigned long long)core->seq, core->session);
   }
   (void)store_ref_named(session_log_name(ui.solo.session), &w->made);
-  paths_note_last(session_log_name(ui.solo.session));
+  paths_note_last(session_log_name(ui.solo.session),
+                  json_string_value(json_object_get(k->fork.config, "cwd")));
   return ui_wait(&ui);
 }
 

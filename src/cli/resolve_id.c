@@ -40,19 +40,34 @@ bool resolve_id_store(const char *logs, struct store *store, struct err *err) {
   return true;
 }
 
+/* Finds the session that was started last, in a project or of all (NULL): it may be in any store. */
+static bool noted_last(const char *project, struct store_ref *ref) {
+  char name[PATHS_BYTES];
+  return paths_read_last(project, name) && store_ref_named(name, ref) && store_is_there(ref);
+}
+
 bool resolve_id_session(const char *word, const char *logs, const char *socket,
                         struct store_ref *ref, struct err *err) {
   assert(word != NULL);
   assert(ref != NULL);
-  char name[PATHS_BYTES];
   struct store store;
   struct err ignored;
   if (socket != NULL)
     return resolve_id_ask_daemon(socket, word, ref, err);
-  /* The session that was started last may be in any store. */
-  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL &&
-      paths_read_last(name) && store_ref_named(name, ref) && store_is_there(ref))
-    return true;
+  if (strcmp(word, "last") == 0 && logs == NULL && getenv("SEGUE_LOGS") == NULL) {
+    char project[PATHS_BYTES];
+    paths_project(".", project);
+    if (noted_last(project, ref))
+      return true;
+    if (noted_last(NULL, ref)) {
+      char id[STORE_ID_BYTES];
+      store_ref_id(ref, id);
+      return err_set(err, ERR_NOT_FOUND,
+                     "no session of this project (%.300s) was started here; the last one of all is "
+                     "%.40s: name it by its id, or use --logs",
+                     project, id);
+    }
+  }
   if (!resolve_id_store(logs, &store, err))
     return false;
   return store_find(&store, word, ref, err) || (logs == NULL && err->code == ERR_NOT_FOUND &&

@@ -216,7 +216,6 @@ static struct call *new_call(const struct fold *f, struct turn *turn, long id) {
   call->vote = (int)vote;
   call->invariant = purpose == PURPOSE_CHECK ? (int)fold_number(f, MEMBER_INVARIANT) : 0;
   call->report = reports ? report_number(f, turn) : 0;
-  call->prompt_seq = (uint64_t)f->record->seq;
   *at = call;
   return call;
 }
@@ -299,7 +298,8 @@ static bool apply_call_start(const struct fold *f) {
   if (call->fallback != NULL) { /* the call starts anew elsewhere */
     free(call->fallback);
     call->fallback = NULL;
-    call->failures = call->outage.tries = 0;
+    call->failures = call->outage.tries = call->stalls.count = 0;
+    call->stalls.last_ms = 0;
     call->session_lost = false;
   }
   if (repeats)
@@ -323,6 +323,8 @@ static bool apply_call_start(const struct fold *f) {
   struct str sha256 = fold_text(f, MEMBER_PROMPT_SHA256);
   if (sha256.n == SHA256_HEX - 1)
     memcpy(call->prompt_sha256, sha256.p, sha256.n);
+  if (fold_has(f, MEMBER_PROMPT)) /* also an attempt that is told why the last one ended */
+    call->prompt_seq = (uint64_t)f->record->seq;
   call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
   call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
@@ -409,6 +411,27 @@ static void set_reached(struct core *core, const struct call *call, bool answere
   json_object_set_new(core->reached, call->provider, json_boolean(answered));
 }
 
+/* Keeps what background tasks do that no call waits for again. */
+static void keep_outlived(struct core *core, const json_t *outlived) {
+  size_t i;
+  json_t *what;
+  if (json_array_size(outlived) > 0 && core->outlived == NULL)
+    core->outlived = json_array();
+  json_array_foreach((json_t *)outlived, i, what) {
+    if (json_array_size(core->outlived) < LIMIT_AGENT_TASK_COUNT)
+      json_array_append(core->outlived, what);
+  }
+}
+
+/* Counts a wait for a provider that is away. */
+static void count_away(struct core *core, int64_t from_ms, int64_t until_ms) {
+  if (from_ms < core->away.until_ms && core->away.until_ms - from_ms <= LIMIT_OUTAGE_MAX_MS)
+    from_ms = core->away.until_ms; /* else the clock was set back */
+  if (until_ms > from_ms && until_ms - from_ms <= LIMIT_OUTAGE_TOTAL_MS)
+    core->away.ms += until_ms - from_ms;
+  core->away.until_ms = until_ms > from_ms ? until_ms : from_ms;
+}
+
 /* Folds a failed attempt: the call waits for the next one, goes to another provider, or is over. */
 static bool call_failed(const struct fold *f, struct call *call, const json_t *error) {
   const json_t *message = json_at(error, "message");
@@ -429,7 +452,11 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
         error_class_is_transient(call->class))
       set_reached(f->core, call, false);
     call->outage.tries = 0;
-    call->failures++;
+    call->stalls.last_ms = json_integer_value(json_at(error, "silent_ms"));
+    if (call->stalls.last_ms > 0)
+      call->stalls.count++;
+    else
+      call->failures++;
   } else if (record_time_parse(json_view(json_at(outage, "since")).p, &call->outage.since_ms)) {
     call->outage.tries++;
   }
@@ -440,6 +467,8 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
   if (!record_time_parse(f->record->ts.p, &now_ms))
     return fold_bad(f, "its ts is not a time");
   call->wait_until_ms = call->outage.at_ms = now_ms + fold_number(f, MEMBER_RETRY_IN_MS);
+  if (call->outage.tries > 0)
+    count_away(f->core, now_ms, call->wait_until_ms);
   return true;
 }
 
@@ -500,6 +529,7 @@ static bool apply_call_end(const struct fold *f) {
     checks_changed(f->core, turn);
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
+  keep_outlived(f->core, fold_tree(f, MEMBER_OUTLIVED));
   if (error != NULL)
     return call_failed(f, call, error);
   if (!fold_take_text(f, MEMBER_TEXT, &call->text))
@@ -1194,6 +1224,7 @@ static bool apply_session_resume(const struct fold *f) {
   if (reason.n > 0 || fold_has(f, MEMBER_BY)) { /* the settings may be others now */
     json_decref(f->core->reached);
     f->core->reached = NULL;
+    f->core->away.ms = 0;
   }
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated") && !f->core->answered;

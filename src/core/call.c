@@ -179,6 +179,7 @@ void call_result_deinit(struct call_result *result) {
   json_decref(result->tests);
   json_decref(result->usage);
   json_decref(result->unfinished);
+  json_decref(result->outlived);
   json_decref(result->requests);
   *result = (struct call_result){0};
 }

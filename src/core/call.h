@@ -119,7 +119,9 @@ struct call_request {
   const json_t *conversation;
   const json_t *secrets; /* names of variables that its program receives; or NULL */
   const json_t *sandbox; /* confines its program, see core/sandbox_settings.h; NULL: nothing does */
-  const json_t *refused; /* names of parameters that this model refused; or NULL */
+  uint64_t background_ms; /* limit of its background tasks; 0: the backend's own */
+  const json_t *outlived; /* of those, what is not waited for again (texts); or NULL */
+  const json_t *refused;  /* names of parameters that this model refused; or NULL */
 };
 
 /* Holds a text as it came in, whole in memory. If it exceeds LIMIT_INLINE_TEXT_BYTES or is not
@@ -140,6 +142,7 @@ struct call_result {
   enum error_class class; /* CLASS_NONE: answered */
   char message[512];      /* error for people, without secrets */
   int64_t retry_after_ms; /* 0: the provider named none */
+  int64_t silent_ms;      /* with timeout: it was ended because it said nothing for so long */
   bool elsewhere;         /* with bad_request: another backend may accept the request */
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */
@@ -156,6 +159,7 @@ struct call_result {
   char files_unknown[160]; /* why some changes, or without `files` all, are not known; or "" */
   json_t *usage;           /* tokens and money, as in a log's call_end; or NULL */
   json_t *unfinished;      /* texts: what its background tasks do that were stopped; or NULL */
+  json_t *outlived;        /* those that were ended because they were waited for in vain; or NULL */
   /* Lists in order the requests of a call that needed several, with their answers, or is NULL:
    * {"asked": "think" or "answer", "appended"? (after the call's prompt), "text", "reasoning"?,
    * "enforced"?, "usage"?, "error"?}. */

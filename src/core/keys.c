@@ -344,6 +344,10 @@ static const struct key gate_list[] = {
                     "test is not a pass."},
     {"timeout", KEY_LINE, .check = limits_check_duration, .example = "15m",
      .description = "The longest time that one run may take, such as 10m (default 1h)."},
+    {"stall_retries", KEY_INTEGER, .min = 0, .max = LIMIT_STALL_RETRY_MAX, .example = "0",
+     .description = "How often an agent that showed no sign of life for that long is ended and "
+                    "started again, in the same conversation if it can (default 2), before a "
+                    "fallback takes over or the session stops."},
     {"cwd", KEY_LINE, .check = limits_check_cwd, .example = "packages/core",
      .description = "The folder, below the session's, that it runs in."},
     {0},
@@ -621,6 +625,12 @@ static const struct key workflow_list[] = {
     {"max_movements", KEY_COUNT, .alias = "max_steps", .older = "max_iterations", .min = 1,
      .max = LIMIT_MOVEMENTS, .words = infinite, .example = "30",
      .description = "The most movements in one session, or infinite (default 10)."},
+    {"wait_for_outage", KEY_LINE, .check = limits_check_wait, .example = "6h",
+     .description = "How long a provider is waited for that cannot be reached or is overloaded, or "
+                    "off (default: as the user's configuration says, 6h)."},
+    {"wait_for_background", KEY_LINE, .check = limits_check_duration, .example = "30m",
+     .description = "How long a client is waited for that works on in the background after its "
+                    "answer (default: as the user's configuration says, 30m)."},
     {"budget", KEY_SET, .set = &budget_keys, .example = "{cost: 20, time: 8h, on_exceed: stop}",
      .description =
          "What a session may use: once a total has reached its limit, no call starts and no "

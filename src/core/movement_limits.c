@@ -54,6 +54,11 @@ bool limits_check_duration(struct str text, struct err *err) {
                  "90s");
 }
 
+bool limits_check_wait(struct str text, struct err *err) {
+  return str_eq_c(text, "off") || limits_ms_of(text, LIMIT_DURATION_MS) > 0 ||
+         err_set(err, ERR_INVALID, "must be off, or a duration of 1ms to 24h, such as 30m");
+}
+
 int64_t limits_memory_bytes(struct str text) {
   enum { LEAST_M = 16, UNIT = 1024 };
   static const char memory_units[] = "MGT";

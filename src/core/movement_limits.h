@@ -16,6 +16,7 @@
 /* These check texts for keys.h: err says what the text must be, in words that follow the key's
  * name. */
 bool limits_check_duration(struct str text, struct err *err);
+bool limits_check_wait(struct str text, struct err *err);
 bool limits_check_deadline(struct str text, struct err *err);
 bool limits_check_tests(struct str text, struct err *err);
 bool limits_check_cwd(struct str text, struct err *err);

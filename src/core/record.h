@@ -111,6 +111,7 @@ enum record_type {
   PLAIN(FILES_SHARED, "files_shared")                                                              \
   PLAIN(FILES_UNKNOWN, "files_unknown")                                                            \
   TREE(UNFINISHED, "unfinished")                                                                   \
+  TREE(OUTLIVED, "outlived")                                                                       \
   TREE(REQUESTS, "requests")                                                                       \
   TREE(USAGE, "usage")                                                                             \
   PLAIN(PROVIDER_SESSION, "provider_session")                                                      \

@@ -201,6 +201,7 @@ void core_deinit(struct core *core) {
   json_decref(core->gates);
   json_decref(core->behind);
   json_decref(core->reached);
+  json_decref(core->outlived);
   worktree_clear(&core->worktree);
   for (struct worktree *w = core->worktrees, *next; w; w = next) {
     next = w->next;

@@ -43,6 +43,10 @@ struct call {
     int64_t since_ms;     /* the first one, later by all times in which nobody waited */
     int64_t at_ms;        /* when the next attempt is due, or the last one started */
   } outage;
+  struct {           /* attempts that were ended because they said nothing: "stalls" */
+    int count;       /* of them, which are none of its `failures` */
+    int64_t last_ms; /* how long the last attempt had said nothing; 0: it ended otherwise */
+  } stalls;
   int64_t duration_ms, tokens; /* sums over all attempts */
   struct {                     /* the same since a person last dealt with the call's budget */
     int64_t tokens, cost_nano, ms;
@@ -251,8 +255,12 @@ struct core {
   json_t *token_counts; /* provider -> times used, by number (array) or by text (object) */
   /* provider -> true: it has answered, false: it was waited for in vain since; or NULL */
   json_t *reached;
-  json_t *behind; /* replaced provider -> until when it is skipped (ms); or NULL */
-  json_t *totals; /* provider's conversation -> what was told of it last, if so; or NULL */
+  struct { /* what all outages have made the session wait, since a person last dealt with it */
+    int64_t ms, until_ms; /* waits that overlap count once: until when it is counted */
+  } away;
+  json_t *outlived; /* what background tasks do that were waited for in vain (texts); or NULL */
+  json_t *behind;   /* replaced provider -> until when it is skipped (ms); or NULL */
+  json_t *totals;   /* provider's conversation -> what was told of it last, if so; or NULL */
   struct spends spends;
   /* added to budgets: the session's, then each movement's; or NULL */
   int64_t (*added)[BUDGET_UNITS];

@@ -430,6 +430,13 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
   return left > 1 ? left : 1;
 }
 
+/* Returns for how long a client's background work is waited for; 0: as long as its backend says. */
+static uint64_t background_ms(const struct core *core) {
+  const json_t *own = json_at(core->workflow->doc, "wait_for_background");
+  const json_t *said = own != NULL ? own : json_at(core->config, "wait_for_background");
+  return (uint64_t)limits_duration_ms(json_view(said), 0);
+}
+
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,
                   struct call_request *out) {
   const struct movement *m = core_movement(core, turn);
@@ -465,6 +472,8 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .sandbox = call->sandbox,
       .conversation = id ? json_object_get(core->totals, id) : NULL,
       .secrets = call->purpose == PURPOSE_EXECUTE ? m->secrets : NULL,
+      .background_ms = background_ms(core),
+      .outlived = core->outlived,
       .refused = core_refused(core, str_from(call->provider), str_from(call->model)),
   };
 }
@@ -732,11 +741,42 @@ static const char *next_session(const struct step *s, const struct call *call,
   return NULL;
 }
 
+/* Puts in front of the prompt of work that the last attempt was ended because it said nothing.
+ * Returns the number of bytes put there; 0: nothing was, or it stands there from an attempt before.
+ * A prompt that the log cannot hold as text stays as it is. */
+static size_t tell_stall(const struct core *core, struct call *call) {
+  struct buf prompt = {.max = call->prompt.max};
+  long long silent_s = (call->stalls.last_ms + 999) / 1000;
+  struct str was = buf_view(&call->prompt);
+  if (silent_s == 0 || call->purpose != PURPOSE_EXECUTE || !utf8_valid(was.p, was.n))
+    return 0;
+  if (workflow_language(core->workflow) == DESCRIBE_JAPANESE)
+    buf_printf(&prompt,
+               "前回の実行は %lld 秒間何も出力しなかったため、終了されました。"
+               "すでに済んでいることを確認し、そこから続けてください。\n\n",
+               silent_s);
+  else
+    buf_printf(&prompt,
+               "Your last run printed nothing for %lld s, so it was ended. Look at what is done "
+               "already, and go on from there.\n\n",
+               silent_s);
+  size_t told = str_starts(was, buf_c(&prompt)) ? 0 : prompt.n;
+  if (told > 0) {
+    buf_str(&prompt, was);
+    buf_deinit(&call->prompt);
+    call->prompt = prompt; /* not state, like all of it */
+  } else {
+    buf_deinit(&prompt);
+  }
+  return told;
+}
+
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
   struct str first, model;
   const char *reason = NULL, *id = next_session(s, call, &reason);
   json_t *options = NULL;
+  size_t told = tell_stall(s->core, call);
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
   request.provider_session = id ? str_from(id) : STR("");
@@ -758,7 +798,12 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   record_put_tree(&d, MEMBER_TOKEN, token);
   if (repeats)
     record_put_number(&d, MEMBER_REPEATS, call->attempt);
-  record_put_number(&d, MEMBER_PROMPT_OF, (int64_t)call->prompt_seq);
+  struct record_part parts[] = {{{call->prompt.p, told}, false},
+                                {{call->prompt.p + told, call->prompt.n - told}, false}};
+  if (told > 0)
+    record_put_parts(&d, MEMBER_PROMPT, parts, ARRAY_LEN(parts));
+  else
+    record_put_number(&d, MEMBER_PROMPT_OF, (int64_t)call->prompt_seq);
   step_emit(s, &d);
   json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
@@ -783,9 +828,11 @@ static int64_t retry_pause(const struct step *s, int64_t first, int times, int64
 
 /* Returns for how long an outage of the call's provider is waited for; 0: not at all. */
 static int64_t outage_most(const struct step *s, const struct call *call) {
-  const json_t *said = json_at(s->core->config, "wait_for_outage");
+  const json_t *config = json_at(s->core->config, "wait_for_outage");
+  const json_t *own = json_at(s->core->workflow->doc, "wait_for_outage");
+  const json_t *said = own == NULL || json_is_false(config) ? config : own;
   const json_t *reached = json_object_get(s->core->reached, call->provider);
-  if (json_is_false(said) || json_is_false(reached))
+  if (json_is_false(said) || str_eq_c(json_view(said), "off") || json_is_false(reached))
     return 0;
   bool known = reached != NULL || (s->env->has_answered != NULL &&
                                    s->env->has_answered(s->env->ctx, str_from(call->provider)));
@@ -801,6 +848,9 @@ static int64_t outage_pause(const struct step *s, const struct call *call,
   if (call->outage.tries > 0 && call->outage.since_ms < now_ms)
     since_ms = call->outage.since_ms;
   int64_t until_ms = since_ms + outage_most(s, call);
+  int64_t left_ms = LIMIT_OUTAGE_TOTAL_MS - s->core->away.ms;
+  if (until_ms > now_ms + left_ms)
+    until_ms = now_ms + left_ms;
   if (until_ms <= now_ms + LIMIT_BUDGET_SLACK_MS)
     return -1;
   int64_t wait = retry_pause(s, LIMIT_OUTAGE_PAUSE_MS, call->outage.tries, LIMIT_OUTAGE_MAX_MS);
@@ -814,8 +864,15 @@ static int64_t outage_pause(const struct step *s, const struct call *call,
   return wait < until_ms - now_ms ? wait : until_ms - now_ms;
 }
 
+/* Returns how often a call that says nothing is tried again: another attempt mostly answers. */
+static long stall_retries(const struct step *s, const struct turn *turn, const struct call *call) {
+  if (step_is_command(s->core, turn, call)) /* it may have done half of its work */
+    return 0;
+  return call_is_own(call) ? core_movement(s->core, turn)->stall_retries : LIMIT_STALL_RETRY_COUNT;
+}
+
 /* Returns the wait before another attempt at the same provider, -1 if there is to be none. */
-static int64_t retry_delay(const struct step *s, const struct call *call,
+static int64_t retry_delay(const struct step *s, const struct turn *turn, const struct call *call,
                            const struct call_result *r, bool once_more, bool may_fall_back,
                            struct record_draft *d) {
   int attempts = once_more ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
@@ -824,6 +881,8 @@ static int64_t retry_delay(const struct step *s, const struct call *call,
   bool report = call->purpose == PURPOSE_REPORT; /* another call reports everything */
   if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost && !report)
     return 0; /* its conversation may be gone: try once more without it */
+  if (r->silent_ms > 0 && call->stalls.count < stall_retries(s, turn, call))
+    return retry_pause(s, LIMIT_RETRY_BASE_MS, call->stalls.count, LIMIT_RETRY_MAX_MS);
   bool passes = error_class_is_transient(r->class), gives_up = call->failures + 1 >= attempts;
   bool in_time = r->retry_after_ms > 0 && !gives_up; /* the backend named a time: it is kept to */
   if (passes && !may_fall_back && !in_time && r->retry_after_ms <= LIMIT_RETRY_AFTER_MS &&
@@ -850,6 +909,8 @@ static void put_error(struct record_draft *d, const struct call_result *r) {
     json_put(error, "message", text_render(message));
   if (r->retry_after_ms > 0)
     json_put(error, "retry_after_ms", json_integer(r->retry_after_ms));
+  if (r->silent_ms > 0)
+    json_put(error, "silent_ms", json_integer(r->silent_ms));
   record_put_tree(d, MEMBER_ERROR, error);
 }
 
@@ -880,6 +941,7 @@ static void put_result_members(const struct step *s, const struct turn *turn,
     record_put_bool(d, MEMBER_FILES_SHARED, true);
   record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
   record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
+  record_put_tree(d, MEMBER_OUTLIVED, json_incref(r->outlived));
   record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));
   record_put_tree(d, MEMBER_USAGE, usage);
   record_put_bytes(d, MEMBER_PROVIDER_SESSION, str_from(r->provider_session));
@@ -924,7 +986,7 @@ void step_call_end(struct step *s) {
     bool once_more = silent || (r.class == CLASS_PROTOCOL && work &&
                                 !s->core->workflow->movements[turn->movement].edit &&
                                 !step_is_command(s->core, turn, call));
-    wait = retry_delay(s, call, &r, once_more, next.n > 0, &d);
+    wait = retry_delay(s, turn, call, &r, once_more, next.n > 0, &d);
     if (wait >= 0)
       record_put_number(&d, MEMBER_RETRY_IN_MS, wait);
     else if (next.n > 0 && (r.elsewhere || error_class_falls_back(r.class)))

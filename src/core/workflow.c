@@ -537,6 +537,7 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->tests = json_view_at(object, "tests");
   m->timeout_ms = limits_duration_ms(json_view_at(object, "timeout"), LIMIT_CALL_WALL_MS);
   m->stall_ms = limits_duration_ms(json_view_at(object, "stall"), 0);
+  m->stall_retries = (long)build_count(object, "stall_retries", LIMIT_STALL_RETRY_COUNT);
   m->cwd = json_view_at(object, "cwd");
   m->budget = build_budget(b, object);
   for (int g = 0; g < GUARD_COUNT; g++)

@@ -150,6 +150,7 @@ struct movement {
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
   struct str tests; /* how the command reports its tests, see movement_limits.h; or empty */
   long timeout_ms, stall_ms; /* of one call; stall_ms 0: the backend's own */
+  long stall_retries;        /* attempts after one that said nothing for that long */
   struct str cwd;            /* below the session's, a template; or empty */
   struct str persona, policy, knowledge, instruction;
   const struct budget *budget;   /* of its turns; or NULL */

@@ -126,8 +126,11 @@ const struct config_key config_keys[] = {
      "where sessions work, and what goes into a worktree"},
     {"wait_for_reset", "on", NULL, NULL,
      "off: stop the session if a provider's limit lasts for hours, instead of waiting"},
-    {"wait_for_outage", "1h", NULL, NULL,
-     "how long a provider is waited for that cannot be reached or is overloaded, or off"},
+    {"wait_for_outage", "6h", NULL, NULL,
+     "how long a provider is waited for that cannot be reached or is overloaded, or off; 10m "
+     "where the variable CI is set"},
+    {"wait_for_background", "30m", NULL, NULL,
+     "how long a client is waited for that works on in the background after its answer"},
     {"env", NULL, NULL, NULL, "variables that backends' processes get, besides the standard ones"},
     {"secrets", NULL, NULL, NULL, "variables that a movement gets only if it names them"},
     {"sandbox", "guard", NULL, NULL, "the sandbox for agents and commands: a level, or a map"},
@@ -279,6 +282,15 @@ static bool config_read_outage_wait(struct config *config, const char *path,
                     "wait_for_outage must be off, or a duration of at most 24h, such as 30m");
 }
 
+static bool config_read_background_wait(struct config *config, const char *path,
+                                        const struct yaml_node *node, struct err *err) {
+  struct err why;
+  config->background_wait = yaml_to_json(node);
+  return limits_check_duration(node->text, &why) ||
+         yaml_wrong(err, path, node,
+                    "wait_for_background must be a duration of at most 24h, such as 30m");
+}
+
 static bool config_read_reset_wait(struct config *config, const char *path,
                                    const struct yaml_node *node, struct err *err) {
   bool off = says_off(node);
@@ -381,6 +393,7 @@ static const struct {
     {"env", config_read_env},
     {"wait_for_reset", config_read_reset_wait},
     {"wait_for_outage", config_read_outage_wait},
+    {"wait_for_background", config_read_background_wait},
     {"secrets", config_read_secrets},
     {"sandbox", config_read_sandbox},
     {"store", config_read_store},
@@ -400,7 +413,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, env, secrets, sandbox, store, shared_paths or providers";
+      "wait_for_outage, wait_for_background, env, secrets, sandbox, store, shared_paths or "
+      "providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
 
@@ -554,7 +568,11 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set(session_config, "fallback", config->fallback);
   if (config->no_reset_wait)
     json_object_set_new(session_config, "wait_for_reset", json_false());
+  const char *ci = getenv("CI"); /* somebody pays for the minutes there */
+  if (config->outage_wait == NULL && ci != NULL && ci[0] != '\0')
+    config_set_string(session_config, "wait_for_outage", "10m");
   json_object_set(session_config, "wait_for_outage", config->outage_wait);
+  json_object_set(session_config, "wait_for_background", config->background_wait);
   json_object_set(session_config, "prices", config->prices);
   json_object_set(session_config, "default_workspace", config->workspace);
   json_object_set(session_config, "templates", config->templates);
@@ -582,6 +600,7 @@ void config_deinit(struct config *config) {
   json_decref(config->shared_paths);
   json_decref(config->budget);
   json_decref(config->outage_wait);
+  json_decref(config->background_wait);
   json_decref(config->prices);
   json_decref(config->secrets);
   json_decref(config->sandbox);

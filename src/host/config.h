@@ -10,6 +10,7 @@
  *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   wait_for_outage: 30m    how long a provider is waited for that is away, or off
+ *   wait_for_background: 30m    how long a client's background work is waited for
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
  *   sandbox: guard          what confines agents and commands, see sandbox_config.h
@@ -34,22 +35,23 @@
 #include <jansson.h>
 
 struct config {
-  char *provider, *model; /* NULL: not set */
-  json_t *options;        /* or NULL */
-  const char **env;       /* NULL-terminated, or NULL */
-  json_t *sandbox;        /* from sandbox_read, or NULL */
-  json_t *secrets;        /* list of names, or NULL */
-  const char **hidden;    /* names of both, borrowed: NULL-terminated, or NULL */
-  json_t *fallback;       /* name -> list of names, or NULL */
-  json_t *workspace;      /* settings for worktrees, or NULL */
-  json_t *notify;         /* from notify_config_set_read, or NULL */
-  json_t *budget;         /* from day_set_read, or NULL */
-  json_t *prices;         /* model -> dollars, or NULL */
-  json_t *shared_paths;   /* folder -> label of the workers that have it, or NULL */
-  bool no_reset_wait;     /* wait_for_reset: off */
-  json_t *outage_wait;    /* a duration, or false: off; or NULL */
-  json_t *providers;      /* name -> settings, or NULL */
-  json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
+  char *provider, *model;  /* NULL: not set */
+  json_t *options;         /* or NULL */
+  const char **env;        /* NULL-terminated, or NULL */
+  json_t *sandbox;         /* from sandbox_read, or NULL */
+  json_t *secrets;         /* list of names, or NULL */
+  const char **hidden;     /* names of both, borrowed: NULL-terminated, or NULL */
+  json_t *fallback;        /* name -> list of names, or NULL */
+  json_t *workspace;       /* settings for worktrees, or NULL */
+  json_t *notify;          /* from notify_config_set_read, or NULL */
+  json_t *budget;          /* from day_set_read, or NULL */
+  json_t *prices;          /* model -> dollars, or NULL */
+  json_t *shared_paths;    /* folder -> label of the workers that have it, or NULL */
+  bool no_reset_wait;      /* wait_for_reset: off */
+  json_t *outage_wait;     /* a duration, or false: off; or NULL */
+  json_t *background_wait; /* a duration, or NULL */
+  json_t *providers;       /* name -> settings, or NULL */
+  json_t *templates;       /* "<language>/<name>.md" -> text, or NULL */
 };
 
 /* Describes a key of the file. The reader's checks and `segue config` use this one list. */

@@ -3,12 +3,14 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "os/fs.h"
 #include "store/store.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,10 +289,62 @@ bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) {
   return true;
 }
 
-void paths_note_last(const char *log_name) {
+/* Shortens a path by its last part. Returns false if there is none above it. */
+static bool paths_up(char *path) {
+  char *slash = strrchr(path, '/');
+  if (slash == NULL || path[1] == '\0')
+    return false;
+  slash[slash == path] = '\0';
+  return true;
+}
+
+/* Returns true if the folder is the top of a working tree; of a worktree it becomes that of its
+ * repository, whose .git the file names: "gitdir: TOP/.git/worktrees/NAME". */
+static bool paths_is_top(char folder[PATHS_BYTES]) {
+  static const char before[] = "gitdir: ", within[] = "/.git/worktrees/";
+  char path[PATHS_BYTES + 8];
+  struct stat st;
+  struct buf text = {0};
+  struct err ignored;
+  print_into(path, sizeof path, "%s/.git", folder);
+  if (stat(path, &st) != 0)
+    return false;
+  if (S_ISREG(st.st_mode) && file_read(path, PATHS_BYTES - 1, &text, &ignored) &&
+      str_starts(buf_view(&text), before)) {
+    char *top = text.p + sizeof before - 1, *end = strstr(top, within);
+    if (end != NULL && top[0] == '/')
+      print_into(folder, PATHS_BYTES, "%.*s", (int)(end - top), top);
+  }
+  buf_deinit(&text);
+  return true;
+}
+
+void paths_project(const char *folder, char out[PATHS_BYTES]) {
+  char real[PATH_MAX], at[PATHS_BYTES];
+  print_into(out, PATHS_BYTES, "%s", realpath(folder, real) != NULL ? real : folder);
+  print_into(at, sizeof at, "%s", out);
+  do {
+    if (paths_is_top(at)) {
+      print_into(out, PATHS_BYTES, "%s", at);
+      return;
+    }
+  } while (paths_up(at));
+}
+
+/* Gives the file that notes the last session of a project, or of all (NULL). */
+static bool paths_last(const char *project, char out[PATHS_BYTES]) {
+  char name[8 + SHA256_HEX] = "/last", hash[SHA256_HEX];
+  struct err ignored;
+  if (project != NULL) {
+    sha256_hex(project, strlen(project), NULL, 0, hash);
+    print_into(name, sizeof name, "/lasts/%.32s", hash);
+  }
+  return xdg("XDG_STATE_HOME", ".local/state", name, out, &ignored);
+}
+
+static void paths_write_last(const char *project, const char *log_name) {
   char path[PATHS_BYTES], temp[PATHS_BYTES + 16];
-  struct err err;
-  if (!xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err))
+  if (!paths_last(project, path))
     return;
   char *slash = strrchr(path, '/');
   *slash = '\0';
@@ -306,12 +360,20 @@ void paths_note_last(const char *log_name) {
     (void)unlink(temp);
 }
 
-bool paths_read_last(char out[PATHS_BYTES]) {
+void paths_note_last(const char *log_name, const char *folder) {
+  char project[PATHS_BYTES];
+  paths_write_last(NULL, log_name);
+  if (folder != NULL) {
+    paths_project(folder, project);
+    paths_write_last(project, log_name);
+  }
+}
+
+bool paths_read_last(const char *project, char out[PATHS_BYTES]) {
   char path[PATHS_BYTES];
   struct buf b = {0};
   struct err err;
-  bool ok = xdg("XDG_STATE_HOME", ".local/state", "/last", path, &err) &&
-            file_read(path, PATHS_BYTES - 1, &b, &err) && b.n > 0;
+  bool ok = paths_last(project, path) && file_read(path, PATHS_BYTES - 1, &b, &err) && b.n > 0;
   if (ok)
     print_into(out, PATHS_BYTES, "%s", b.p);
   buf_deinit(&b);

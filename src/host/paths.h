@@ -40,9 +40,15 @@ void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]);
 /* Gives HOME/.segue/facets; "" without a home. */
 void paths_home_facets(char out[PATHS_BYTES]);
 
-/* Notes the session that was started last, in any folder, for `last` without --logs and
- * $SEGUE_LOGS: in a file of the state folder, best effort, used for nothing else. */
-void paths_note_last(const char *log_name);
-bool paths_read_last(char out[PATHS_BYTES]);
+/* Gives the project that a folder is in: the top of its git repository, also for a worktree, else
+ * the folder itself; without links. */
+void paths_project(const char *folder, char out[PATHS_BYTES]);
+
+/* Notes the session that was started last, for `last` without --logs and $SEGUE_LOGS, of all and of
+ * the project that `folder` is in (the session's): in files of the state folder, best effort, used
+ * for nothing else. */
+void paths_note_last(const char *log_name, const char *folder);
+/* project: from paths_project; NULL: of all. */
+bool paths_read_last(const char *project, char out[PATHS_BYTES]);
 
 #endif

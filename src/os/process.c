@@ -13,6 +13,7 @@
 #include "os/sandbox_internal.h"
 #include "os/sandbox_rules.h"
 #include "os/tmpdir.h"
+#include "os/tree_work.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -693,6 +694,7 @@ static void process_set_timer(struct process *p) {
     (void)uv_timer_stop(&p->timer);
     return;
   }
+  p->timer_ms = due;
   uv_update_time(p->table->loop);
   (void)uv_timer_start(&p->timer, process_on_timer, due > now ? due - now : 1, 0);
 }
@@ -734,6 +736,16 @@ static void process_close_all(struct process *p) {
   uv_close((uv_handle_t *)&p->timer, on_timer_closed);
 }
 
+/* Returns true if it was kept from printing: its whole tree is stopped, but for the shim (SIGSTOP, a
+ * paused container), or we did not run ourselves (the same, of all), so that nobody knows how long
+ * it has been silent. A machine that sleeps has no clock meanwhile. */
+static bool was_frozen(const struct process *p, uint64_t now) {
+  struct tree_work work;
+  tree_work_measure(p->shim, &work);
+  return now > later(p->timer_ms, LIMIT_FROZEN_MS) ||
+         (work.processes > 1 && work.stopped + 1 >= work.processes);
+}
+
 static void end_if_late(struct process *p) {
   uint64_t now = clock_mono_ms();
   if (now < due_ms(p)) {
@@ -743,12 +755,16 @@ static void end_if_late(struct process *p) {
   switch (p->state) {
   case PROCESS_STATE_STARTING:
   case PROCESS_STATE_RUNNING:
-    if (p->wall_ms != 0 && now >= later(p->start_ms, p->wall_ms))
+    if (p->wall_ms != 0 && now >= later(p->start_ms, p->wall_ms)) {
       process_end_tree(p, PROCESS_END_WALL_LIMIT);
-    else if (now >= closed_due_ms(p))
+    } else if (now >= closed_due_ms(p)) {
       process_event(p, EVENT_ENOUGH);
-    else
+    } else if (was_frozen(p, now)) {
+      p->output_ms = now;
+      process_set_timer(p);
+    } else {
       process_end_tree(p, PROCESS_END_STALL_LIMIT);
+    }
     break;
   case PROCESS_STATE_EXITED:
     p->result.pipes_held = true;
@@ -857,6 +873,10 @@ static void process_event(struct process *p, enum event event) {
 
 void process_cancel(struct process *p) {
   process_event(p, EVENT_CANCEL);
+}
+
+void process_measure(const struct process *p, struct tree_work *out) {
+  tree_work_measure(p->shim, out);
 }
 
 void process_note_progress(struct process *p) {

@@ -33,6 +33,7 @@
  * is for tests) and makes us a subreaper. Children that we already have (inherited over exec) are
  * noted and never touched. NULL: err says what is missing and where it was looked for. */
 struct process_table;
+struct tree_work;
 struct process_table *process_table_new(uv_loop_t *loop, struct err *err) MUST_CHECK;
 void process_table_free(struct process_table *t); /* NULL is fine; no process may be left */
 /* Tells where the shim is, found as above. */
@@ -124,6 +125,8 @@ struct process *process_start(struct process_table *t, const struct process_spec
 bool process_write(struct process *p, struct str bytes);
 /* Closes its stdin once everything queued is written. */
 void process_close_stdin(struct process *p);
+/* Measures what its tree has done so far (tree_work.h). */
+void process_measure(const struct process *p, struct tree_work *out);
 /* The program is working though it prints nothing: restarts the stall limit. */
 void process_note_progress(struct process *p);
 /* Ends a program whose answer is complete: like process_cancel, but as PROCESS_END_EXITED with the

@@ -45,6 +45,7 @@ struct process {
   struct channel channels[CHANNEL_COUNT];
   uv_timer_t timer;
   uint64_t start_ms, output_ms, grace_end_ms;
+  uint64_t timer_ms; /* when the timer is due */
   uint64_t wall_ms, stall_ms, closed_ms;
   const char *stdin_bytes;
   size_t stdin_n;

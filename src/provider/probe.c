@@ -21,8 +21,21 @@
 
 /* --- what is looked at --- */
 
-/* Expands ~ and $NAME in front to folders. Returns false if that folder is unknown. */
-static bool probe_expand(const char *path, char *out, size_t size) {
+/* Returns the value that the program of a profile gets for a variable; NULL: none. */
+static const char *program_variable(const struct profile *profile, const json_t *settings,
+                                    const char *name) {
+  const json_t *sets[] = {json_object_get(settings, "set"),
+                          json_object_get(json_object_get(profile->keys, "env"), "set")};
+  for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+    if (json_is_string(json_object_get(sets[i], name)))
+      return json_string_value(json_object_get(sets[i], name));
+  return getenv(name);
+}
+
+/* Expands ~ and $NAME in front to folders, as they are for the profile's program. Returns false if
+ * that folder is unknown. */
+static bool probe_expand(const struct profile *profile, const json_t *settings, const char *path,
+                         char *out, size_t size) {
   char name[64];
   const char *slash = strchr(path, '/'), *folder = NULL;
   if (path[0] != '~' && path[0] != '$')
@@ -30,7 +43,7 @@ static bool probe_expand(const char *path, char *out, size_t size) {
   if (slash == NULL || (size_t)(slash - path) >= sizeof name)
     return false;
   print_into(name, sizeof name, "%.*s", (int)(slash - path), path);
-  folder = getenv(path[0] == '~' ? "HOME" : name + 1);
+  folder = program_variable(profile, settings, path[0] == '~' ? "HOME" : name + 1);
   return folder != NULL && folder[0] != '\0' &&
          snprintf(out, size, "%s%s", folder, slash) < (int)size;
 }
@@ -52,10 +65,13 @@ static bool find_login(const struct profile *profile, const json_t *settings,
   for (size_t i = 0; i < json_array_size(files); i++) {
     const char *file = json_string_value(json_array_get(files, i));
     char path[1024];
-    if (probe_expand(file, path, sizeof path) && access(path, F_OK) == 0) {
-      print_into(p->login, sizeof p->login, "%s", file);
+    bool known = probe_expand(profile, settings, file, path, sizeof path);
+    if (known && access(path, F_OK) == 0) {
+      print_into(p->login, sizeof p->login, "%s", file[0] == '$' ? path : file);
       return true;
     }
+    if (known && file[0] == '$')
+      break; /* the client has been told to look there alone */
   }
   return login == NULL;
 }

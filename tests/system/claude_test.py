@@ -7,13 +7,13 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, main, need_build, of_type, prompt_text, records  # noqa: E402
+from support import Box, expect, main, need_build, of_type, prompt_text, records, verified  # noqa: E402
 
 # Plays the next list of steps of plan.json for each call. Its books are one file a conversation. A new
 # version tells the conversation's sums, an old one those of the process; a forked conversation begins
 # with its parent's books. What a killed process used is lost.
 CLIENT = r"""#!/usr/bin/env python3
-import json, os, sys, time
+import json, os, subprocess, sys, time
 here, args = os.path.dirname(os.path.abspath(__file__)), sys.argv[1:]
 plan = json.load(open(here + "/plan.json"))
 def of(flag):
@@ -29,6 +29,7 @@ old = of("--resume")
 if of("--session-id") and os.path.exists(here + "/books/" + of("--session-id")):
     sys.exit("Error: Session ID %s is already in use." % of("--session-id"))
 count = len(os.listdir(here + "/calls"))
+open(here + "/env", "w").write(os.environ.get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", ""))
 open(here + "/calls/%d" % count, "w").write(" ".join(args))
 if of("--session-id"):
     open(here + "/books/" + of("--session-id"), "w").write("[0, 0, 0]")
@@ -71,6 +72,8 @@ for step in plan["calls"][min(count, len(plan["calls"]) - 1)]:
             task("task_started", task_id="t%d" % i, is_backgrounded=True, description="d" * 5000)
     elif kind == "sleep":
         time.sleep(what[0])
+    elif kind == "work":  # a child of its own is busy, and says nothing
+        subprocess.run(["timeout", str(what[0]), "sh", "-c", "while :; do :; done"])
     elif kind == "once":  # killed at this place, if it is the first time
         if not os.path.exists(here + "/once"):
             open(here + "/once", "w").close()
@@ -302,6 +305,57 @@ def case_the_wait_has_an_end():
         log = play(box, flow, {"new": True, "calls": [begin + [["hang"]]]}, "", ("--scenario", box.file("s.yaml", SCENARIO)))
         work = of_type(log, "call_end")[0]
         expect(work["text"] == "I wait" and work["unfinished"] == ["explore"], work)
+
+
+def case_what_idles_is_not_awaited():
+    """A server that waits for requests is ended soon, and named; what works without a word is awaited; a turn is no idling."""
+    begin = [["event", "task_started", BACK], ["use", 100, 10], ["result", "I wait"]]
+    over = [["event", "task_notification", {"task_id": "b1", "status": "completed"}],
+            ["event", "background_tasks_changed", {"tasks": []}]]
+    for transport in ("exec", "native"):
+        with Box() as box:
+            work, asked, log = judged(box, [begin + [["hang"]]], ", background_idle_ms: 1500", transport)
+            expect(work["text"] == "I wait" and work["unfinished"] == work["outlived"] == ["explore"], work)
+            expect(work["note"] == "a background task did nothing for 2 s, so it was ended: explore", work)
+            expect('"explore"' in asked and 1500 < work["duration_ms"] < 20000, work, asked)
+        for name, calls in (("works", begin + [["work", 5]] + over + [["event", "init", {}], ["result", "done"]]),
+                            ("a turn", begin + over + [["event", "init", {}], ["sleep", 5], ["result", "done"]])):
+            with Box() as box:
+                work, _, _ = judged(box, [calls], ", background_idle_ms: 1500", transport)
+                expect(work["text"] == "done" and "unfinished" not in work, name, work)
+
+
+def case_what_was_waited_for_in_vain_is_not_again():
+    """In each later call of the session; another task is."""
+    begin = [["event", "task_started", BACK], ["use", 100, 10], ["result", "I wait"]]
+    other = [["event", "task_started", {**BACK, "description": "test"}], ["result", "I wait"], ["hang"]]
+    with Box() as box:
+        log = play(box, ONE % ("edit: true", 3), {"new": True, "calls": [begin + [["hang"]], begin + [["hang"]], other]},
+                   ", background_ms: 6000")
+        ends = of_type(log, "call_end")
+        expect([e.get("outlived") for e in ends] == [["explore"], None, ["test"]], ends)
+        expect([e["unfinished"] for e in ends] == [["explore"], ["explore"], ["test"]], ends)
+        expect(ends[1]["duration_ms"] < 6000 <= ends[0]["duration_ms"], ends)
+        verified(box, box.log_paths()[0])
+
+
+def case_background_work_is_bounded_and_forbidden():
+    """By the workflow, before the user's configuration; a client with a switch is told to leave it alone."""
+    begin = [["event", "task_started", BACK], ["use", 100, 10], ["result", "I wait"], ["hang"]]
+    with Box() as box:
+        work = of_type(play(box, ONE.replace("provider:", "wait_for_background: 2s\nprovider:") % ("", 1),
+                            {"new": True, "calls": [begin]}), "call_end")[0]
+        expect(work["outlived"] == ["explore"] and 2000 <= work["duration_ms"] < 20000, work)
+        with open(box.dir + "/env") as f:
+            expect(f.read() == "", "it was told")
+    with Box() as box:
+        play(box, ONE % ("", 1), {"new": True, "calls": [[["result", "done"]]]}, ", background: forbid")
+        with open(box.dir + "/env") as f:
+            expect(f.read() == "1", "it was not told")
+        with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+            f.write("providers: {codex: {background: forbid}}\n")
+        done = box.segue("run", box.dir + "/w.yaml", "--provider", "codex", "--logs", box.logs)
+        expect(done.returncode != 0 and b"no switch" in done.stderr, done)
 
 
 def case_permissions_are_answered_in_the_later_turn():

@@ -51,6 +51,49 @@ def words_of(box):
             "--scenario", box.file("replies.json", json.dumps({"replies": REPLIES}))]
 
 
+CLIENT = """#!/usr/bin/env python3
+import json, os, sys
+if "--version" in sys.argv:
+    sys.exit(print("2.1.332 (Claude Code)"))
+sys.stdin.read()
+two = os.environ.get("CLAUDE_CONFIG_DIR", "").endswith("/two")
+said = "Done, as asked. [WORK:1]" if two else "You've hit your session limit \u00b7 resets 3pm (UTC)"
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "a"}))
+print(json.dumps({"type": "result", "subtype": "success", "is_error": not two, "result": said,
+                  "session_id": "a", "usage": {"input_tokens": 1, "output_tokens": 1}}))
+sys.exit(0 if two else 1)
+"""
+
+
+def a_second_account_takes_over():
+    """A profile of the same client with its own login, as docs/backends/two-accounts.md says; doctor looks at both logins."""
+    with Box() as box:
+        config(box, f"providers:\n  claude: {{program: [{sys.executable}, {box.file('client.py', CLIENT)}]}}\n"
+                    f"  claude-two: {{program: [{sys.executable}, {box.dir}/client.py]}}\n"
+                    "fallback: {claude: [claude-two]}\n")
+        os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue/providers")
+        with open(box.env["XDG_CONFIG_HOME"] + "/segue/providers/claude-two.yaml", "w") as f:
+            f.write(f"extends: claude\nenv: {{set: {{CLAUDE_CONFIG_DIR: {box.dir}/two}}}}\n")
+        box.env = {k: v for k, v in box.env.items() if not k.startswith(("ANTHROPIC", "CLAUDE"))}
+        first, second = f"{box.dir}/one/.claude/.credentials.json", f"{box.dir}/two/.credentials.json"
+        box.env["HOME"] = f"{box.dir}/one"
+        for there, wanted in (((first,), (True, False)), ((second,), (False, True)), ((first, second), (True, True))):
+            for path in (first, second):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                if path in there:
+                    open(path, "w").close()
+                elif os.path.exists(path):
+                    os.unlink(path)
+            told = [b"no sign of a key or a login" not in box.segue("doctor", name).stdout for name in ("claude", "claude-two")]
+            expect(tuple(told) == wanted, there, told)
+        flow = box.file("two.yaml", "name: two\nprovider: claude\njudge: {stages: [phase1_tag]}\nmovements:\n"
+                                    "  - {name: work, rules: [{condition: done, next: COMPLETE}]}\n")
+        done = box.segue("run", flow, "--task", "t", "--cwd", box.cwd, "--logs", box.logs)
+        expect(done.returncode == 0 and b"claude-two" in done.stdout + done.stderr, done)
+        starts = of_type(records(box.log_paths()[0]), "call_start")
+        expect([s["provider"] for s in starts] == ["claude", "claude-two"], starts)
+
+
 def without_a_key(box):
     """A provider that fails at once."""
     config(box, 'providers:\n  away: {type: openai-chat, base_url: "http://127.0.0.1:9/v1", '
@@ -191,4 +234,5 @@ def a_wait_is_told_after_a_resume_too():
 
 need_build()
 sys.exit(main([nobody_listens, at_once_when_that_helps, at_every_crash, few_places,
-               a_wait_for_a_provider_can_be_left, a_wait_is_told_after_a_resume_too]))
+               a_wait_for_a_provider_can_be_left, a_wait_is_told_after_a_resume_too,
+               a_second_account_takes_over]))

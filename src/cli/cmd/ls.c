@@ -337,7 +337,7 @@ static void say_other_folder(const char *where) {
   char name[PATHS_BYTES];
   struct store_ref ref;
   struct store store;
-  if (!paths_read_last(name) || !store_ref_named(name, &ref) || !store_is_there(&ref))
+  if (!paths_read_last(NULL, name) || !store_ref_named(name, &ref) || !store_is_there(&ref))
     return;
   store_of(&ref, &store);
   char shown[STORE_SHOWN_BYTES];

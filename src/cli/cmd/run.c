@@ -57,7 +57,7 @@ static int run_run(const struct cli_args *args) {
     ui_drop(&ui);
     return cli_fail_with(STATUS_FAILED, "run", &err);
   }
-  paths_note_last(session_log_name(ui.solo.session));
+  paths_note_last(session_log_name(ui.solo.session), setup.cwd);
   return ui_wait(&ui);
 }
 

@@ -285,7 +285,8 @@ static int submit_run(const struct cli_args *args) {
     fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
             cli_value(args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
-    paths_note_last(json_string_value(json_object_get(reply.value, "log")));
+    paths_note_last(json_string_value(json_object_get(reply.value, "log")),
+                    json_string_value(json_object_get(body, "cwd")));
   if (cli_flag(args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
   else if (!cli_flag(args, "follow"))

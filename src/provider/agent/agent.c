@@ -12,6 +12,7 @@
 #include "os/loop.h"
 #include "os/random.h"
 #include "os/tmpdir.h"
+#include "os/tree_work.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/program_version.h"
 #include "provider/agent/project_files.h"
@@ -50,16 +51,21 @@ struct agent_run {
   struct schema_delivery schema;
   struct arena arena;
   char *tmpdir;
-  uint64_t stall_ms, idle_ms; /* limits without output; with output but no content */
-  uint64_t content_ms;        /* time of the last content */
-  bool idled;                 /* it was ended for lack of content */
-  bool ended;                 /* the process is gone */
-  struct buf first;           /* bytes that the driver wrote before there was a process */
-  uint64_t background_ms;     /* limit of what it does after its final event */
-  uint64_t until_ms;          /* the end of that, on the loop's clock; 0: it does nothing */
-  bool cancelled, last_word;  /* asked to stop; its stdin was closed as well */
-  bool restarted;             /* restarted with a conversation that was there already */
-  bool asks_version;          /* the process is --version, not the agent */
+  uint64_t stall_ms, idle_ms;  /* limits without output; with output but no content */
+  uint64_t content_ms;         /* time of the last content */
+  bool idled;                  /* it was ended for lack of content */
+  bool ended;                  /* the process is gone */
+  struct buf first;            /* bytes that the driver wrote before there was a process */
+  uint64_t background_ms;      /* limit of what it does after its final event */
+  uint64_t background_idle_ms; /* limit of that while it does nothing at all */
+  uint64_t until_ms;           /* the end of that, on the loop's clock; 0: it does nothing */
+  bool in_turn;                /* it is in another turn: it waits for its model */
+  struct tree_work work;       /* done when the idle limit was set */
+  bool background_idled;       /* it was ended for that */
+  bool outlived;               /* it was ended for that, or at the end of its time */
+  bool cancelled, last_word;   /* asked to stop; its stdin was closed as well */
+  bool restarted;              /* restarted with a conversation that was there already */
+  bool asks_version;           /* the process is --version, not the agent */
 };
 
 /* --- what a driver may do --- */
@@ -99,20 +105,43 @@ static void agent_on_grace_over(uv_timer_t *timer) {
   }
 }
 
+static void host_awaits(void *ctx, bool turn);
+
 static void host_answered(void *ctx) {
   struct agent_run *run = ctx;
   if (run->process != NULL && !run->cancelled)
     uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_FINAL_GRACE_MS, 0);
 }
 
-static void host_awaits(void *ctx) {
+/* Looks at what the client does in the background: it ends when its time is over, or when it has
+ * done nothing for a while, such as a server that waits for requests. */
+static void agent_on_background(uv_timer_t *timer) {
+  struct agent_run *run = timer->data;
+  struct tree_work now;
+  if (run->process == NULL)
+    return;
+  process_measure(run->process, &now);
+  run->background_idled =
+      !run->in_turn && tree_work_idles(&run->work, &now, run->background_idle_ms);
+  run->outlived = run->background_idled || uv_now(run->env->loop) >= run->until_ms;
+  if (run->outlived)
+    agent_on_grace_over(timer);
+  else
+    host_awaits(run, run->in_turn);
+}
+
+static void host_awaits(void *ctx, bool turn) {
   struct agent_run *run = ctx;
   uint64_t now = uv_now(run->env->loop);
   if (run->until_ms == 0)
     run->until_ms = now + run->background_ms;
-  if (run->process != NULL && !run->cancelled)
-    uv_timer_start(&run->timer, agent_on_grace_over, run->until_ms > now ? run->until_ms - now : 0,
-                   0);
+  if (run->process == NULL || run->cancelled)
+    return;
+  run->in_turn = turn;
+  uint64_t left = run->until_ms > now ? run->until_ms - now : 0;
+  process_measure(run->process, &run->work);
+  uv_timer_start(&run->timer, agent_on_background,
+                 left < run->background_idle_ms ? left : run->background_idle_ms, 0);
 }
 
 static void host_give_up(void *ctx) {
@@ -575,6 +604,15 @@ static void judge(struct agent_run *run, const struct process_result *p) {
   if (run->idled && r->class != CLASS_NONE)
     call_result_fail(r, CLASS_TIMEOUT, "it printed signs of life, but no content for %llu ms",
                      (unsigned long long)run->idle_ms);
+  if (r->class == CLASS_TIMEOUT && (run->idled || p->why == PROCESS_END_STALL_LIMIT))
+    r->silent_ms = (int64_t)(run->idled ? run->idle_ms : run->stall_ms);
+  if (run->outlived)
+    r->outlived = json_incref(r->unfinished);
+  if (run->background_idled && json_array_size(r->outlived) > 0)
+    print_into(r->note, sizeof r->note,
+               "a background task did nothing for %llu s, so it was ended: %s",
+               (unsigned long long)(run->background_idle_ms + 999) / 1000,
+               json_string_value(json_array_get(r->outlived, 0)));
   r->structured = schema_delivery_value(&run->schema, r->structured);
   if (r->class != CLASS_NONE) { /* else the answer had come already */
     char said[400];
@@ -783,7 +821,11 @@ static struct provider_run *agent_start(const struct provider *self, const struc
   if (request->stall_ms > 0)
     run->stall_ms = request->stall_ms;
   run->idle_ms = setting_ms(self->settings, "idle_ms", LIMIT_AGENT_IDLE_MS);
-  run->background_ms = setting_ms(self->settings, "background_ms", LIMIT_AGENT_BACKGROUND_MS);
+  run->background_ms =
+      setting_ms(self->settings, "background_ms",
+                 request->background_ms > 0 ? request->background_ms : LIMIT_AGENT_BACKGROUND_MS);
+  run->background_idle_ms =
+      setting_ms(self->settings, "background_idle_ms", LIMIT_AGENT_BACKGROUND_IDLE_MS);
   run->content_ms = uv_now(env->loop);
   run->call = (struct agent_call){
       .request = own,

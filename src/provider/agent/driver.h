@@ -47,8 +47,9 @@ struct driver_host {
   /* The final event came: the program may end by itself within LIMIT_AGENT_FINAL_GRACE_MS, and is
    * ended after that. */
   void (*answered)(void *ctx);
-  /* It did, but the client works on: it has LIMIT_AGENT_BACKGROUND_MS from the first such time. */
-  void (*awaits)(void *ctx);
+  /* It did, but the client works on: it has LIMIT_AGENT_BACKGROUND_MS from the first such time, and
+   * less if it does nothing, unless it is in another turn and waits for its model. */
+  void (*awaits)(void *ctx, bool turn);
   void (*give_up)(void *ctx); /* nothing more can help: end the program now */
   /* These are set for an agent that is a server; otherwise NULL. */
   void (*serves_at)(void *ctx, unsigned port); /* on 127.0.0.1: before the first request */

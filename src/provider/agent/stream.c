@@ -581,12 +581,27 @@ void stream_trouble(struct driver *d, int status, struct str message) {
   }
 }
 
+/* Returns whether a task runs that is waited for: none that outlived an earlier call's wait. */
+static bool task_awaited(const struct driver *d) {
+  const char *id;
+  json_t *what;
+  json_object_foreach(d->tasks, id, what) {
+    size_t i = 0;
+    while (i < json_array_size(d->outlived) && !json_equal(what, json_array_get(d->outlived, i)))
+      i++;
+    if (i == json_array_size(d->outlived))
+      return true;
+  }
+  return false;
+}
+
 /* Tells the host whether the client, whose final event has come, works on. */
 static void tell_over(struct driver *d) {
-  d->awaited = d->works_on || json_object_size(d->tasks) > 0;
-  void (*tell)(void *ctx) = d->awaited ? d->host.awaits : d->host.answered;
-  if (tell != NULL)
-    tell(d->host.ctx);
+  d->awaited = d->works_on || task_awaited(d);
+  if (d->awaited && d->host.awaits != NULL)
+    d->host.awaits(d->host.ctx, d->works_on);
+  else if (!d->awaited && d->host.answered != NULL)
+    d->host.answered(d->host.ctx);
 }
 
 void stream_finish(struct driver *d, enum profile_end end) {
@@ -801,6 +816,7 @@ struct driver *stream_open(const struct profile *profile, const struct agent_cal
   d->schema_asked = call->schema != NULL;
   d->resumed = call->session[0] != '\0';
   d->before = call->request ? call->request->conversation : NULL;
+  d->outlived = call->request ? call->request->outlived : NULL;
   d->secrets = host->secrets;
   redactor_init(&d->of_text, d->secrets);
   redactor_init(&d->of_thinking, d->secrets);
@@ -815,7 +831,7 @@ void stream_close(struct driver *d) {
   struct buf *const bufs[] = {&d->line,    &d->err_line,  &d->whole,         &d->told,
                               &d->last,    &d->all,       &d->last_id,       &d->text,
                               &d->retry,   &d->denied,    &d->trouble.kinds, &d->trouble.message,
-                              &d->tool_id, &d->tool_name, &d->trouble.log};
+                              &d->tool_id, &d->tool_name, &d->trouble.log,   &d->skipped_type};
   for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
     buf_deinit(bufs[i]);
   head_tail_deinit(&d->printed);
@@ -913,7 +929,7 @@ static void tell_part_of_line(struct driver *d) {
 
 static void stream_whole_line(struct driver *d) {
   bool text = d->is_text;
-  if (d->line_too_long || (!text && str_trim(buf_view(&d->line)).n == 0)) {
+  if (!text && str_trim(buf_view(&d->line)).n == 0) {
     buf_clear(&d->line);
     return;
   }
@@ -997,20 +1013,64 @@ static void take_stderr(struct driver *d, struct str bytes) {
   }
 }
 
+static void note_skipped(struct driver *d) {
+  struct buf text = {0};
+  buf_printf(&text, "an event%s%.*s of %zu bytes was left out: a line may have %u",
+             d->skipped_type.n > 0 ? " " : "", (int)d->skipped_type.n, buf_c(&d->skipped_type),
+             d->skipped, LIMIT_AGENT_LINE_BYTES);
+  stream_note(d, buf_view(&text));
+  buf_deinit(&text);
+  d->skipped = 0;
+}
+
+/* Returns the type that the beginning of an event names; empty: none is there. */
+static struct str event_type(struct str line) {
+  enum { BEGINNING_BYTES = 256 };
+  static const char *const names[] = {"\"type\":", "\"method\":"};
+  if (line.n > BEGINNING_BYTES)
+    line.n = BEGINNING_BYTES;
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    const char *at = memmem(line.p, line.n, names[i], strlen(names[i]));
+    struct str rest = {at, at ? line.n - (size_t)(at - line.p) : 0};
+    const char *first = at ? memchr(at + strlen(names[i]), '"', rest.n - strlen(names[i])) : NULL;
+    const char *last = first ? memchr(first + 1, '"', line.n - (size_t)(first + 1 - line.p)) : NULL;
+    if (last != NULL)
+      return (struct str){first + 1, (size_t)(last - first) - 1};
+  }
+  return STR("");
+}
+
+/* Leaves out a line that is too long to be kept, such as a tool's result of 200 MB, which the answer
+ * does not need. The call goes on, unless a protocol would wait for what the line may have been. */
+static void skip_line(struct driver *d, size_t n, bool is_whole) {
+  if (d->skipped == 0) {
+    struct str type = event_type(buf_view(&d->line));
+    d->reply_lost = type.n == 0 && d->own != NULL;
+    buf_set(&d->skipped_type, type);
+    d->skipped = d->line.n;
+    d->skipped_count++;
+    buf_deinit(&d->line);
+  }
+  d->skipped += n;
+  d->reply_lost |= d->skipped > LIMIT_AGENT_SKIP_BYTES; /* it may have no end */
+  if (d->reply_lost && d->host.give_up != NULL)
+    d->host.give_up(d->host.ctx);
+  if (is_whole)
+    note_skipped(d);
+}
+
 void stream_output(struct driver *d, int fd, struct str bytes) {
   if (fd != 1) {
     take_stderr(d, bytes);
     return;
   }
-  while (bytes.n > 0 && !d->line_too_long) {
+  while (bytes.n > 0 && !d->reply_lost) {
     const char *end = memchr(bytes.p, '\n', bytes.n);
     size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
-    if (d->line.n + n > LIMIT_AGENT_LINE_BYTES && !d->is_text) {
-      d->line_too_long = true;
-      buf_deinit(&d->line);
-      if (d->host.give_up != NULL)
-        d->host.give_up(d->host.ctx);
-      return;
+    if (d->skipped > 0 || (d->line.n + n > LIMIT_AGENT_LINE_BYTES && !d->is_text)) {
+      skip_line(d, n, end != NULL);
+      bytes = (struct str){bytes.p + n + (end != NULL), bytes.n - n - (end != NULL)};
+      continue;
     }
     buf_append(&d->line, bytes.p, n);
     bool piece = d->is_text && d->line.n >= LIMIT_PIPE_PIECE_BYTES;
@@ -1031,6 +1091,8 @@ void stream_take_rest(struct driver *d) {
     stream_tell_piece(d, buf_view(&d->line)); /* as it is: no newline of ours */
     buf_clear(&d->line);
   }
+  if (d->skipped > 0)
+    note_skipped(d);
   if (d->line.n > 0)
     stream_whole_line(d);
   if (d->err_line.n > 0)
@@ -1319,11 +1381,11 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
     r->enforced = d->profile->capability.structured;
   print_into(r->provider_session, sizeof r->provider_session, "%s", d->session);
   r->usage = json_incref(d->usage);
-  if (d->line_too_long)
+  if (!d->reply_lost && d->end != STREAM_END_OK)
+    judge_end(d, p, r);
+  if (d->reply_lost || (d->skipped_count > 0 && r->class == CLASS_PROTOCOL)) /* it was needed */
     call_result_fail(r, CLASS_PROTOCOL, "a line of its output is longer than %u bytes",
                      LIMIT_AGENT_LINE_BYTES);
-  else if (d->end != STREAM_END_OK)
-    judge_end(d, p, r);
   if (r->class == CLASS_NONE) {
     struct str text = str_trim(buf_view(&r->text.bytes));
     if (d->structured == NULL && d->schema_asked && d->profile->structured_is_text && text.n > 0 &&

@@ -45,7 +45,10 @@ struct driver {
   long client_retries;                     /* likewise; -1: as often as it likes */
   bool schema_asked, resumed;              /* resumed: it continues a conversation */
   struct buf line, err_line;               /* unfinished lines */
-  bool line_too_long;
+  size_t skipped; /* bytes so far of a line that is too long to be kept; 0: this one is not */
+  size_t skipped_count;
+  struct buf skipped_type;
+  bool reply_lost;      /* the line may have been a reply that the protocol waits for */
   bool text_told;       /* at least a piece was reported */
   bool thought;         /* reasoning was reported */
   size_t request_count; /* requests to the model, if each is reported */
@@ -67,14 +70,15 @@ struct driver {
   const json_t *before; /* tokens of the conversation before this call; NULL: not known */
   /* its background tasks that run, and all whose end it has not told: id -> what; NULL: none yet */
   json_t *tasks, *known;
-  json_t *unfinished; /* what those do that were stopped: texts; or NULL */
-  bool works_on;      /* it has begun another turn after its final event */
-  bool awaited;       /* the host was told so */
-  bool over;          /* its final event came while nothing ran in the background */
-  struct buf retry;   /* the last retry notice, until something else comes: why it is silent */
-  int retry_status;   /* HTTP status in that notice; 0: none */
-  long retry_count;   /* notices since something else came */
-  struct buf denied;  /* the same for permissions */
+  json_t *unfinished;     /* what those do that were stopped: texts; or NULL */
+  const json_t *outlived; /* what those do that are not waited for any more; or NULL */
+  bool works_on;          /* it has begun another turn after its final event */
+  bool awaited;           /* the host was told so */
+  bool over;              /* its final event came while nothing ran in the background */
+  struct buf retry;       /* the last retry notice, until something else comes: why it is silent */
+  int retry_status;       /* HTTP status in that notice; 0: none */
+  long retry_count;       /* notices since something else came */
+  struct buf denied;      /* the same for permissions */
   struct questions questions;
   struct buf tool_id, tool_name; /* those of the tool started last */
   struct trouble trouble;

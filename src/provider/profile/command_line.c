@@ -321,6 +321,8 @@ static void set_environment(const struct filling *f, const json_t *mode_set,
   }
   set_variables(f, json_object_get(env, "set"), &assignments);
   set_variables(f, mode_set, &assignments);
+  if (str_eq_c(json_view(json_object_get(f->call->settings, "background")), "forbid"))
+    set_variables(f, json_object_get(f->profile->keys, "no_background"), &assignments);
   set_variables(f, json_object_get(f->call->settings, "set"), &assignments);
   out->pass_env = profile_command_finish(f->arena, &pass);
   out->assignments = profile_command_finish(f->arena, &assignments);
@@ -478,6 +480,10 @@ static bool setting_is_text(const json_t *value) {
   return json_is_string(value);
 }
 
+static bool setting_is_background(const json_t *value) {
+  return str_among(json_view(value), "wait forbid");
+}
+
 static const struct {
   const char *name;
   bool (*fits)(const json_t *value); /* NULL: the host checks it */
@@ -492,6 +498,8 @@ static const struct {
     {"judge_stall_ms", setting_is_count, "an integer above 0"},
     {"idle_ms", setting_is_count, "an integer above 0"},
     {"background_ms", setting_is_count, "an integer above 0"},
+    {"background_idle_ms", setting_is_count, "an integer above 0"},
+    {"background", setting_is_background, "wait or forbid"},
     {"model", setting_is_text, "a text"},
     {"max_turns", setting_is_count, "an integer above 0"},
     {"concurrency", NULL, NULL},
@@ -518,6 +526,12 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
       return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s", name, key,
                      str_hint(str_from(key), names).text);
     }
+    if (strcmp(key, "background") == 0 && str_eq_c(json_view(value), "forbid") &&
+        json_object_get(p->keys, "no_background") == NULL)
+      return err_set(err, ERR_FILE,
+                     "providers.%s.background: segue knows of no switch by which this client "
+                     "leaves background work alone",
+                     name);
     if (settings_known[i].fits != NULL && !settings_known[i].fits(value))
       return err_set(err, ERR_FILE, "providers.%s.%s must be %s", name, key,
                      settings_known[i].wanted);

@@ -466,8 +466,8 @@ static json_t *plain(const json_t *value, bool keep_types) {
 }
 
 static json_t *plain_keys(const json_t *document) {
-  static const char *const texts[] = {"argv",  "env",    "files", "permission", "version",
-                                      "login", "native", "acp",   NULL};
+  static const char *const texts[] = {"argv",  "env",    "files", "permission",    "version",
+                                      "login", "native", "acp",   "no_background", NULL};
   json_t *out = json_object(), *value;
   const char *key;
   json_object_foreach((json_t *)document, key, value) {

@@ -442,6 +442,9 @@ static const struct profile_key profile_list[] = {
     {"max_requests", PROFILE_INTEGER, .min = 1, .max = 1000000,
      .description = "The most requests to the model in one call, if it reports each one (usage of: "
                     "request); after that it is ended."},
+    {"no_background", PROFILE_TEXTS,
+     .description = "Variables that keep the client from work in the background, and their "
+                    "values: for `background: forbid` in the user's settings."},
     {"stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,
      .description = "Milliseconds without output after which it is ended, with class timeout."},
     {"judge_stall_ms", PROFILE_INTEGER, .min = 100, .max = LIMIT_CALL_WALL_MS,

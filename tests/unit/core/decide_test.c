@@ -658,7 +658,7 @@ static int64_t time_of(const struct play *p, const char *type, int k) {
   return ms;
 }
 
-enum { SECOND = 1000, MINUTE = 60 * SECOND };
+enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 #define MOST(time) "{'default_provider':'sim','wait_for_outage':'" time "'}"
 
 static const struct {
@@ -671,14 +671,14 @@ static const struct {
     {"59 s, never answered", "network", NULL, false, 59 * SECOND, 0, 0},
     {"for ever, never answered", "network", NULL, false, 600 * MINUTE, 0, MINUTE},
     {"14 min", "overloaded", NULL, true, 14 * MINUTE, 0, 0},
-    {"59 min", "rate_limit", NULL, true, 59 * MINUTE, 0, 0},
-    {"for ever", "rate_limit", NULL, true, 600 * MINUTE, 0, 60 * MINUTE},
-    {"a time named, again and again", "rate_limit", NULL, true, 600 * MINUTE, 1000, 60 * MINUTE},
+    {"5 hours", "rate_limit", NULL, true, 5 * HOUR, 0, 0},
+    {"for ever", "rate_limit", NULL, true, 600 * MINUTE, 0, 6 * HOUR},
+    {"a time named, again and again", "rate_limit", NULL, true, 600 * MINUTE, 1000, 6 * HOUR},
     {"a time named, for a while", "overloaded", NULL, true, 10 * MINUTE, 90 * SECOND, 0},
     {"a bound of the user's", "network", MOST("20m"), true, 600 * MINUTE, 0, 20 * MINUTE},
     {"a short one", "network", MOST("7s"), false, 600 * MINUTE, 0, 7 * SECOND},
-    {"a long one, never answered", "network", MOST("6h"), false, 600 * MINUTE, 0, MINUTE},
-    {"a long one", "network", MOST("6h"), true, 600 * MINUTE, 0, 360 * MINUTE},
+    {"a long one, never answered", "network", MOST("8h"), false, 600 * MINUTE, 0, MINUTE},
+    {"a long one", "network", MOST("8h"), true, 600 * MINUTE, 0, 8 * HOUR},
 };
 
 static void an_outage_is_waited_for_by_time(void **state) {
@@ -695,7 +695,7 @@ static void an_outage_is_waited_for_by_time(void **state) {
     int tries = play_count(&p, "call_end");
     if (outage_cases[i].waits_ms == 0) {
       expect_end(&p, END_COMPLETE);
-      assert_true(p.now_ms - o.from_ms < outage_cases[i].away_ms + 2 * MINUTE);
+      assert_true(p.now_ms - o.from_ms < outage_cases[i].away_ms + 6 * MINUTE);
     } else {
       expect_stop(&p, "provider_error", outage_cases[i].class);
       int64_t waited = time_of(&p, "call_end", -1) - o.from_ms, named = 3 * o.retry_after_ms;
@@ -726,7 +726,7 @@ static void pauses_of_an_outage_grow(void **state) {
     assert_true(record_time_parse(data_get(outage, "since").p, &at));
     assert_int_equal(at, began);
     assert_true(record_time_parse(data_get(outage, "until").p, &at));
-    assert_int_equal(at, began + 60 * MINUTE);
+    assert_int_equal(at, began + 6 * HOUR);
     base = base * 2 < LIMIT_OUTAGE_MAX_MS ? base * 2 : LIMIT_OUTAGE_MAX_MS;
   }
   assert_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
@@ -847,7 +847,7 @@ static void an_outage_goes_on_where_it_was(void **state) {
     play_run(&p);
     expect_stop(&p, "provider_error", "network");
     int64_t after = time_of(&p, "call_end", -1) - from;
-    if (before + after < 57 * MINUTE || before + after > 63 * MINUTE)
+    if (before + after < 6 * HOUR - 6 * MINUTE || before + after > 6 * HOUR + 6 * MINUTE)
       fail_msg("%s: %ld ms before, %ld after", p.title, (long)before, (long)after);
     play_deinit(&p);
   }
@@ -883,7 +883,7 @@ static void an_outage_can_be_left(void **state) {
   (void)state;
   for (int cancels = 0; cancels < 2; cancels++) {
     struct play p;
-    struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
+    struct outage o = {"sim", "network", 0, 24 * HOUR, 0, NULL};
     outage_play(&p, "left", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
     run_into_outage(&p, 3);
     p.pending_count = 0; /* the host closes its timers */
@@ -899,7 +899,7 @@ static void an_outage_can_be_left(void **state) {
       play_send(&p, EVENT_RESUME, "user", NULL);
       play_run(&p);
       expect_stop(&p, "provider_error", "network");
-      assert_true(p.now_ms - began >= 60 * MINUTE && p.now_ms - began < 61 * MINUTE);
+      assert_true(p.now_ms - began >= 6 * HOUR && p.now_ms - began < 6 * HOUR + MINUTE);
     }
     play_deinit(&p);
   }
@@ -923,8 +923,151 @@ static void children_wait_for_one_outage(void **state) {
     int64_t waited = p.now_ms - o.from_ms;
     if (!longer)
       expect_end(&p, END_COMPLETE);
-    else if (p.core.status == SESSION_RUNNING || waited < 60 * MINUTE || waited > 62 * MINUTE)
+    else if (p.core.status == SESSION_RUNNING || waited < 6 * HOUR ||
+             waited > 6 * HOUR + 10 * MINUTE)
       fail_msg("%s: %ld ms", p.title, (long)waited);
+    play_deinit(&p);
+  }
+}
+
+/* The workflow's word counts before the user's, but none where somebody asks once. */
+static void a_workflow_says_how_long_it_waits(void **state) {
+  static const struct {
+    const char *own, *config;
+    int64_t waits_ms;
+  } says[] = {{"30m", NULL, 30 * MINUTE},
+              {"30m", MOST("2h"), 30 * MINUTE},
+              {"off", MOST("2h"), 0},
+              {"30m", "{'default_provider':'sim','wait_for_outage':false}", 0}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+    struct play p;
+    struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
+    char flow[256];
+    print_into(flow, sizeof flow,
+               "{'name':'w','wait_for_outage':'%s','judge':{'stages':['phase1_tag']},'movements':"
+               "[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
+               says[i].own);
+    outage_play(&p, says[i].own, flow, says[i].config, &o, true);
+    play_start(&p);
+    play_run(&p);
+    expect_stop(&p, "provider_error", "network");
+    int64_t waited = p.now_ms - o.from_ms;
+    if (waited < says[i].waits_ms || waited > says[i].waits_ms + MINUTE)
+      fail_msg("%s: %ld ms", says[i].own, (long)waited);
+    play_deinit(&p);
+  }
+}
+
+static int64_t minutes_long(struct play *p) {
+  (void)p;
+  return 4 * MINUTE;
+}
+
+/* Away for 10 of every 10 hours and 20 minutes. */
+static void now_and_then(struct play *p, const struct call_request *request,
+                         struct call_result *out) {
+  struct outage *o = p->ctx;
+  if (p->now_ms - o->from_ms > o->ms + 20 * MINUTE)
+    o->from_ms = p->now_ms;
+  outage_reply(p, request, out);
+}
+
+/* All outages of a session together have a bound, which a person's resume begins anew. */
+static void outages_together_are_bounded(void **state) {
+  static const char flow[] =
+      "{'name':'w','provider':'sim','max_movements':'infinite','judge':{'stages':['phase1_tag']},"
+      "'movements':[{'name':'a','rules':[{'condition':'again','next':'a'}]}]}";
+  struct play p;
+  struct outage o = {"sim", "network", 1, 10 * HOUR, 0, NULL};
+  (void)state;
+  outage_play(&p, "together", flow, MOST("12h"), &o, true);
+  p.reply = now_and_then;
+  p.delay_ms = minutes_long;
+  o.from_ms = p.now_ms;
+  for (int round = 0; round < 2; round++) {
+    if (round == 0)
+      play_start(&p);
+    else
+      play_send(&p, EVENT_RESUME, "user", NULL);
+    int64_t began = p.now_ms, waited = 0;
+    int from = play_count(&p, "call_end");
+    play_run(&p);
+    expect_stop(&p, "provider_error", "network");
+    for (int i = from; i < play_count(&p, "call_end"); i++)
+      waited += json_integer_value(json_object_get(play_find(&p, "call_end", i), "retry_in_ms"));
+    if (waited > LIMIT_OUTAGE_TOTAL_MS || waited < LIMIT_OUTAGE_TOTAL_MS - MINUTE)
+      fail_msg("it waited for %ld ms", (long)waited);
+    assert_true(p.now_ms - began >= waited);
+  }
+  play_deinit(&p);
+}
+
+/* --- stalls: an agent that says nothing is ended and tried again --- */
+
+struct stall {
+  int times; /* how often it says nothing */
+  const char *session;
+  struct buf prompts; /* beginnings of those of the work, a line each */
+};
+
+static void stall_reply(struct play *p, const struct call_request *request,
+                        struct call_result *out) {
+  struct stall *stall = p->ctx;
+  struct str first = request->prompt;
+  struct str line = str_next_line(&first);
+  buf_str(&stall->prompts, line);
+  buf_putc(&stall->prompts, '\n');
+  out->duration_ms = 4000;
+  print_into(out->provider_session, sizeof out->provider_session, "%s", stall->session);
+  if (stall->times-- > 0 && str_eq_c(request->provider, "sim")) {
+    call_result_fail(out, CLASS_TIMEOUT, "no output for 4000 ms");
+    out->silent_ms = 4000;
+    return;
+  }
+  buf_puts(&out->text.bytes, "worked\n[A:1]");
+}
+
+static void a_call_that_says_nothing_is_tried_again(void **state) {
+  static const char flow[] =
+      "{'name':'w','provider':'sim'%s,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',"
+      "'bare_prompt':true,'instruction':'Do it.'%s,'rules':[{'condition':'done','next':"
+      "'COMPLETE'}]}]}";
+  static const struct {
+    const char *title, *more, *own;
+    int times, attempts;
+    const char *stopped; /* NULL: it completes */
+  } cases[] = {{"once", "", "", 1, 2, NULL},
+               {"twice", "", "", 2, 3, NULL},
+               {"always", "", "", 9, 3, "timeout"},
+               {"not tried again", "", ",'stall_retries':0", 9, 1, "timeout"},
+               {"tried often", "", ",'stall_retries':5", 5, 6, NULL},
+               {"then another", ",'fallback':['other']", "", 9, 4, NULL}};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    struct stall stall = {.times = cases[i].times, .session = ""};
+    char text[512];
+    print_into(text, sizeof text, flow, cases[i].more, cases[i].own);
+    play_init(&p, cases[i].title, text, NULL, NULL);
+    p.reply = stall_reply;
+    p.ctx = &stall;
+    play_start(&p);
+    play_run(&p);
+    if (cases[i].stopped != NULL)
+      expect_stop(&p, "provider_error", cases[i].stopped);
+    else
+      expect_end(&p, END_COMPLETE);
+    if (play_count(&p, "call_end") != cases[i].attempts)
+      fail_msg("%s: %d attempts", p.title, play_count(&p, "call_end"));
+    struct str prompts = buf_view(&stall.prompts);
+    for (int k = 0; k < cases[i].attempts; k++) {
+      struct str line = str_next_line(&prompts);
+      bool says = str_starts(line, "Your last run printed nothing for 4 s");
+      if (says != (k > 0)) /* it stays for who takes over */
+        fail_msg("%s: attempt %d: %.*s", p.title, k + 1, (int)line.n, line.p);
+    }
+    buf_deinit(&stall.prompts);
     play_deinit(&p);
   }
 }
@@ -1695,6 +1838,9 @@ int main(void) {
       cmocka_unit_test(a_crash_during_an_attempt_of_an_outage),
       cmocka_unit_test(an_outage_can_be_left),
       cmocka_unit_test(children_wait_for_one_outage),
+      cmocka_unit_test(a_workflow_says_how_long_it_waits),
+      cmocka_unit_test(outages_together_are_bounded),
+      cmocka_unit_test(a_call_that_says_nothing_is_tried_again),
       cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
       cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),

@@ -99,8 +99,8 @@ static void long_paths_are_refused(void **state) {
   assert_false(paths_logs(NULL, out, &err));
   assert_int_equal(err.code, ERR_LIMIT);
   assert_false(paths_config(out, &err));
-  assert_false(paths_read_last(out));
-  paths_note_last("/x"); /* best effort */
+  assert_false(paths_read_last(NULL, out));
+  paths_note_last("/x", long_path); /* best effort */
   paths_project_facets(long_path, out, foreign);
   assert_string_equal(out, "");
 }
@@ -189,17 +189,60 @@ static void the_last_session_is_noted(void **state) {
   (void)state;
   print_into(home, sizeof home, "%s/state", dir);
   set("XDG_STATE_HOME", home);
-  assert_false(paths_read_last(out));
+  assert_false(paths_read_last(NULL, out));
   print_into(log, sizeof log, "%s/one.ndjson", dir);
-  paths_note_last(log);
-  assert_true(paths_read_last(out));
+  paths_note_last(log, NULL);
+  assert_true(paths_read_last(NULL, out));
   assert_string_equal(out, log);
   print_into(log, sizeof log, "%s/state", dir);
-  paths_note_last(log);
-  assert_true(paths_read_last(out));
+  paths_note_last(log, NULL);
+  assert_true(paths_read_last(NULL, out));
   assert_string_equal(out, log);
   print_into(out, sizeof out, "%s/segue/last.%ld", home, (long)getpid());
   assert_int_equal(access(out, F_OK), -1); /* nothing is left beside it */
+}
+
+/* A project is a repository, with its worktrees and what is below it, or else a folder. */
+static void each_project_has_a_last_session(void **state) {
+  char path[600], text[700], out[PATHS_BYTES], top[PATHS_BYTES], home[512];
+  static const char *const folders[] = {"repo", "repo/.git", "repo/sub", "tree", "other"};
+  static const struct {
+    const char *folder, *project;
+  } places[] = {
+      {"repo", "repo"}, {"repo/sub", "repo"}, {"tree", "repo"}, {"other", "other"}, {"", ""}};
+  (void)state;
+  print_into(home, sizeof home, "%s/state", dir);
+  set("XDG_STATE_HOME", home);
+  for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+    print_into(path, sizeof path, "%s/%s", dir, folders[i]);
+    assert_int_equal(mkdir(path, 0700), 0);
+  }
+  print_into(path, sizeof path, "%s/tree/.git", dir);
+  print_into(text, sizeof text, "gitdir: %s/repo/.git/worktrees/tree\n", dir);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+  for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+    print_into(path, sizeof path, "%s/%s", dir, places[i].folder);
+    paths_project(path, out);
+    print_into(text, sizeof text, "%s%s%s", dir, places[i].project[0] ? "/" : "",
+               places[i].project);
+    assert_string_equal(out, text);
+  }
+  print_into(top, sizeof top, "%s/repo", dir);
+  assert_false(paths_read_last(top, out));
+  print_into(path, sizeof path, "%s/tree", dir);
+  paths_note_last("/log/one", path);
+  print_into(path, sizeof path, "%s/other", dir);
+  paths_note_last("/log/two", path);
+  assert_true(paths_read_last(top, out));
+  assert_string_equal(out, "/log/one");
+  assert_true(paths_read_last(path, out));
+  assert_string_equal(out, "/log/two");
+  assert_true(paths_read_last(NULL, out));
+  assert_string_equal(out, "/log/two");
+  assert_false(paths_read_last(dir, out));
 }
 
 static void a_folder_in_the_place_of_the_note_stays(void **state) {
@@ -215,9 +258,9 @@ static void a_folder_in_the_place_of_the_note_stays(void **state) {
   int fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   assert_true(fd >= 0);
   close(fd);
-  paths_note_last(log);
+  paths_note_last(log, NULL);
   assert_int_equal(access(mine, F_OK), 0);
-  assert_false(paths_read_last(out));
+  assert_false(paths_read_last(NULL, out));
   print_into(out, sizeof out, "%s.%ld", path, (long)getpid());
   assert_int_equal(access(out, F_OK), -1);
 }
@@ -226,10 +269,11 @@ static void a_folder_in_the_place_of_the_note_stays(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(places_follow_the_environment), TEST(a_relative_folder_is_below_the_current_one),
-      TEST(long_paths_are_refused),        TEST(facets_of_home),
-      TEST(the_nearest_project_counts),    TEST(a_project_that_others_may_write_is_passed_over),
-      TEST(the_last_session_is_noted),     TEST(a_folder_in_the_place_of_the_note_stays),
+      TEST(places_follow_the_environment),   TEST(a_relative_folder_is_below_the_current_one),
+      TEST(long_paths_are_refused),          TEST(facets_of_home),
+      TEST(the_nearest_project_counts),      TEST(a_project_that_others_may_write_is_passed_over),
+      TEST(the_last_session_is_noted),       TEST(a_folder_in_the_place_of_the_note_stays),
+      TEST(each_project_has_a_last_session),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

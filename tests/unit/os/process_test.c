@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "os/process_internal.h"
 #include "os/tmpdir.h"
+#include "os/tree_work.h"
 #include "shim/protocol.h"
 #include "support/folder.h"
 
@@ -996,6 +997,58 @@ static void tmpdir_deep_test(void **state) {
   assert_int_equal(mkdir(f->dir, 0700), 0); /* teardown wants it */
 }
 
+/* --- a stall is the program's own silence --- */
+
+struct frozen {
+  struct run run;
+  uv_timer_t timer;
+  uint64_t sleep_ms; /* we do not run for so long; 0: the program is continued */
+};
+
+static void on_frozen(uv_timer_t *timer) {
+  struct frozen *frozen = timer->data;
+  struct tree_work work;
+  if (frozen->sleep_ms > 0) {
+    (void)usleep((useconds_t)frozen->sleep_ms * 1000);
+  } else {
+    process_measure(frozen->run.process, &work);
+    assert_int_equal(work.stopped, 1);
+    char path[64], line[64] = {0};
+    print_into(path, sizeof path, "/proc/%d/task/%d/children", (int)frozen->run.process->shim,
+               (int)frozen->run.process->shim);
+    FILE *children = fopen(path, "r");
+    assert_non_null(children);
+    assert_non_null(fgets(line, sizeof line, children));
+    (void)fclose(children);
+    assert_int_equal(kill((pid_t)strtol(line, NULL, 10), SIGCONT), 0);
+  }
+  uv_close((uv_handle_t *)timer, NULL);
+}
+
+/* The whole tree was stopped, or we were: neither is the program's silence. */
+static void a_frozen_tree_does_not_stall(void **state) {
+  static const struct {
+    const char *program;
+    uint64_t stall_ms, at_ms, sleep_ms;
+  } cases[] = {{"echo $$; kill -STOP $$; echo back", 1500, 4000, 0},
+               {"echo a line; sleep 3.6; echo back", 2000, 100, 3200}};
+  struct fixture *f = *state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    const char *const argv[] = {"/bin/sh", "-c", cases[i].program, NULL};
+    struct process_spec spec = {
+        .argv = argv, .cwd = f->dir, .envp = f->envp, .stall_ms = cases[i].stall_ms};
+    struct frozen frozen = {.sleep_ms = cases[i].sleep_ms};
+    run_start(&frozen.run, f, &spec);
+    frozen.timer.data = &frozen;
+    assert_int_equal(uv_timer_init(&f->loop, &frozen.timer), 0);
+    assert_int_equal(uv_timer_start(&frozen.timer, on_frozen, cases[i].at_ms, 0), 0);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_string_equal(process_end_name(frozen.run.result.why), "exited");
+    assert_true(says(&frozen.run.result, "back\n"));
+    run_free(&frozen.run);
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -1015,6 +1068,7 @@ int main(void) {
       TEST(no_shim_test),
       TEST(spawn_fault_test),
       TEST(children_test),
+      TEST(a_frozen_tree_does_not_stall),
       cmocka_unit_test(only_absolute_folders_are_searched),
       TEST(env_test),
       TEST(env_arrives_test),

@@ -758,7 +758,7 @@ static int ask_one(const struct setup *setup, const struct cli_args *args, struc
   if (s.result != NULL) {
     status = print_result(&s, cli_flag(args, "json"));
     if (logs != NULL)
-      paths_note_last(s.path);
+      paths_note_last(s.path, ".");
   } else if (s.err.code != ERR_NONE) {
     (void)cli_fail("ask", &s.err);
   }

@@ -30,6 +30,7 @@ struct fixture {
   struct provider_run *run;
   struct buf texts; /* NEWS_TEXT, joined */
   struct buf news;  /* the kinds of the others, a letter each */
+  struct buf note;  /* the last note's text */
   bool cancel_at_text, cancel_at_note;
 };
 
@@ -49,6 +50,7 @@ static int teardown(void **state) {
   profiles_free(f->profiles);
   buf_deinit(&f->texts);
   buf_deinit(&f->news);
+  buf_deinit(&f->note);
   call_bed_deinit(&f->bed);
   free(f);
   return 0;
@@ -58,6 +60,8 @@ static void on_news(void *ctx, const struct provider_news *news) {
   struct fixture *f = ctx;
   if (news->kind != NEWS_TEXT) {
     buf_putc(&f->news, provider_news_name(news->kind)[0]);
+    if (news->kind == NEWS_NOTE)
+      buf_set(&f->note, str_from(json_string_value(json_object_get(news->data, "text"))));
     if (f->cancel_at_note)
       f->provider.ops->cancel(f->run);
     return;
@@ -349,6 +353,30 @@ static void a_line_without_end_is_given_up(void **state) {
   assert_non_null(strstr(f->bed.result.message, "longer than"));
 }
 
+/* A tool's result of 40 MB is in one line; its event may say nothing that is needed. */
+static void a_line_that_is_too_long_is_left_out(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "printf '{\"type\":\"user\",\"event\":\"x\",\"text\":\"'\n"
+         "head -c 40000000 /dev/zero | tr '\\0' x; echo '\"}'\n"
+         "echo '{\"event\":\"text\",\"text\":\"an answer\"}'\n"
+         "echo '{\"event\":\"end\",\"class\":\"ok\"}'\n");
+  assert_int_equal(f->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&f->bed.result.text.bytes), "an answer");
+  assert_string_equal(buf_c(&f->news), "n");
+  assert_string_equal(buf_c(&f->note),
+                      "an event user of 40000037 bytes was left out: a line may have 16777216");
+}
+
+static void a_final_event_that_is_too_long_is_missed(void **state) {
+  struct fixture *f = *state;
+  script(f, "",
+         "printf '{\"event\":\"end\",\"class\":\"ok\",\"text\":\"'\n"
+         "head -c 20000000 /dev/zero | tr '\\0' x; printf '\"}'\n");
+  assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
+  assert_non_null(strstr(f->bed.result.message, "longer than"));
+}
+
 static void bytes_that_are_no_text_are_no_harm(void **state) {
   struct fixture *f = *state;
   struct call_request request = plain();
@@ -542,6 +570,8 @@ int main(void) {
       AGENT_TEST(a_long_text_keeps_its_end),
       AGENT_TEST(the_end_of_stderr_says_why),
       AGENT_TEST(a_line_without_end_is_given_up),
+      AGENT_TEST(a_line_that_is_too_long_is_left_out),
+      AGENT_TEST(a_final_event_that_is_too_long_is_missed),
       AGENT_TEST(bytes_that_are_no_text_are_no_harm),
       AGENT_TEST(half_characters_and_long_numbers_cost_no_line),
       AGENT_TEST(one_that_reads_nothing_may_answer),
