@@ -4,8 +4,7 @@
  * of the value's own list, so that it needs nothing beside itself: many workers write such values
  * at once, and a list for all of them would be a row that all of them lock. Numbers have seven bits
  * a byte. Whether a session that has not ended is open or running depends on who has it now, so
- * that is not kept.
- */
+ * that is not kept. */
 #include "audit/aggregate_shared.h"
 
 #include "base/limits.h"
@@ -57,7 +56,8 @@ static void counted_code_number(struct counted_coder *c, int64_t *n) {
   }
   unsigned shift = 0;
   unsigned char byte = 0x80;
-  for (bits = 0; byte >= 0x80 && shift < 64 && c->in.n > 0; shift += 7) {
+  /* Eight bytes at most: then a few of the numbers, whoever wrote them, add up without overflow. */
+  for (bits = 0; byte >= 0x80 && shift < 56 && c->in.n > 0; shift += 7) {
     byte = (unsigned char)*c->in.p++;
     c->in.n--;
     bits |= (uint64_t)(byte & 0x7f) << shift;

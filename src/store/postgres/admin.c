@@ -6,7 +6,6 @@
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "store/postgres/session_log.h"
-#include "store/reader.h"
 #include "store/record_line.h"
 
 #include <stdlib.h>
@@ -194,7 +193,7 @@ json_t *shared_places(const char *url, struct err *err) {
 
 /* --- rows and logs --- */
 
-enum { PROBLEM_BYTES = 256 };
+enum { PROBLEM_BYTES = 256, END_PAGE = 64 };
 
 /* Selects what a row says of its log. A session that was taken between two looks has another
  * fence. */
@@ -222,17 +221,12 @@ struct log_end { /* end of a log, according to its lines */
   struct err why; /* code ERR_NONE: all lines are sound */
 };
 
-static void end_begin(struct log_end *end) {
-  *end = (struct log_end){0};
-  memcpy(end->hash, record_line_first_hash, SHA256_HEX);
-}
-
-static void end_take(struct log_end *end, struct str line, bool whole) {
+static void end_take(struct log_end *end, struct str line) {
   char hash[SHA256_HEX];
   struct err why = {0};
-  if (!whole || !record_line_check(line, end->hash, hash, &why)) {
+  if (!record_line_check(line, end->hash, hash, &why)) {
     err_set(&end->why, ERR_CORRUPT, "record %llu is damaged: %s", (unsigned long long)end->seq + 1,
-            whole ? why.text : "it has no end");
+            why.text);
     return;
   }
   if (end->seq == 0) {
@@ -245,16 +239,25 @@ static void end_take(struct log_end *end, struct str line, bool whole) {
   end->bytes += line.n + 1;
 }
 
-static bool read_end(const struct store_ref *ref, struct log_end *end, struct err *err) {
-  struct log_reader r;
-  struct str line;
-  if (!reader_open(&r, ref, err))
-    return false;
-  while (end->why.code == ERR_NONE && reader_next(&r, &line))
-    end_take(end, line, r.whole);
-  bool ok = r.error == 0 || err_set_errno(err, r.error, "cannot read %s", ref->name);
-  reader_close(&r);
-  return ok;
+/* Reads the log by the numbers of its records, since their places may be what is wrong. */
+static bool read_end(struct pg_base *pg, const char *id, struct log_end *end, struct err *err) {
+  *end = (struct log_end){0};
+  memcpy(end->hash, record_line_first_hash, SHA256_HEX);
+  for (int n = END_PAGE; n == END_PAGE && end->why.code == ERR_NONE;) {
+    char number[ARG_NUMBER_BYTES];
+    const struct conn_arg args[] = {arg_text(id), arg_number(number, end->seq)};
+    PGresult *answer = base_ask_bytes(pg,
+                                      "SELECT line FROM segue.line WHERE session = $1 AND seq > "
+                                      "$2::bigint ORDER BY seq LIMIT 64",
+                                      args, ARRAY_LEN(args), err);
+    if (answer == NULL)
+      return false;
+    n = conn_rows(answer);
+    for (int i = 0; i < n && end->why.code == ERR_NONE; i++)
+      end_take(end, conn_bytes(answer, i, 0));
+    conn_free(answer);
+  }
+  return true;
 }
 
 /* --- where records begin --- */
@@ -265,25 +268,6 @@ static bool read_end(const struct store_ref *ref, struct log_end *end, struct er
   "(SELECT seq, at, due FROM (SELECT seq, at, row_number() OVER w AS n, "                          \
   "sum(octet_length(line) + 1) OVER w - octet_length(line) - 1 AS due FROM segue.line "            \
   "WHERE session = $1::uuid WINDOW w AS (ORDER BY seq)) p WHERE seq = n AND at <> due)"
-
-/* Reads the log record by record, since its bytes cannot be found by their place. */
-static bool read_end_by_seq(struct pg_base *pg, const char *id, struct log_end *end,
-                            struct err *err) {
-  for (bool more = true; more && end->why.code == ERR_NONE;) {
-    char number[ARG_NUMBER_BYTES];
-    const struct conn_arg args[] = {arg_text(id), arg_number(number, end->seq + 1)};
-    PGresult *answer =
-        base_ask_bytes(pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
-                       ARRAY_LEN(args), err);
-    if (answer == NULL)
-      return false;
-    more = conn_rows(answer) == 1;
-    if (more)
-      end_take(end, conn_bytes(answer, 0, 0), true);
-    conn_free(answer);
-  }
-  return true;
-}
 
 /* Corrects all places, as mend_row does for a row. */
 static bool mend_places(struct pg_base *pg, const PGresult *row, bool *mended, struct err *err) {
@@ -407,31 +391,22 @@ static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_
 
 /* Nothing is locked while a log is read, which may take long. The row is read before and after it:
  * with another fence, somebody has continued the session meanwhile, and the log and the row need
- * not agree. */
-static bool check_one(struct store *store, struct pg_base *pg, const char *id, bool mend,
-                      struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
+ * not agree. A session that was taken or removed has no row here any more. */
+static bool check_one(struct pg_base *pg, const char *id, bool mend, struct shared_finding *found,
+                      char text[PROBLEM_BYTES], struct err *err) {
   const struct conn_arg args[] = {arg_text(id)};
-  struct store_ref ref;
-  struct log_end end;
-  base_ref(store, id, &ref);
+  struct log_end end = {0};
   *found = (struct shared_finding){.session = id};
-  end_begin(&end);
   PGresult *row = NULL, *misplaced = NULL, *before = ask_row(pg, id, "", err);
-  bool ok = before != NULL;
-  if (ok && conn_rows(before) > 0) { /* otherwise it was taken or removed since it was listed */
+  if (before != NULL)
     misplaced = base_ask(pg, "SELECT seq, at, due FROM " PLACES " p ORDER BY seq LIMIT 1", args,
                          ARRAY_LEN(args), err);
-    if (misplaced != NULL && conn_rows(misplaced) > 0)
-      ok = read_end_by_seq(pg, id, &end, err);
-    else
-      ok = misplaced != NULL && read_end(&ref, &end, err);
-    bool gone = misplaced != NULL && !ok && err->code == ERR_NOT_FOUND;
-    if (ok || gone)
-      row = ask_row(pg, id, shared_rest_of(&end.summary), err);
-    ok = row != NULL && (!gone || conn_rows(row) == 0);
-  }
+  bool ok = misplaced != NULL && read_end(pg, id, &end, err);
+  if (ok)
+    row = ask_row(pg, id, shared_rest_of(&end.summary), err);
+  ok = row != NULL;
   found->records = end.seq;
-  if (ok && row != NULL && conn_rows(row) == 1 &&
+  if (ok && conn_rows(before) == 1 && conn_rows(row) == 1 &&
       conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE))
     ok = check_row(pg, row, &end, misplaced, mend, found, text, err);
   conn_free(before);
@@ -445,9 +420,7 @@ static bool check_one(struct store *store, struct pg_base *pg, const char *id, b
 bool shared_check(const char *url, bool mend,
                   void (*each)(void *ctx, const struct shared_finding *finding), void *ctx,
                   struct err *err) {
-  struct store store;
   char text[PROBLEM_BYTES];
-  store_at(&store, url);
   struct pg_base *pg = base_of(url, err);
   PGresult *rows =
       base_ask(pg, "SELECT id FROM segue.session WHERE state <> 'held' AND seq > 0 ORDER BY id",
@@ -455,7 +428,7 @@ bool shared_check(const char *url, bool mend,
   bool ok = rows != NULL;
   for (int i = 0; ok && i < conn_rows(rows); i++) {
     struct shared_finding found;
-    ok = check_one(&store, pg, conn_text(rows, i, 0), mend, &found, text, err);
+    ok = check_one(pg, conn_text(rows, i, 0), mend, &found, text, err);
     if (ok)
       each(ctx, &found);
   }

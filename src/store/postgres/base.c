@@ -81,6 +81,11 @@ struct pg_base *base_of(const char *url, struct err *err) {
   return pg;
 }
 
+struct pg_base *base_of_store(const struct store *store) {
+  struct err err;
+  return store != NULL && url_is_shared(store->where) ? base_of(store->where, &err) : NULL;
+}
+
 struct pg_base *base_first(void) {
   return bases;
 }

@@ -100,7 +100,8 @@ struct pg_base {
 };
 
 struct pg_base *base_of(const char *url, struct err *err);
-struct pg_base *base_first(void); /* of all; `next` leads on */
+struct pg_base *base_of_store(const struct store *store); /* NULL: it is none, or one of files */
+struct pg_base *base_first(void);                         /* of all; `next` leads on */
 /* Return the two parts of a reference's name, ADDRESS#ID, and make such a name. */
 struct pg_base *base_of_ref(const struct store_ref *ref, char id[STORE_ID_BYTES], struct err *err);
 void base_ref(const struct store *store, const char *id, struct store_ref *ref);
@@ -174,9 +175,6 @@ static inline struct conn_arg arg_number(char room[ARG_NUMBER_BYTES], uint64_t n
 /* A list that conn_list_begin has begun; borrowed. */
 static inline struct conn_arg arg_list(enum conn_kind kind, const struct buf *list) {
   return (struct conn_arg){.kind = kind, .bytes = buf_view(list)};
-}
-static inline struct conn_arg arg_bytes(struct str bytes) {
-  return (struct conn_arg){.kind = ARG_BYTES, .bytes = bytes};
 }
 
 #endif

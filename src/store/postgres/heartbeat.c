@@ -231,18 +231,11 @@ static bool heartbeat_plain(struct keeping *k, const char *sql) {
 }
 
 /* Reports once that another segue changed the version of the tables. */
-static void heartbeat_version(struct pg_base *pg, struct conn *conn, const PGresult *polled) {
-  struct err err;
-  PGresult *answer = NULL;
-  if (polled == NULL) /* newer tables may not have this function */
-    answer = conn_ask(conn, "SELECT NULL, NULL, version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL,
-                      0, false, NULL, &err);
-  const PGresult *told = polled ? polled : answer;
-  if (told != NULL && conn_rows(told) == 1 &&
-      conn_number(told, 0, 2) != (uint64_t)atomic_load(&pg->version) &&
+static void heartbeat_see_version(struct pg_base *pg, const PGresult *answer, int column) {
+  if (answer != NULL && conn_rows(answer) == 1 &&
+      conn_number(answer, 0, column) != (uint64_t)atomic_load(&pg->version) &&
       !atomic_exchange(&pg->outdated, true))
-    base_tell(pg, WORKER_OUTDATED, "", conn_text(told, 0, 2));
-  conn_free(answer);
+    base_tell(pg, WORKER_OUTDATED, "", conn_text(answer, 0, column));
 }
 
 /* Looks at the queue and the providers. Without an answer, whoever watches checks the queue. */
@@ -259,8 +252,12 @@ static void heartbeat_poll(struct pg_base *pg, struct conn *conn) {
     base_tell(pg, WORKER_READY, "", "");
   if (answer != NULL && provider_slots_learn(pg, conn_text(answer, 0, 1)))
     base_tell(pg, WORKER_SEATS, "", "");
-  if (answer != NULL || failure == CONN_REFUSED)
-    heartbeat_version(pg, conn, answer);
+  heartbeat_see_version(pg, answer, 2);
+  if (answer == NULL && failure == CONN_REFUSED) { /* newer tables may not have this function */
+    answer = conn_ask(conn, "SELECT version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL, 0, false,
+                      NULL, &err);
+    heartbeat_see_version(pg, answer, 0);
+  }
   conn_free(answer);
 }
 

@@ -200,8 +200,8 @@ static bool put_parts(struct conn *conn, struct str bytes, const char *sha256,
     char number[16];
     size_t n = bytes.n - at < LIMIT_STORE_PART_BYTES ? bytes.n - at : LIMIT_STORE_PART_BYTES;
     print_into(number, sizeof number, "%d", part++);
-    const struct conn_arg args[] = {arg_text(sha256), arg_text(number),
-                                    arg_bytes((struct str){bytes.p + at, n})};
+    const struct conn_arg args[] = {
+        arg_text(sha256), arg_text(number), {.kind = ARG_BYTES, .bytes = {bytes.p + at, n}}};
     ok = blob_step(conn, "SELECT segue.blob_part_put($1, $2, $3)", args, 3, n, NULL, failure, err);
   }
   return ok;
@@ -363,23 +363,32 @@ struct shared_raw {
 struct row_look {
   bool there, owned, begun;
   uint64_t bytes;
+  enum store_stand stand;
+  char to[STORE_NAME_BYTES]; /* where it was moved to */
 };
 
 static struct row_look shared_look(struct pg_base *pg, const char *id) {
   struct err err;
-  struct row_look look = {0};
+  struct row_look look = {.stand = STAND_NONE};
   const struct conn_arg args[] = {arg_text(id)};
   PGresult *answer = base_ask(pg,
-                              "SELECT bytes, state = 'held' AND segue.has_lease(owner), seq > 0 "
+                              "SELECT bytes, state = 'held' AND segue.has_lease(owner), seq > 0, "
+                              "moved, moved AND state = 'ended', moved_to "
                               "FROM segue.session WHERE id = $1",
                               args, 1, &err);
   if (answer == NULL)
     log_warn("%s", err.text);
-  else if (conn_rows(answer) == 1)
-    look = (struct row_look){.there = true,
-                             .owned = conn_text(answer, 0, 1)[0] == 't',
-                             .begun = conn_text(answer, 0, 2)[0] == 't',
-                             .bytes = conn_number(answer, 0, 0)};
+  else if (conn_rows(answer) == 1) {
+    look.there = true;
+    look.bytes = conn_number(answer, 0, 0);
+    look.owned = conn_text(answer, 0, 1)[0] == 't';
+    look.begun = conn_text(answer, 0, 2)[0] == 't';
+    print_into(look.to, sizeof look.to, "%s", conn_text(answer, 0, 5));
+    if (look.begun && conn_text(answer, 0, 4)[0] == 't')
+      look.stand = STAND_SET_ASIDE;
+    else if (look.begun)
+      look.stand = conn_text(answer, 0, 3)[0] == 't' ? STAND_IN_TRANSIT : STAND_GOES_ON;
+  }
   conn_free(answer);
   return look;
 }
@@ -771,44 +780,18 @@ static bool shared_find(const struct store *store, const char *word, struct stor
 
 /* --- where a moved session stands --- */
 
-static PGresult *ask_stand(const struct store_ref *ref) {
-  char id[STORE_ID_BYTES];
-  struct err err;
-  struct pg_base *pg = base_of_ref(ref, id, &err);
-  const struct conn_arg args[] = {arg_text(id)};
-  PGresult *answer = base_ask(pg,
-                              "SELECT moved, moved AND state = 'ended', moved_to FROM "
-                              "segue.session WHERE id = $1 AND seq > 0",
-                              args, 1, &err);
-  if (answer == NULL)
-    log_warn("%s", err.text);
-  if (answer == NULL || conn_rows(answer) == 1)
-    return answer;
-  conn_free(answer);
-  return NULL;
-}
-
 static enum store_stand shared_stand(const struct store_ref *ref) {
-  enum store_stand stand = STAND_NONE;
-  PGresult *answer = ask_stand(ref);
-  if (answer != NULL && conn_text(answer, 0, 1)[0] == 't')
-    stand = STAND_SET_ASIDE;
-  else if (answer != NULL)
-    stand = conn_text(answer, 0, 0)[0] == 't' ? STAND_IN_TRANSIT : STAND_GOES_ON;
-  conn_free(answer);
-  return stand;
+  return shared_look_at(ref).stand;
 }
 
 static bool shared_set_aside_to(const struct store_ref *ref, struct store_ref *aside,
                                 char to[STORE_NAME_BYTES]) {
-  PGresult *answer = ask_stand(ref);
-  bool is_aside = answer != NULL && conn_text(answer, 0, 1)[0] == 't';
-  if (is_aside) {
-    *aside = *ref;
-    print_into(to, STORE_NAME_BYTES, "%s", conn_text(answer, 0, 2));
-  }
-  conn_free(answer);
-  return is_aside;
+  const struct row_look look = shared_look_at(ref);
+  if (look.stand != STAND_SET_ASIDE)
+    return false;
+  *aside = *ref;
+  print_into(to, STORE_NAME_BYTES, "%s", look.to);
+  return true;
 }
 
 static void shared_place(const struct store *store, char out[STORE_NAME_BYTES]) {

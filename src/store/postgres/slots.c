@@ -72,14 +72,9 @@ bool provider_slots_learn(struct pg_base *pg, const char *lines) {
   return !same;
 }
 
-static struct pg_base *provider_slots_base(const struct store *store) {
-  struct err err;
-  return store != NULL && url_is_shared(store->where) ? base_of(store->where, &err) : NULL;
-}
-
 void provider_slots_look_at(const struct store *store, const char *provider,
                             struct provider_slots_look *out) {
-  struct pg_base *pg = provider_slots_base(store);
+  struct pg_base *pg = base_of_store(store);
   *out = (struct provider_slots_look){0};
   if (pg == NULL)
     return;
@@ -154,7 +149,7 @@ static void provider_slot_was_asked(uv_work_t *work, int status) {
 
 void provider_slot_ask(const struct store *store, uv_loop_t *loop, const char *provider,
                        provider_slot_fn done, void *ctx) {
-  struct pg_base *pg = provider_slots_base(store);
+  struct pg_base *pg = base_of_store(store);
   struct provider_slot_request *r = request_new(pg);
   r->done = done;
   r->ctx = ctx;
@@ -227,7 +222,7 @@ static void cool_now(uv_work_t *work) {
 
 void provider_slots_cool(const struct store *store, uv_loop_t *loop, const char *provider,
                          uint64_t ms) {
-  struct pg_base *pg = provider_slots_base(store);
+  struct pg_base *pg = base_of_store(store);
   if (pg == NULL || !pg->heartbeat.runs)
     return;
   struct provider_slot_request *r = request_new(pg);

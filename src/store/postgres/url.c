@@ -111,13 +111,6 @@ static bool url_secure(struct url_options *o, struct err *err) {
   return true;
 }
 
-static bool url_refuse(const char *why, struct err *err) {
-  size_t n = strcspn(why, "\n");
-  return err_set(err, ERR_USAGE,
-                 "this is not a store's address: %.*s; write postgres://HOST/DATABASE", (int)n,
-                 why);
-}
-
 bool url_read(const char *where, struct url_options *options, char shown[URL_SHOWN_BYTES],
               struct err *err) {
   char *why = NULL;
@@ -138,7 +131,9 @@ bool url_read(const char *where, struct url_options *options, char shown[URL_SHO
     return false;
   PQconninfoOption *parsed = pq->conninfoParse(where, &why);
   if (parsed == NULL) {
-    (void)url_refuse(why ? why : "it cannot be read", err);
+    const char *said = why ? why : "it cannot be read";
+    err_set(err, ERR_USAGE, "this is not a store's address: %.*s; write postgres://HOST/DATABASE",
+            (int)strcspn(said, "\n"), said);
     pq->freemem(why);
     return false;
   }

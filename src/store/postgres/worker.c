@@ -63,8 +63,7 @@ bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, voi
 }
 
 void worker_unwatch(struct store *store) {
-  struct err err;
-  struct pg_base *pg = url_is_shared(store->where) ? base_of(store->where, &err) : NULL;
+  struct pg_base *pg = base_of_store(store);
   if (pg == NULL || pg->told == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
@@ -101,19 +100,8 @@ static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
   return pause;
 }
 
-/* Replaces what the server would refuse, else the session would stay held: a message may have been
- * cut within a character. */
-static void why_simplify(const struct pg_base *pg, struct buf *why) {
-  if (!atomic_load(&pg->narrow) && utf8_valid(why->p, why->n))
-    return;
-  for (size_t i = 0; i < why->n; i++)
-    if ((unsigned char)why->p[i] >= 0x80)
-      why->p[i] = '?';
-}
-
 void worker_pause(struct store *store, const char *id, const char *why) {
-  struct err err;
-  struct pg_base *pg = url_is_shared(store->where) ? base_of(store->where, &err) : NULL;
+  struct pg_base *pg = base_of_store(store);
   if (pg == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
@@ -125,7 +113,12 @@ void worker_pause(struct store *store, const char *id, const char *why) {
   free(pause->why);
   struct buf text = {0};
   buf_printf(&text, "%s: %s", pg->heartbeat.name, why);
-  why_simplify(pg, &text);
+  /* The server would refuse other characters, and the session would stay held. A message may have
+   * been cut within one. */
+  if (atomic_load(&pg->narrow) || !utf8_valid(text.p, text.n))
+    for (size_t i = 0; i < text.n; i++)
+      if ((unsigned char)text.p[i] >= 0x80)
+        text.p[i] = '?';
   pause->why = buf_take(&text);
   (void)pthread_mutex_unlock(&pg->lock);
 }
