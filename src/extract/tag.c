@@ -62,13 +62,6 @@ static size_t word_length(struct str s) {
   return n;
 }
 
-static bool word_is_one_of(struct str word, const char *const *words) {
-  for (size_t i = 0; words[i]; i++)
-    if (str_eq_fold(word, words[i]))
-      return true;
-  return false;
-}
-
 static bool above_is_number(struct str word) {
   size_t n = 0;
   while (n < word.n && str_is_digit(word.p[n]))
@@ -79,7 +72,7 @@ static bool above_is_number(struct str word) {
 static bool has_word_of(struct str s, const char *const *words) {
   while (s.n > 0) {
     size_t n = word_length(s);
-    if (n > 0 && word_is_one_of((struct str){s.p, n}, words))
+    if (n > 0 && str_is_one_fold((struct str){s.p, n}, words))
       return true;
     s = above_skip(s, n > 0 ? n : 1);
   }
@@ -160,7 +153,7 @@ static struct speaks speaks_of(struct str s, const struct tag_query *query) {
       s = above_skip(s, n);
     } else if ((n = tag_lead_in(s)) > 0 && ends_name(s, n)) {
       out.noun = true;
-      out.self |= word_is_one_of((struct str){s.p, word_length(s)}, self_words);
+      out.self |= str_is_one_fold((struct str){s.p, word_length(s)}, self_words);
       s = above_skip(s, n);
     } else if (query && (n = tag_rule_words(s, query)) > 0) {
       out.noun = true;
@@ -173,12 +166,13 @@ static struct speaks speaks_of(struct str s, const struct tag_query *query) {
       struct str word = {s.p, word_length(s)};
       if (word.n == 0)
         return (struct speaks){0};
-      bool self = word_is_one_of(word, self_words);
-      bool value = !query && word_is_one_of(word, value_words);
-      bool noun = value || word_is_one_of(word, noun_words) ||
+      bool self = str_is_one_fold(word, self_words);
+      bool value = !query && str_is_one_fold(word, value_words);
+      bool noun = value || str_is_one_fold(word, noun_words) ||
                   (query && word.n == query->name.n && tag_folded_equal(word, query->name));
-      bool needy = !value && word_is_one_of(word, needy_words);
-      if (!self && !noun && !needy && !above_is_number(word) && !word_is_one_of(word, filler_words))
+      bool needy = !value && str_is_one_fold(word, needy_words);
+      if (!self && !noun && !needy && !above_is_number(word) &&
+          !str_is_one_fold(word, filler_words))
         return (struct speaks){0};
       out.self |= self;
       out.noun |= noun;
@@ -297,14 +291,14 @@ static struct str last_word(struct str s) {
  * below. */
 static bool is_pronoun(struct str text) {
   static const char *const pronouns[] = {"it", "this", "that", NULL};
-  return word_is_one_of(text, pronouns);
+  return str_is_one_fold(text, pronouns);
 }
 
 /* Returns true for "blue it", but not for "an example of it" or "they say it". */
 static bool ends_in_it(struct str text) {
   struct str word = last_word(text);
   struct str before = above_bare((struct str){text.p, text.n - word.n});
-  return str_eq_fold(word, "it") && !word_is_one_of(last_word(before), open_words);
+  return str_eq_fold(word, "it") && !str_is_one_fold(last_word(before), open_words);
 }
 
 /* Returns true if the line leaves its sentence open, so that what is below ends it. */
@@ -321,9 +315,9 @@ static bool leaves_open(struct str line) {
   struct str word = last_word(line), before = {line.p, line.n - word.n};
   before = above_bare(before);
   if (before.n == 0 || stop)
-    return word.n > 0 && word_is_one_of(word, closed) && !is_pronoun(before);
-  return (word_is_one_of(word, open_words) && !ends_in_it(before)) ||
-         (word_is_one_of(word, open_nouns) && str_eq_fold(last_word(before), "the"));
+    return word.n > 0 && str_is_one_fold(word, closed) && !is_pronoun(before);
+  return (str_is_one_fold(word, open_words) && !ends_in_it(before)) ||
+         (str_is_one_fold(word, open_nouns) && str_eq_fold(last_word(before), "the"));
 }
 
 /* Returns true if the line only names where the next one is from: "README.md", "`make test`",
@@ -438,7 +432,7 @@ static bool above_is_labelled(struct str line, const char *const *names) {
   size_t n = word_length(rest);
   struct str name = {rest.p, n};
   rest = above_bare(above_skip(rest, n));
-  return word_is_one_of(name, names) && rest.n > 0 && rest.p[0] == ':';
+  return str_is_one_fold(name, names) && rest.n > 0 && rest.p[0] == ':';
 }
 
 static struct str without_bullet(struct str line) {

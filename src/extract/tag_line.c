@@ -517,10 +517,7 @@ static size_t marks_in(struct str s, const char *part) {
 static bool needs_no_end(struct str name) {
   static const char *const single[] = {"br", "hr", "img", "input", "p",    "li",
                                        "td", "tr", "th",  "link",  "meta", NULL};
-  for (size_t i = 0; single[i]; i++)
-    if (str_eq_fold(name, single[i]))
-      return true;
-  return false;
+  return str_is_one_fold(name, single);
 }
 
 /* Returns the name of the element that the line opens and does not close ("<name ..."), empty if
