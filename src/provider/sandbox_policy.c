@@ -80,20 +80,24 @@ static bool git_is_own(const char *path, mode_t type) {
   return lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid();
 }
 
+/* Reads the first line of a file as far as there is room. */
+static bool read_first_line(const char *file, int flags, char *line, size_t size) {
+  int fd = open(file, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t n = fd >= 0 ? read(fd, line, size - 1) : -1;
+  fs_close(fd);
+  line[n > 0 ? n : 0] = '\0';
+  line[strcspn(line, "\n")] = '\0';
+  return n > 0;
+}
+
 /* Reads the first line of a small file behind `prefix` and resolves the path in it, from `folder`
  * if it is not absolute. */
 static bool read_link(const char *file, const char *prefix, const char *folder,
                       char out[PATH_MAX]) {
   char line[PATH_MAX], path[2 * PATH_MAX];
   size_t skip = strlen(prefix);
-  int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-  fs_close(fd);
-  if (n <= 0)
-    return false;
-  line[n] = '\0';
-  line[strcspn(line, "\n")] = '\0';
-  if (strncmp(line, prefix, skip) != 0 || line[skip] == '\0')
+  if (!read_first_line(file, O_NOFOLLOW, line, sizeof line) || strncmp(line, prefix, skip) != 0 ||
+      line[skip] == '\0')
     return false;
   if (line[skip] == '/')
     print_into(path, sizeof path, "%s", line + skip);
@@ -334,13 +338,8 @@ static void add_program(struct confining *c, const char *word, int depth) {
       *bin = '/';
   }
   paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
-  int fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-  fs_close(fd);
-  if (n < 3 || line[0] != '#' || line[1] != '!')
+  if (!read_first_line(real, 0, line, sizeof line) || strncmp(line, "#!", 2) != 0)
     return;
-  line[n] = '\0';
-  line[strcspn(line, "\n")] = '\0';
   char *rest = NULL, *first = strtok_r(line + 2, " \t", &rest);
   char *second = first ? strtok_r(NULL, " \t", &rest) : NULL;
   if (second != NULL && strcmp(second, "-S") == 0)
