@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "extract/internal.h"
-#include "extract/tag_line.h"
+#include "extract/tag.h"
 #include "schema/support.h"
 
 #include <assert.h>
