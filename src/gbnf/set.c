@@ -219,26 +219,19 @@ static void merge_containers(struct gb *g, struct gb_shape *shape, const json_t 
       rest = have[K_ADDITIONAL_ITEMS];
     }
   }
-  struct gb_link link = {.entry = entry, .scope = scope};
-  if (prefix || rest) {
-    link.patterns = prefix;
-    link.additional = rest;
-    link_add(g, &shape->items, link);
-  }
-  if (have[K_PROPERTIES] || have[K_PATTERN_PROPERTIES] || have[K_ADDITIONAL_PROPERTIES]) {
-    link.value = have[K_PROPERTIES];
-    link.patterns = have[K_PATTERN_PROPERTIES];
-    link.additional = have[K_ADDITIONAL_PROPERTIES];
-    link_add(g, &shape->members, link);
-  }
-  link = (struct gb_link){.entry = entry, .scope = scope, .unevaluated = true};
-  if (have[K_UNEVALUATED_ITEMS]) {
-    link.additional = have[K_UNEVALUATED_ITEMS];
-    link_add(g, &shape->items, link);
-  }
-  if (have[K_UNEVALUATED_PROPERTIES]) {
-    link.additional = have[K_UNEVALUATED_PROPERTIES];
-    link_add(g, &shape->members, link);
+  struct gb_link items[] = {{.patterns = prefix, .additional = rest},
+                            {.additional = have[K_UNEVALUATED_ITEMS], .unevaluated = true}};
+  struct gb_link members[] = {{.value = have[K_PROPERTIES],
+                               .patterns = have[K_PATTERN_PROPERTIES],
+                               .additional = have[K_ADDITIONAL_PROPERTIES]},
+                              {.additional = have[K_UNEVALUATED_PROPERTIES], .unevaluated = true}};
+  for (size_t i = 0; i < 2; i++) {
+    items[i].entry = members[i].entry = entry;
+    items[i].scope = members[i].scope = scope;
+    if (items[i].patterns || items[i].additional)
+      link_add(g, &shape->items, items[i]);
+    if (members[i].value || members[i].patterns || members[i].additional)
+      link_add(g, &shape->members, members[i]);
   }
   for (size_t i = 0, n = json_array_size(have[K_REQUIRED]); i < n; i++)
     name_add(g, &shape->required, json_array_get(have[K_REQUIRED], i), entry, NULL);
@@ -369,24 +362,19 @@ static void merge_combinations(struct gb *g, struct gb_shape *shape, const json_
   merge_references(g, shape, have, entry, scope);
   for (size_t i = 0, n = json_array_size(have[K_ALL_OF]); i < n; i++)
     merge_one(g, shape, json_array_get(have[K_ALL_OF], i), scope);
-  struct gb_link link = {.entry = entry, .scope = scope};
-  if (have[K_ANY_OF]) {
-    link.kind = CHOICE_ANY;
-    link.value = have[K_ANY_OF];
-    link_add(g, &shape->choices, link);
-  }
-  if (have[K_ONE_OF]) {
-    link.kind = CHOICE_ONE;
-    link.value = have[K_ONE_OF];
-    link_add(g, &shape->choices, link);
-  }
-  if (have[K_IF] && (have[K_THEN] || have[K_ELSE] || scope != NO_SCOPE)) {
-    link.kind = CHOICE_IF;
-    link.value = have[K_IF];
-    link.patterns = have[K_THEN];
-    link.additional = have[K_ELSE];
-    link_add(g, &shape->choices, link);
-  }
+  bool decides = have[K_THEN] || have[K_ELSE] || scope != NO_SCOPE;
+  struct gb_link choices[] = {{.kind = CHOICE_ANY, .value = have[K_ANY_OF]},
+                              {.kind = CHOICE_ONE, .value = have[K_ONE_OF]},
+                              {.kind = CHOICE_IF,
+                               .value = decides ? have[K_IF] : NULL,
+                               .patterns = have[K_THEN],
+                               .additional = have[K_ELSE]}};
+  for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+    if (choices[i].value) {
+      choices[i].entry = entry;
+      choices[i].scope = scope;
+      link_add(g, &shape->choices, choices[i]);
+    }
   if (have[K_NOT])
     merge_not(g, shape, have[K_NOT], entry, "not");
   if (!(shape->types & T_OBJECT))
