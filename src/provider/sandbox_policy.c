@@ -524,7 +524,8 @@ static struct process_limits sandbox_policy_limits_said(const struct call_reques
       .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
 }
 
-struct process_limits sandbox_policy_limits(const struct call_request *request) {
+/* Returns the limits of the call's program, as its call_start tells them. */
+static struct process_limits sandbox_policy_limits(const struct call_request *request) {
   const json_t *by = json_object_get(json_object_get(request->sandbox, "limits"), "by");
   enum sandbox_level level;
   struct process_limits limits = sandbox_policy_limits_said(request);
@@ -640,8 +641,9 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
   return sandbox_new(kept, key, &plan, err);
 }
 
-bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *held,
-                         struct err *err) {
+/* Makes what confines the call; NULL: nothing does. False: it must not start. */
+static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *held,
+                                struct sandbox **sandbox, struct err *err) {
   const json_t *words = spec->request->sandbox;
   enum sandbox_level level;
   const char *home = getenv("HOME");
@@ -661,17 +663,37 @@ bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined
   struct buf key = {0};
   sandbox_policy_key(&c, &key, level);
   if (lands && network_said(spec->request) != NETWORK_API)
-    held->sandbox = sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key),
-                                  spec->tmpdir, spec->request->session);
-  if (held->sandbox == NULL)
-    held->sandbox = sandbox_policy_make(&c, level, buf_view(&key), held, err);
+    *sandbox = sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key),
+                             spec->tmpdir, spec->request->session);
+  if (*sandbox == NULL)
+    *sandbox = sandbox_policy_make(&c, level, buf_view(&key), held, err);
   buf_deinit(&key);
   arena_deinit(&c.arena);
   held->stand_ins = c.stand_ins;
-  if (held->sandbox != NULL)
-    return true;
-  sandbox_policy_end(held);
-  return false;
+  if (*sandbox == NULL)
+    sandbox_policy_end(held);
+  return *sandbox != NULL;
+}
+
+struct process *sandbox_policy_start(const struct sandbox_policy_spec *spec,
+                                     const struct process_spec *how, process_output_cb on_output,
+                                     process_end_cb on_end, void *ctx, struct confined *held,
+                                     struct err *err) {
+  struct process_spec whole = *how;
+  whole.argv = spec->argv;
+  whole.cwd = spec->cwd;
+  whole.envp = spec->envp;
+  whole.limits = sandbox_policy_limits(spec->request);
+  struct sandbox *sandbox = NULL;
+  if (!sandbox_policy_call(spec, held, &sandbox, err))
+    return NULL;
+  whole.sandbox = sandbox;
+  struct process *process =
+      process_start(spec->env->processes, &whole, on_output, on_end, ctx, err);
+  sandbox_free(sandbox);
+  if (process == NULL)
+    sandbox_policy_end(held);
+  return process;
 }
 
 void sandbox_policy_end(struct confined *held) {
