@@ -402,7 +402,8 @@ static void opencode_say_tool(struct driver *d, const json_t *part) {
                                        json_object_get(json_object_get(now, "metadata"), "exit")};
   if (ended)
     stream_tool(d, &end);
-  json_object_set_new(o->parts, key, ended ? json_true() : told ? json_false() : json_null());
+  json_t *kept = told ? json_false() : json_null();
+  json_object_set_new(o->parts, key, ended ? json_true() : kept);
 }
 
 /* Notes that a piece of this message comes: the message before it is complete. */

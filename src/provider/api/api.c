@@ -30,11 +30,10 @@
 
 /* --- keys: from a variable of the environment, a file that nobody else can read, or a program ---
  *
- * A key is named in the user's own configuration, read for each call, wiped afterwards, and never
- * part of a message. A program is one of the user's own: `pass show NAME`, a login helper. It runs
- * in the home folder, with segue's own environment and no input; the first line that it prints is
- * the key, kept in memory for as long as segue runs. All waiters with the same command share one
- * program. After a failure the next call asks again. */
+ * A key is read for each call, wiped afterwards, and never part of a message. A program, such as
+ * `pass show NAME`, runs in the home folder, with segue's own environment and no input; the first
+ * line that it prints is the key, kept for as long as segue runs. All waiters with the same command
+ * share one program. After a failure the next call asks again. */
 
 static bool read_file(const char *path, struct buf *out, struct err *err) {
   struct stat st;
@@ -94,14 +93,12 @@ static bool api_key_read(const struct api_config *c, struct buf *out, struct err
   if (!is_printable(buf_view(out)))
     return err_set(err, ERR_INVALID, "the key of provider %s has characters that keys do not have",
                    c->name);
-  if (out->n > 0) {
-    /* No core dumps from here on. A limit of 1 also stops those that a core pattern would pipe to a
-     * program; 0 does not. */
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur > 1) {
-      limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
-      (void)setrlimit(RLIMIT_CORE, &limit);
-    }
+  /* No core dumps once there is a key. A limit of 1 also stops those that a core pattern would pipe
+   * to a program; 0 does not. */
+  struct rlimit limit;
+  if (out->n > 0 && getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur > 1) {
+    limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
+    (void)setrlimit(RLIMIT_CORE, &limit);
   }
   return true;
 }
@@ -167,10 +164,7 @@ static void tell_waiters(struct key_entry *entry, const struct err *err, bool le
 
 /* Keeps the first line: some programs print more about the key after it. */
 static void keep_first_line(struct key_entry *entry, struct buf *printed) {
-  struct str text = str_trim(buf_view(printed));
-  const char *end = memchr(text.p, '\n', text.n);
-  if (end != NULL)
-    text = str_trim((struct str){text.p, (size_t)(end - text.p)});
+  struct str rest = str_trim(buf_view(printed)), text = str_trim(str_next_line(&rest));
   if (text.n > LIMIT_HTTP_KEY_BYTES)
     return;
   api_key_wipe(&entry->key);
@@ -244,10 +238,9 @@ static void start_key_program(struct key_entry *entry) {
     entry->process =
         process_start(entry->api->processes, &spec, NULL, key_program_ended, entry, &entry->err);
   arena_deinit(&arena);
-  if (entry->process != NULL)
-    return;
-  entry->is_late = true;
-  soon_start(&entry->late, entry->api->loop, tell_late, entry);
+  entry->is_late = entry->process == NULL;
+  if (entry->is_late)
+    soon_start(&entry->late, entry->api->loop, tell_late, entry);
 }
 
 static void key_program_ended(void *ctx, struct process_result *p) {
@@ -331,7 +324,6 @@ static void key_command_forget(struct api *api, const struct api_config *config,
     api_key_wipe(&entry->key);
 }
 
-/* Nobody waits any more. */
 static void key_commands_free(struct api *api) {
   for (struct key_entry *entry = api->keys, *next; entry != NULL; entry = next) {
     next = entry->next;
@@ -1110,10 +1102,9 @@ static void run_settle(struct api_run *run, const struct http_end *end) {
       sent > 2 * LIMIT_OLLAMA_WINDOW && (uint64_t)r->input * 8 < sent)
     run_note(run, "the server read %lld tokens of a prompt of %zu bytes: its window is too small",
              (long long)r->input, sent);
-  if (run->state == RUN_STATE_ANSWER && run->schema != NULL) {
-    if (run->remember && run->rung != run->first_rung && class != CLASS_BAD_REQUEST)
-      api_remember(run->api, "rung", run->config->name, run->model, json_integer(run->rung));
-  }
+  if (run->state == RUN_STATE_ANSWER && run->schema != NULL && run->remember &&
+      run->rung != run->first_rung && class != CLASS_BAD_REQUEST)
+    api_remember(run->api, "rung", run->config->name, run->model, json_integer(run->rung));
   if (class == CLASS_NONE && run->state == RUN_STATE_THINK) {
     run->thinking = r->thought ? RUN_THINKING_CAME : RUN_THINKING_PLAIN;
     if (!r->thought)
@@ -1145,7 +1136,11 @@ static void run_on_done(void *ctx, const struct http_end *end) {
   struct api_run *run = ctx;
   run->exchange = NULL;
   tell_notes(run);
-  if (run->state == RUN_STATE_VERSION && end->kind != HTTP_END_CANCELLED) {
+  if (run->state != RUN_STATE_VERSION) {
+    run_settle(run, end);
+    return;
+  }
+  if (end->kind != HTTP_END_CANCELLED) {
     json_t *doc = NULL;
     if (end->kind == HTTP_END_COMPLETE && end->status == 200)
       doc = json_loadb(buf_c(&run->version), run->version.n, 0, NULL);
@@ -1154,16 +1149,12 @@ static void run_on_done(void *ctx, const struct http_end *end) {
                  json_string(version ? version : "unknown"));
     json_decref(doc);
     wire_deinit(&run->wire);
-    if (!run_ask_first(run))
-      run_finish(run);
-    return;
-  }
-  if (run->state == RUN_STATE_VERSION) {
+    if (run_ask_first(run))
+      return;
+  } else {
     call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
-    run_finish(run);
-    return;
   }
-  run_settle(run, end);
+  run_finish(run);
 }
 
 /* --- start and cancel --- */
@@ -1299,10 +1290,10 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
       return false;
   json_object_foreach((json_t *)settings, name, own) {
     const char *type = json_string_value(json_object_get(own, "type"));
-    const struct provider *taken = registry_find(registry, str_from(name));
-    if (taken != NULL && preset_find(str_from(name)) == NULL)
+    bool is_preset = api_has_preset(str_from(name));
+    if (registry_find(registry, str_from(name)) != NULL && !is_preset)
       continue; /* it belongs to an agent */
-    if (preset_find(str_from(name)) != NULL) {
+    if (is_preset) {
       if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name))
         return err_set(err, ERR_FILE,
                        "providers.%s: this name means %s: give your own another name", name, name);
@@ -1328,7 +1319,7 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
   return true;
 }
 
-/* --- whether one is there: a short GET, for Ollama and llama.cpp a second one for its models --- */
+/* --- whether one is there: a short GET; for Ollama and llama.cpp another for its models --- */
 
 struct probe {
   struct api *api;
@@ -1499,13 +1490,11 @@ bool api_probe(struct api *api, const struct provider *provider, api_probe_fn do
   if (p->config->key_command && !key_command_known(api, p->config, &p->key)) {
     p->waiter.done = api_probe_on_key;
     key_command_ask(api, p->config, &p->waiter);
-    return true;
-  }
-  if (api_key_read(p->config, &p->key, &err)) {
+  } else if (api_key_read(p->config, &p->key, &err)) {
     api_probe_send_request(p, p->config->preset->probe_path);
-    return true;
+  } else {
+    api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
+    soon_start(&p->soon, api->loop, api_probe_finish, p);
   }
-  api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
-  soon_start(&p->soon, api->loop, api_probe_finish, p);
   return true;
 }

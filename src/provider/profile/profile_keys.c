@@ -662,7 +662,7 @@ static void profile_check_value(struct check *c, const struct yaml_node *node,
     check_line(c, node, key);
 }
 
-static void check_regex(struct check *c, const struct yaml_node *node, struct str text) {
+static void profile_check_regex(struct check *c, const struct yaml_node *node, struct str text) {
   struct pattern *pattern = NULL;
   struct pattern_error error = {0};
   if (!is_scalar(node) || pattern_compile(text.p, text.n, &pattern, &error) != PATTERN_OK)
@@ -674,7 +674,7 @@ static void check_regex(struct check *c, const struct yaml_node *node, struct st
 static void profile_check_pattern(struct check *c, const struct yaml_node *node,
                                   const struct profile_key *key) {
   (void)key;
-  check_regex(c, node, node->text);
+  profile_check_regex(c, node, node->text);
 }
 
 static void check_matches(struct check *c, const struct yaml_node *node,
@@ -687,7 +687,7 @@ static void check_matches(struct check *c, const struct yaml_node *node,
     if (value->kind == YAML_MAP)
       profile_check_wrong(c, value, "it must be a value or a list of values");
     else if (value->kind == YAML_TEXT && value->text.n > 1 && value->text.p[0] == '~')
-      check_regex(c, value, (struct str){value->text.p + 1, value->text.n - 1});
+      profile_check_regex(c, value, (struct str){value->text.p + 1, value->text.n - 1});
   }
 }
 
@@ -767,8 +767,8 @@ static void check_set_list(struct check *c, const struct yaml_node *node,
     check_set(c, node->items[i], key);
 }
 
-static void check_permission(struct check *c, const struct yaml_node *node,
-                             const struct profile_key *key) {
+static void profile_check_permission(struct check *c, const struct yaml_node *node,
+                                     const struct profile_key *key) {
   if (node->kind == YAML_MAP)
     check_set_of(c, node, &profile_permission_keys, true);
   else
@@ -798,7 +798,7 @@ static void check_key(struct check *c, const struct yaml_node *node,
       [PROFILE_CLASSES] = {check_classes, "a map"},
       [PROFILE_PATTERN] = {profile_check_pattern, NULL},
       [PROFILE_CLASS] = {check_class, NULL},
-      [PROFILE_PERMISSION] = {check_permission, NULL},
+      [PROFILE_PERMISSION] = {profile_check_permission, NULL},
       [PROFILE_SET] = {check_set, NULL},
       [PROFILE_SET_LIST] = {check_set_list, "a list"},
   };
