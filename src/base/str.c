@@ -88,17 +88,29 @@ bool str_has_control(struct str s) {
   return false;
 }
 
-struct str str_next_line(struct str *rest) {
-  struct str line = *rest;
-  const char *nl = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;
-  if (nl == NULL) {
+struct str str_cut(struct str *rest, char at) {
+  struct str part = *rest;
+  const char *end = rest->n > 0 ? memchr(rest->p, at, rest->n) : NULL;
+  if (end == NULL) {
     *rest = (struct str){NULL, 0};
-    return line;
+    return part;
   }
-  line.n = (size_t)(nl - line.p);
-  rest->p = nl + 1;
-  rest->n -= line.n + 1;
-  return line;
+  part.n = (size_t)(end - part.p);
+  rest->p = end + 1;
+  rest->n -= part.n + 1;
+  return part;
+}
+
+struct str str_next_line(struct str *rest) {
+  return str_cut(rest, '\n');
+}
+
+bool str_drop(struct str *s, const char *prefix) {
+  if (!str_starts(*s, prefix))
+    return false;
+  s->p += strlen(prefix);
+  s->n -= strlen(prefix);
+  return true;
 }
 
 bool str_to_long(struct str s, long *out) {
@@ -215,9 +227,20 @@ size_t str_count(const char *const *list) {
 }
 
 bool str_is_one(struct str word, const char *const *names) {
-  while (*names != NULL && !str_eq_c(word, *names))
+  return str_index(word, names, str_count(names)) >= 0;
+}
+
+bool str_is_one_fold(struct str word, const char *const *names) {
+  while (*names != NULL && !str_eq_fold(word, *names))
     names++;
   return *names != NULL;
+}
+
+int str_index(struct str word, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (str_eq_c(word, names[i]))
+      return (int)i;
+  return -1;
 }
 
 void str_from_real(char out[STR_REAL_BYTES], double value) {

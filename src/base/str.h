@@ -48,8 +48,11 @@ bool str_among(struct str word, const char *words); /* which stand one space apa
 struct str str_trim(struct str s);                  /* ASCII white space at both ends */
 bool str_has_control(struct str s);                 /* ASCII control characters, DEL */
 bool str_is_variable(struct str s);                 /* can be the name of an environment variable */
-struct str str_next_line(struct str *rest); /* without its newline; rest->p = NULL at the end */
-bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white space */
+/* Takes what stands before the next `at` off the front, and `at`. rest->p = NULL at the end. */
+struct str str_cut(struct str *rest, char at);
+struct str str_next_line(struct str *rest);       /* the same of lines */
+bool str_drop(struct str *s, const char *prefix); /* takes it off the front, if it is there */
+bool str_to_long(struct str s, long *out);        /* the whole view, decimal, no white space */
 
 /* Writes a number in decimal, NUL-terminated, and returns its length. Logs write so many that
  * snprintf shows up in profiles. */
@@ -81,5 +84,8 @@ struct str_hint str_hint(struct str word, const char *const *names);
 size_t str_span(struct str s, const char *also);
 size_t str_count(const char *const *list);                  /* of a NULL-ended list, or NULL */
 bool str_is_one(struct str word, const char *const *names); /* of a NULL-ended list */
+bool str_is_one_fold(struct str word, const char *const *names);
+/* Where it stands in a list, -1: nowhere. */
+int str_index(struct str word, const char *const *names, size_t count);
 
 #endif

@@ -767,12 +767,10 @@ const char *extract_code_name(enum extract_code code) {
 
 bool extract_want_parse(const char *name, enum extract_want *want) {
   static const char *const names[] = {"any", "object", "array"};
-  for (size_t i = 0; i < 3; i++)
-    if (strcmp(name, names[i]) == 0) {
-      *want = (enum extract_want)i;
-      return true;
-    }
-  return false;
+  int i = str_index(str_from(name), names, ARRAY_LEN(names));
+  if (i >= 0)
+    *want = (enum extract_want)i;
+  return i >= 0;
 }
 
 size_t extract_space(const char *text, size_t n, size_t i) {
@@ -1079,9 +1077,8 @@ static void fix_drop(struct fix *f) {
 /* Returns true if one of these repairs happened. */
 static bool has_repair(const struct fix *f, const char *const *names) {
   for (size_t i = 0; i < f->r.repairs_listed; i++)
-    for (size_t k = 0; names[k]; k++)
-      if (strcmp(f->r.repairs[i].name, names[k]) == 0)
-        return true;
+    if (str_is_one(str_from(f->r.repairs[i].name), names))
+      return true;
   return false;
 }
 

@@ -5,7 +5,7 @@
  *
  *   [emoji] [lead-in and : or dash] [arrow] TAG [. or !] [emoji, or that rule's own words]
  *
- * - Lead-ins are the words of tag_line.c ("Verdict", "Final status", "判定"); a heading of one #,
+ * - Lead-ins are the words of tag.c ("Verdict", "Final status", "判定"); a heading of one #,
  *   which may be a comment, needs one.
  * - In a row below another row of a table, the cell before the tag's is a lead-in.
  * - The rule's own words may be in parentheses or after a dash.
@@ -72,8 +72,58 @@ bool tag_is_offered(const struct tag_query *query, long number);
 void tag_read(struct str text, const struct tag_query *query, struct tag_result *out);
 
 /* Finds a line that contradicts the number of the value at [from, to): the line above it or one
- * after it (tag_line.h: tag_line_number). *place: where. */
+ * after it (tag_line_number). *place: where. */
 bool tag_number_beside(struct str text, size_t from, size_t to, long number,
                        const struct tag_query *query, struct tag_place *place);
+
+/* --- what a reader of values asks too --- */
+
+/* Does the line have the form? *tag: offset and length in the line, and the number. In a verdict
+ * every mark of bold, italic or code must close; to cast doubt on one, it need not. */
+bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
+                   struct tag_place *tag);
+
+/* Does the line give a bare number after a lead-in ("Verdict: 2", "Step: 2") or, with any_words,
+ * after any words and a colon ("Scratch that: 2")? *place: offset and length in the line, and the
+ * number. Such a line casts doubt on a value; it is not a verdict. */
+bool tag_line_number(struct str line, const struct tag_query *query, bool any_words,
+                     struct tag_place *place);
+
+/* True if the line has only white space, a rule of at least three -, * or _, or emoji and
+ * end-of-turn tokens. */
+bool tag_line_is_empty(struct str line);
+
+/* Length of the lead-in at the start of `text` ("Final verdict"), 0 when there is none. */
+size_t tag_lead_in(struct str text);
+
+/* Returns whether they are the same but for the case of ASCII letters. */
+bool tag_folded_equal(struct str a, struct str b);
+
+/* tag.c: whose words stand above a tag or a value. A value has no query: NULL. */
+
+/* Does the line hand over the writer's own verdict ("Two fail, so my verdict is:")? It does if it
+ * has no words but those of handing over, or its last clause has "so", "my", "I" or "here" and no
+ * others. */
+bool tag_hands_over(struct str line, const struct tag_query *query);
+/* Does the line speak of what is below it and does not hand over a verdict: "README says:", a
+ * heading, a banner, a sentence that goes on below, "Ignore the next line"? */
+bool tag_points_below(struct str line, const struct tag_query *query);
+/* Does the line show that the lines below it, up to a blank one, are somebody else's: a quotation,
+ * markup, a prompt of a shell, a part of a diff, "User:"? */
+bool tag_begins_foreign(struct str line);
+/* Is it a prompt of a shell, a speaker's line or an opener of markup, so that what it shows goes on
+ * behind a blank line too? */
+bool tag_shows_output(struct str line);
+/* Do the words take back what stands above them? */
+bool tag_takes_back(struct str text);
+
+/* Keeps what is open at the end of the lines so far; begins zeroed. */
+struct tag_blocks {
+  struct str element, word; /* names of an element, of a here-document's end; borrowed */
+  bool comment, triple, triple_single;
+  bool straight, single, low, curly, corner, angle; /* quotation marks */
+};
+void tag_blocks_line(struct tag_blocks *blocks, struct str line);
+bool tag_blocks_open(const struct tag_blocks *blocks);
 
 #endif

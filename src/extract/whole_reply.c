@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "extract/internal.h"
-#include "extract/tag_line.h"
+#include "extract/tag.h"
 #include "schema/support.h"
 
 #include <assert.h>
@@ -25,11 +25,8 @@ static struct str skip_reasoning(struct str s) {
 
 /* Returns true if the name is of what a fence around JSON may say that it holds. */
 static bool is_json_kind(struct str name) {
-  static const char *const kinds[] = {"json", "jsonc", "json5", "text", "txt", ""};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (str_eq_fold(name, kinds[i]))
-      return true;
-  return false;
+  static const char *const kinds[] = {"json", "jsonc", "json5", "text", "txt", "", NULL};
+  return str_is_one_fold(name, kinds);
 }
 
 /* Takes the fence off s. Returns false if there is none. */

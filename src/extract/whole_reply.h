@@ -54,7 +54,7 @@ struct whole_reply {
   bool alone;         /* the reply is that value and nothing else */
   bool duplicate_key; /* a key of the answer was given twice */
   /* A verdict must be none of these. */
-  bool foreign;           /* what is before it does not hand over the writer's own (tag_line.h) */
+  bool foreign;           /* what is before it does not hand over the writer's own (tag.h) */
   bool doubted;           /* words behind it share its line or take it back */
   enum extract_code code; /* in BROKEN and NOTHING: what the extractor says */
 };

@@ -31,6 +31,13 @@ static inline const char *json_word_at(const json_t *object, const char *key) {
   return json_view_at(object, key).p;
 }
 
+/* Holds `value` from now on in the place of what the slot held. */
+static inline void json_keep(json_t **slot, const json_t *value) {
+  json_t *before = *slot;
+  *slot = json_incref((json_t *)value);
+  json_decref(before);
+}
+
 /* Returns a member's integer, 0 if it is none. */
 static inline json_int_t json_int_at(const json_t *object, const char *key) {
   return json_integer_value(json_object_getn(object, key, strlen(key)));

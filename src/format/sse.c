@@ -34,18 +34,12 @@ static bool dispatch(struct sse *sse) {
 static bool sse_line(struct sse *sse, struct str line) {
   if (!sse->past_start) {
     sse->past_start = true;
-    if (str_starts(line, "\xEF\xBB\xBF"))
-      line = (struct str){line.p + 3, line.n - 3};
+    (void)str_drop(&line, "\xEF\xBB\xBF");
   }
   if (line.n == 0)
     return dispatch(sse);
-  const char *colon = memchr(line.p, ':', line.n);
-  struct str field = {line.p, colon ? (size_t)(colon - line.p) : line.n}, value = {"", 0};
-  if (colon != NULL) {
-    value = (struct str){colon + 1, line.n - field.n - 1};
-    if (value.n > 0 && value.p[0] == ' ')
-      value = (struct str){value.p + 1, value.n - 1};
-  }
+  struct str value = line, field = str_cut(&value, ':');
+  (void)str_drop(&value, " ");
   if (str_eq_c(field, "data")) {
     if (value.n + 1 > sse->max_bytes - sse->data.n) {
       sse->over_max = true;

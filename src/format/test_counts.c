@@ -170,14 +170,11 @@ const char *test_format_name(enum test_format format) {
 }
 
 bool test_format_parse(struct str text, enum test_format *format, struct str *path) {
-  const char *colon = text.n > 0 ? memchr(text.p, ':', text.n) : NULL;
-  struct str name = {text.p, colon ? (size_t)(colon - text.p) : text.n};
-  *format = TESTS_NONE;
-  *path = colon ? (struct str){colon + 1, text.n - name.n - 1} : STR("");
-  for (int i = 0; test_format_names[i] != NULL; i++)
-    if (str_eq_c(name, test_format_names[i]))
-      *format = (enum test_format)(i + 1);
-  return *format != TESTS_NONE && (*format == TESTS_JUNIT ? path->n > 0 : colon == NULL);
+  struct str name = str_cut(&text, ':');
+  *format =
+      (enum test_format)(str_index(name, test_format_names, str_count(test_format_names)) + 1);
+  *path = text.p ? text : STR("");
+  return *format != TESTS_NONE && (*format == TESTS_JUNIT ? path->n > 0 : text.p == NULL);
 }
 
 /* --- words --- */
@@ -207,9 +204,9 @@ static long or_zero(long number) {
 }
 
 static bool has_prefix(struct str line, const char *prefix, struct str *rest) {
-  if (!str_starts(line, prefix))
-    return false;
-  *rest = (struct str){line.p + strlen(prefix), line.n - strlen(prefix)};
+  if (!str_drop(&line, prefix))
+    return false; /* *rest stays what it was */
+  *rest = line;
   return true;
 }
 

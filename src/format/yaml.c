@@ -8,19 +8,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
 /* --- plain scalars by the core schema, and places within them --- */
-
-static bool is_one_of(struct str s, const char *const *words) {
-  for (; *words; words++)
-    if (str_eq_c(s, *words))
-      return true;
-  return false;
-}
 
 /* Reads [-+]?digits, 0o... or 0x...: true if the text has the form; *fits if it is an int64,
  * too. */
@@ -46,50 +40,27 @@ static bool parse_integer(struct str s, long long *out, bool *fits) {
   return true;
 }
 
-/* Reads [-+]?(.digits | digits(.digits*)?)([eE][-+]?digits)?, rewritten as JSON, so that no locale
- * has a say in what the point is. */
+/* Reads [-+]?(.digits | digits(.digits*)?)([eE][-+]?digits)?. */
 static bool parse_real(struct str s, double *out, bool *fits) {
-  char json[512];
-  size_t n = 0, i = 0, whole = 0, fraction = 0, exponent = 0;
-  if (s.n + 4 > sizeof json)
-    return false;
-  if (s.p[i] == '-')
-    json[n++] = '-';
-  if (s.p[i] == '-' || s.p[i] == '+')
-    i++;
-  while (i < s.n && s.p[i] == '0') { /* JSON takes no leading zeros */
-    i++;
-    whole++;
-  }
-  if (i >= s.n || !str_is_digit(s.p[i]))
-    json[n++] = '0';
-  for (; i < s.n && str_is_digit(s.p[i]); i++, whole++)
-    json[n++] = s.p[i];
-  if (i < s.n && s.p[i] == '.') {
-    i++;
-    json[n++] = '.';
-    for (; i < s.n && str_is_digit(s.p[i]); i++, fraction++)
-      json[n++] = s.p[i];
-    if (fraction == 0)
-      json[n++] = '0';
+  static const char digits[] = "0123456789";
+  const char *p = s.p + (s.p[0] == '-' || s.p[0] == '+');
+  size_t whole = strspn(p, digits), fraction = 0;
+  p += whole;
+  if (*p == '.') {
+    fraction = strspn(p + 1, digits);
+    p += 1 + fraction;
   }
   if (whole + fraction == 0)
     return false;
-  if (i < s.n && (s.p[i] == 'e' || s.p[i] == 'E')) {
-    json[n++] = s.p[i++];
-    if (i < s.n && (s.p[i] == '-' || s.p[i] == '+'))
-      json[n++] = s.p[i++];
-    for (; i < s.n && str_is_digit(s.p[i]); i++, exponent++)
-      json[n++] = s.p[i];
-    if (exponent == 0)
+  if (*p == 'e' || *p == 'E') {
+    p += 1 + (p[1] == '-' || p[1] == '+');
+    if (!str_is_digit(*p))
       return false;
+    p += strspn(p, digits);
   }
-  if (i < s.n)
-    return false;
-  json_auto_t *v = json_loadb(json, n, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
-  *fits = v != NULL;
-  *out = json_real_value(v);
-  return true;
+  *out = strtod(s.p, NULL);
+  *fits = isfinite(*out);
+  return *p == '\0';
 }
 
 /* Sets kind and value of a plain scalar from its text. NULL, or what is wrong with it (static). */
@@ -104,14 +75,14 @@ static const char *yaml_scalar_resolve(struct yaml_node *node) {
   bool fits = true;
   if (s.n > 0 && strchr("~nNtTfF.+-0123456789", s.p[0]) == NULL)
     return NULL; /* begins like none of them, as most texts do */
-  if (is_one_of(s, nulls)) {
+  if (str_is_one(s, nulls)) {
     node->kind = YAML_NULL;
-  } else if (is_one_of(s, trues) || is_one_of(s, falses)) {
+  } else if (str_is_one(s, trues) || str_is_one(s, falses)) {
     node->kind = YAML_BOOL;
-    node->boolean = is_one_of(s, trues);
+    node->boolean = str_is_one(s, trues);
   } else if (s.p[0] >= 'A') {
     return NULL; /* a number begins otherwise */
-  } else if (is_one_of(s, endless)) {
+  } else if (str_is_one(s, endless)) {
     return "not a finite number: quote it if it is a text";
   } else if (parse_integer(s, &node->integer, &fits)) {
     node->kind = YAML_INTEGER;
@@ -722,8 +693,7 @@ static bool check_bytes(struct composer *c, size_t max_bytes) {
 const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,
                                    size_t max_bytes, struct err_list *errors) {
   assert(arena != NULL && errors != NULL);
-  if (str_starts(text, "\xEF\xBB\xBF"))
-    text = (struct str){text.p + 3, text.n - 3};
+  (void)str_drop(&text, "\xEF\xBB\xBF");
   struct err_list mine = {0};
   struct composer c = {.arena = arena, .file = file, .text = text, .errors = &mine};
   const struct yaml_node *root = NULL;

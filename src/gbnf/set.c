@@ -1,6 +1,6 @@
-/* Makes nonterminals: sets of schemas that one value must match. What the schemas of a set say about
- * each type is merged, and choices are made one after the other, until plain shapes are left; each
- * type of a shape is written by itself. */
+/* Makes nonterminals: sets of schemas that one value must match. What the schemas of a set say
+ * about each type is merged, and choices are made one after the other, until plain shapes are left;
+ * each type of a shape is written by itself. */
 #include "gbnf/internal.h"
 
 #include <assert.h>
@@ -29,8 +29,6 @@ enum choice_kind {
   CHOICE_SCHEMA
 };
 
-/* --- lists and types --- */
-
 static void link_add(struct gb *g, const struct gb_link **list, struct gb_link link) {
   struct gb_link *copy = gb_get(g, sizeof *copy);
   *copy = link;
@@ -46,24 +44,11 @@ static bool scope_within(const struct gb *g, uint32_t scope, uint32_t outer) {
 }
 
 static unsigned type_of(const json_t *value) {
-  switch (json_typeof(value)) {
-  case JSON_OBJECT:
-    return T_OBJECT;
-  case JSON_ARRAY:
-    return T_ARRAY;
-  case JSON_STRING:
-    return T_STRING;
-  case JSON_INTEGER:
-  case JSON_REAL:
-    return T_NUMBER;
-  case JSON_TRUE:
-    return T_TRUE;
-  case JSON_FALSE:
-    return T_FALSE;
-  case JSON_NULL:
-    return T_NULL;
-  }
-  return 0;
+  static const unsigned types[] = {
+      [JSON_OBJECT] = T_OBJECT,  [JSON_ARRAY] = T_ARRAY, [JSON_STRING] = T_STRING,
+      [JSON_INTEGER] = T_NUMBER, [JSON_REAL] = T_NUMBER, [JSON_TRUE] = T_TRUE,
+      [JSON_FALSE] = T_FALSE,    [JSON_NULL] = T_NULL};
+  return types[json_typeof(value)];
 }
 
 static unsigned type_named(const char *name, bool *integer) {
@@ -91,7 +76,7 @@ static unsigned named_types(const json_t *type, bool *integral) {
   return integer ? mask | T_NUMBER : mask;
 }
 
-static bool child_of(struct gb *g, const json_t *schema, uint32_t *entry) {
+static bool subschema_at(struct gb *g, const json_t *schema, uint32_t *entry) {
   *entry = NODE_NONE;
   if (json_is_object(schema) && json_object_size(schema))
     schema_index_find(&g->compiler, schema, entry);
@@ -105,7 +90,7 @@ static void merge(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t
 /* Merges a subschema that applies to the same value; NULL: there is none. */
 static void merge_one(struct gb *g, struct gb_shape *shape, const json_t *schema, uint32_t scope) {
   uint32_t entry = NODE_NONE;
-  if (schema && !child_of(g, schema, &entry))
+  if (schema && !subschema_at(g, schema, &entry))
     shape->types = 0;
   if (entry != NODE_NONE)
     merge(g, shape, entry, scope);
@@ -132,14 +117,10 @@ static void keep_values(struct gb *g, struct gb_shape *shape, const json_t *valu
   shape->types &= types;
 }
 
-static void limit_raise(struct gb_limit *limit, const json_t *value, uint32_t entry) {
-  if (value && schema_value_count(value) > limit->value)
-    *limit = (struct gb_limit){schema_value_count(value), entry};
-}
-
-static void limit_lower(struct gb_limit *limit, const json_t *value, uint32_t entry) {
-  if (value && schema_value_count(value) < limit->value)
-    *limit = (struct gb_limit){schema_value_count(value), entry};
+static void limit_narrow(struct gb_limit *limit, const json_t *value, bool least, uint32_t entry) {
+  uint64_t count = value ? schema_value_count(value) : limit->value;
+  if (least ? count > limit->value : count < limit->value)
+    *limit = (struct gb_limit){count, entry};
 }
 
 static void merge_bounds(struct gb_shape *shape, const json_t *const *have, uint32_t entry) {
@@ -176,12 +157,12 @@ static void merge_plain(struct gb *g, struct gb_shape *shape, const json_t *cons
   if (have[K_CONST])
     keep_values(g, shape, have[K_CONST], true);
   merge_bounds(shape, have, entry);
-  limit_raise(&shape->min_length, have[K_MIN_LENGTH], entry);
-  limit_lower(&shape->max_length, have[K_MAX_LENGTH], entry);
-  limit_raise(&shape->min_items, have[K_MIN_ITEMS], entry);
-  limit_lower(&shape->max_items, have[K_MAX_ITEMS], entry);
-  limit_raise(&shape->min_members, have[K_MIN_PROPERTIES], entry);
-  limit_lower(&shape->max_members, have[K_MAX_PROPERTIES], entry);
+  limit_narrow(&shape->min_length, have[K_MIN_LENGTH], true, entry);
+  limit_narrow(&shape->max_length, have[K_MAX_LENGTH], false, entry);
+  limit_narrow(&shape->min_items, have[K_MIN_ITEMS], true, entry);
+  limit_narrow(&shape->max_items, have[K_MAX_ITEMS], false, entry);
+  limit_narrow(&shape->min_members, have[K_MIN_PROPERTIES], true, entry);
+  limit_narrow(&shape->max_members, have[K_MAX_PROPERTIES], false, entry);
   const struct {
     const json_t *value;
     const struct gb_link **list;
@@ -198,8 +179,8 @@ static void merge_plain(struct gb *g, struct gb_shape *shape, const json_t *cons
 }
 
 /* Adds the name of a member that must be there, or must not. */
-static void name_add(struct gb *g, const struct gb_link **list, const json_t *name, uint32_t entry,
-                     const char *keyword) {
+static void shape_name_add(struct gb *g, const struct gb_link **list, const json_t *name,
+                           uint32_t entry, const char *keyword) {
   link_add(g, list,
            (struct gb_link){.entry = entry,
                             .name = json_string_value(name),
@@ -219,29 +200,22 @@ static void merge_containers(struct gb *g, struct gb_shape *shape, const json_t 
       rest = have[K_ADDITIONAL_ITEMS];
     }
   }
-  struct gb_link link = {.entry = entry, .scope = scope};
-  if (prefix || rest) {
-    link.patterns = prefix;
-    link.additional = rest;
-    link_add(g, &shape->items, link);
-  }
-  if (have[K_PROPERTIES] || have[K_PATTERN_PROPERTIES] || have[K_ADDITIONAL_PROPERTIES]) {
-    link.value = have[K_PROPERTIES];
-    link.patterns = have[K_PATTERN_PROPERTIES];
-    link.additional = have[K_ADDITIONAL_PROPERTIES];
-    link_add(g, &shape->members, link);
-  }
-  link = (struct gb_link){.entry = entry, .scope = scope, .unevaluated = true};
-  if (have[K_UNEVALUATED_ITEMS]) {
-    link.additional = have[K_UNEVALUATED_ITEMS];
-    link_add(g, &shape->items, link);
-  }
-  if (have[K_UNEVALUATED_PROPERTIES]) {
-    link.additional = have[K_UNEVALUATED_PROPERTIES];
-    link_add(g, &shape->members, link);
+  struct gb_link items[] = {{.patterns = prefix, .additional = rest},
+                            {.additional = have[K_UNEVALUATED_ITEMS], .unevaluated = true}};
+  struct gb_link members[] = {{.value = have[K_PROPERTIES],
+                               .patterns = have[K_PATTERN_PROPERTIES],
+                               .additional = have[K_ADDITIONAL_PROPERTIES]},
+                              {.additional = have[K_UNEVALUATED_PROPERTIES], .unevaluated = true}};
+  for (size_t i = 0; i < 2; i++) {
+    items[i].entry = members[i].entry = entry;
+    items[i].scope = members[i].scope = scope;
+    if (items[i].patterns || items[i].additional)
+      link_add(g, &shape->items, items[i]);
+    if (members[i].value || members[i].patterns || members[i].additional)
+      link_add(g, &shape->members, members[i]);
   }
   for (size_t i = 0, n = json_array_size(have[K_REQUIRED]); i < n; i++)
-    name_add(g, &shape->required, json_array_get(have[K_REQUIRED], i), entry, NULL);
+    shape_name_add(g, &shape->required, json_array_get(have[K_REQUIRED], i), entry, NULL);
 }
 
 /* Finds the target of a dynamic reference, which is the anchor of the outermost resource on the
@@ -279,7 +253,7 @@ static void merge_not(struct gb *g, struct gb_shape *shape, const json_t *schema
   uint32_t child;
   bool integral = false;
   int only = KEYWORD_COUNT, count = 0;
-  if (!child_of(g, schema, &child))
+  if (!subschema_at(g, schema, &child))
     return;
   if (child == NODE_NONE) {
     shape->types = 0;
@@ -369,24 +343,19 @@ static void merge_combinations(struct gb *g, struct gb_shape *shape, const json_
   merge_references(g, shape, have, entry, scope);
   for (size_t i = 0, n = json_array_size(have[K_ALL_OF]); i < n; i++)
     merge_one(g, shape, json_array_get(have[K_ALL_OF], i), scope);
-  struct gb_link link = {.entry = entry, .scope = scope};
-  if (have[K_ANY_OF]) {
-    link.kind = CHOICE_ANY;
-    link.value = have[K_ANY_OF];
-    link_add(g, &shape->choices, link);
-  }
-  if (have[K_ONE_OF]) {
-    link.kind = CHOICE_ONE;
-    link.value = have[K_ONE_OF];
-    link_add(g, &shape->choices, link);
-  }
-  if (have[K_IF] && (have[K_THEN] || have[K_ELSE] || scope != NO_SCOPE)) {
-    link.kind = CHOICE_IF;
-    link.value = have[K_IF];
-    link.patterns = have[K_THEN];
-    link.additional = have[K_ELSE];
-    link_add(g, &shape->choices, link);
-  }
+  bool decides = have[K_THEN] || have[K_ELSE] || scope != NO_SCOPE;
+  struct gb_link choices[] = {{.kind = CHOICE_ANY, .value = have[K_ANY_OF]},
+                              {.kind = CHOICE_ONE, .value = have[K_ONE_OF]},
+                              {.kind = CHOICE_IF,
+                               .value = decides ? have[K_IF] : NULL,
+                               .patterns = have[K_THEN],
+                               .additional = have[K_ELSE]}};
+  for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+    if (choices[i].value) {
+      choices[i].entry = entry;
+      choices[i].scope = scope;
+      link_add(g, &shape->choices, choices[i]);
+    }
   if (have[K_NOT])
     merge_not(g, shape, have[K_NOT], entry, "not");
   if (!(shape->types & T_OBJECT))
@@ -527,7 +496,7 @@ static void answer_take(struct gb *g, struct member_answer *answer, const json_t
   uint32_t entry;
   if (!answer)
     return;
-  if (!child_of(g, schema, &entry))
+  if (!subschema_at(g, schema, &entry))
     answer->never = true;
   if (entry == NODE_NONE)
     return;
@@ -619,7 +588,7 @@ static bool name_allowed(struct gb *g, const struct gb_shape *s, const char *nam
     return false;
   for (const struct gb_link *n = s->names; n; n = n->next) {
     uint32_t entry;
-    if (!child_of(g, n->value, &entry))
+    if (!subschema_at(g, n->value, &entry))
       return false;
     if (entry == NODE_NONE)
       continue;
@@ -751,7 +720,8 @@ static void make_choice(struct gb *g, struct gb_shape *shape, const struct gb_li
     merge_one(g, shape, branch == 0 ? choice->patterns : choice->additional, choice->scope);
     return;
   case CHOICE_LACKS:
-    name_add(g, &shape->forbidden, json_array_get(choice->value, branch), choice->entry, keyword);
+    shape_name_add(g, &shape->forbidden, json_array_get(choice->value, branch), choice->entry,
+                   keyword);
     return;
   case CHOICE_REQUIRED:
   case CHOICE_SCHEMA:
@@ -763,7 +733,7 @@ static void make_choice(struct gb *g, struct gb_shape *shape, const struct gb_li
     if (choice->kind == CHOICE_SCHEMA)
       merge_one(g, shape, choice->value, choice->scope);
     for (size_t i = 0, n = json_array_size(choice->value); i < n; i++)
-      name_add(g, &shape->required, json_array_get(choice->value, i), choice->entry, keyword);
+      shape_name_add(g, &shape->required, json_array_get(choice->value, i), choice->entry, keyword);
     link_add(g, &shape->required, own);
     return;
   }
@@ -911,8 +881,9 @@ static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const stru
   for (const struct gb_link *other = s->items; other; other = other->next) {
     if (other == spec || !scope_within(g, other->scope, spec->scope))
       continue;
-    if (other->unevaluated ? other->scope != spec->scope
-                           : index < json_array_size(other->patterns) || other->additional)
+    if (other->unevaluated && other->scope != spec->scope)
+      return false;
+    if (!other->unevaluated && (index < json_array_size(other->patterns) || other->additional))
       return false;
   }
   return true;
@@ -931,7 +902,7 @@ static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t ind
       schema = json_array_get(spec->patterns, index);
     if (!schema)
       continue;
-    if (!child_of(g, schema, &entry))
+    if (!subschema_at(g, schema, &entry))
       return (struct gb_set){.never = true};
     if (entry != NODE_NONE)
       entries[count++] = entry;
@@ -1007,7 +978,7 @@ static void hold_contains(struct gb *g, const struct tuple *t, uint32_t *entry, 
     uint32_t child;
     schema_entry_keywords(g->compiler.schema, c->entry, have);
     uint64_t min = have[K_MIN_CONTAINS] ? schema_value_count(have[K_MIN_CONTAINS]) : 1;
-    bool possible = child_of(g, c->value, &child);
+    bool possible = subschema_at(g, c->value, &child);
     if (!min && !have[K_MAX_CONTAINS])
       continue;
     bool simple = possible && child != NODE_NONE && !t->prefix && t->max == UINT64_MAX &&
@@ -1063,11 +1034,9 @@ static const struct gb_node *array_node(struct gb *g, const struct gb_shape *s, 
   return gb_seq(g, gb_word(g, "["), gb_space(g), inner, gb_word(g, "]"));
 }
 
-/* --- objects --- */
+/* --- objects: the members that a schema names --- */
 
 enum { COUNTED_MAX = 3000 }; /* positions times counts of an object with member counts */
-
-/* --- the members that a schema names --- */
 
 struct object_member {
   const char *name;
@@ -1285,7 +1254,7 @@ static void find_names(struct gb *g, struct others *o) {
   size_t count = 0;
   bool never = false;
   for (const struct gb_link *n = s->names; n; n = n->next) {
-    never = !child_of(g, n->value, &entries[count]) || never;
+    never = !subschema_at(g, n->value, &entries[count]) || never;
     count += entries[count] != NODE_NONE;
   }
   o->any_name = !never && !count;
@@ -1388,7 +1357,7 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
   size_t width = (size_t)(o->count ? o->count_to : 0) + 1;
   const struct gb_node **commas = gb_get(g, width * sizeof *commas);
   const struct gb_node **next = gb_get(g, width * sizeof *next);
-  const struct gb_node **firsts = gb_get(g, (o->count + 2) * sizeof *firsts);
+  const struct gb_node **firsts = gb_get(g, (o->count + 1) * sizeof *firsts);
   bool full = o->max != UINT64_MAX; /* the last count is the most that may be */
   for (size_t k = 0; k < width; k++) {
     bool enough = k >= o->min || (!o->count && !o->min);
@@ -1396,17 +1365,16 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
     if (o->other->kind != GB_NEVER)
       commas[k] = others(g, o, k);
   }
-  size_t first_count = 0;
+  size_t end = o->count + 1, first = end; /* filled from the end: the order of the schema */
   if (o->other->kind != GB_NEVER && o->max)
-    firsts[first_count++] =
-        gb_seq(g, o->other, o->count && width > 1 ? commas[1] : others(g, o, 1));
+    firsts[--first] = gb_seq(g, o->other, o->count && width > 1 ? commas[1] : others(g, o, 1));
   for (size_t i = o->count; i-- > 0;) {
     const struct object_member *m = &o->members[i];
     size_t after_one = width > 1 ? 1 : 0;
     if (m->required)
-      first_count = 0;
+      first = end;
     if (o->max)
-      firsts[first_count++] = gb_seq(g, m->node, commas[after_one]);
+      firsts[--first] = gb_seq(g, m->node, commas[after_one]);
     for (size_t k = 0; k < width; k++) {
       bool may = !(full && k + 1 == width) || !o->count_to;
       const struct gb_node *on = commas[k + 1 < width ? k + 1 : k];
@@ -1423,12 +1391,7 @@ static const struct gb_node *chain(struct gb *g, const struct object *o) {
     }
     memcpy(commas, next, width * sizeof *commas);
   }
-  for (size_t i = 0; i < first_count / 2; i++) { /* the order of the schema */
-    const struct gb_node *swap = firsts[i];
-    firsts[i] = firsts[first_count - 1 - i];
-    firsts[first_count - 1 - i] = swap;
-  }
-  return gb_list(g, GB_ALT, firsts, first_count);
+  return gb_list(g, GB_ALT, firsts + first, end - first);
 }
 
 static const struct gb_node *object_node(struct gb *g, const struct gb_shape *s, const char *name) {

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/protect.h"
+#include "core/checks.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "os/loop.h"

@@ -489,26 +489,18 @@ static void on_looked_up(uv_work_t *work, int status) {
  * ..." with the word that no further request follows. */
 static bool read_request(struct tunnel *t, size_t head_bytes, unsigned *port) {
   struct str all = {t->head.p, head_bytes}, rest = all, line = str_next_line(&rest), host;
-  const char *space = memchr(line.p, ' ', line.n);
-  if (space == NULL)
+  struct str method = str_cut(&line, ' '), target = str_cut(&line, ' ');
+  if (line.p == NULL)
     return false;
-  struct str target = {space + 1, line.n - (size_t)(space - line.p) - 1};
-  const char *end = memchr(target.p, ' ', target.n);
-  if (end == NULL)
-    return false;
-  target.n = (size_t)(end - target.p);
-  struct str method = {line.p, (size_t)(space - line.p)};
   t->plain = !str_eq_c(method, "CONNECT");
   struct str path = STR("/");
   if (t->plain) {
     if (!str_starts_fold(target, "http://"))
       return false;
-    target.p += 7;
-    target.n -= 7;
-    const char *slash = memchr(target.p, '/', target.n);
-    if (slash != NULL)
-      path = (struct str){slash, target.n - (size_t)(slash - target.p)};
-    target.n = slash ? (size_t)(slash - target.p) : target.n;
+    struct str after = {target.p + 7, target.n - 7};
+    target = str_cut(&after, '/');
+    if (after.p != NULL)
+      path = (struct str){after.p - 1, after.n + 1};
   }
   *port = t->plain ? 80 : 443;
   if (!proxy_split(target, &host, port) || host.n >= sizeof t->host)

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/resource.h"
 #include "base/utf8.h"
-#include "extract/tag_line.h"
+#include "extract/tag.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"

@@ -122,11 +122,9 @@ bool program_find(const char *name, char *out, size_t size) {
     return snprintf(out, size, "%s", name) < (int)size && is_program(out);
   process_search_path(getenv("PATH"), &path);
   for (struct str rest = buf_view(&path); !found && rest.p != NULL;) {
-    const char *colon = memchr(rest.p, ':', rest.n);
-    struct str part = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
+    struct str part = str_cut(&rest, ':');
     found =
         snprintf(out, size, "%.*s/%s", (int)part.n, part.p, name) < (int)size && is_program(out);
-    rest = colon ? (struct str){colon + 1, rest.n - part.n - 1} : (struct str){NULL, 0};
   }
   if (!found)
     out[0] = '\0';

@@ -19,7 +19,7 @@
 struct command_run {
   struct provider_run base;
   struct process *process; /* NULL: it could not be started */
-  struct confined held;    /* what confines it; its sandbox is freed */
+  struct confined held;    /* what confines it */
   struct soon soon;        /* then this reports it from the loop */
   uv_loop_t *loop;
   uv_work_t cleanup;
@@ -181,7 +181,6 @@ static struct provider_run *command_start(const struct provider *self,
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request),
                              call_env_own(&arena, request, NULL), &err);
-  struct confined held = {0};
   const struct sandbox_policy_spec wanted = {.env = env,
                                              .request = request,
                                              .cwd = env->cwd,
@@ -189,23 +188,14 @@ static struct provider_run *command_start(const struct provider *self,
                                              .argv = argv,
                                              .envp = envp,
                                              .sink = &run->sink};
-  if (envp != NULL && sandbox_policy_call(&wanted, &held, &err)) {
-    const struct process_spec spec = {.argv = argv,
-                                      .cwd = env->cwd,
-                                      .envp = envp,
-                                      .sandbox = held.sandbox,
-                                      .limits = sandbox_policy_limits(request),
-                                      .stdin_bytes = request->prompt.p,
-                                      .stdin_n = request->prompt.n,
-                                      .keep_nothing = true,
-                                      .wall_ms = request->timeout_ms,
-                                      .stall_ms = run->stall_ms};
-    run->process =
-        process_start(env->processes, &spec, command_on_output, command_on_end, run, &err);
-  }
-  sandbox_free(held.sandbox);
-  held.sandbox = NULL;
-  run->held = held;
+  const struct process_spec spec = {.stdin_bytes = request->prompt.p,
+                                    .stdin_n = request->prompt.n,
+                                    .keep_nothing = true,
+                                    .wall_ms = request->timeout_ms,
+                                    .stall_ms = run->stall_ms};
+  if (envp != NULL)
+    run->process = sandbox_policy_start(&wanted, &spec, command_on_output, command_on_end, run,
+                                        &run->held, &err);
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);

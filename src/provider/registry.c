@@ -144,17 +144,14 @@ bool provider_check_options(const struct capability *capability, const json_t *o
   const char *name;
   json_t *value;
   json_object_foreach((json_t *)options, name, value) {
-    unsigned bit = 0;
-    for (unsigned i = 0; option_names[i]; i++)
-      if (str_eq_c(str_from(name), option_names[i]))
-        bit = 1u << i;
-    if (bit == 0) {
+    int bit = str_index(str_from(name), option_names, str_count(option_names));
+    if (bit < 0) {
       const char *near = str_nearest(str_from(name), option_names);
       return err_set(err, ERR_USAGE, "there is no option \"%s\": %s%s%s", name,
                      near ? "did you mean \"" : "use temperature, seed, max_tokens or effort",
                      near ? near : "", near ? "\"?" : "");
     }
-    if ((capability->options & bit) == 0)
+    if ((capability->options & (1u << bit)) == 0)
       return err_set(err, ERR_USAGE, "provider %s takes no %s: remove it", capability->name, name);
     const char *wanted = bad_value(name, value);
     if (wanted != NULL)

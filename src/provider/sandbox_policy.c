@@ -80,20 +80,24 @@ static bool git_is_own(const char *path, mode_t type) {
   return lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid();
 }
 
+/* Reads the first line of a file as far as there is room. */
+static bool read_first_line(const char *file, int flags, char *line, size_t size) {
+  int fd = open(file, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t n = fd >= 0 ? read(fd, line, size - 1) : -1;
+  fs_close(fd);
+  line[n > 0 ? n : 0] = '\0';
+  line[strcspn(line, "\n")] = '\0';
+  return n > 0;
+}
+
 /* Reads the first line of a small file behind `prefix` and resolves the path in it, from `folder`
  * if it is not absolute. */
 static bool read_link(const char *file, const char *prefix, const char *folder,
                       char out[PATH_MAX]) {
   char line[PATH_MAX], path[2 * PATH_MAX];
   size_t skip = strlen(prefix);
-  int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-  fs_close(fd);
-  if (n <= 0)
-    return false;
-  line[n] = '\0';
-  line[strcspn(line, "\n")] = '\0';
-  if (strncmp(line, prefix, skip) != 0 || line[skip] == '\0')
+  if (!read_first_line(file, O_NOFOLLOW, line, sizeof line) || strncmp(line, prefix, skip) != 0 ||
+      line[skip] == '\0')
     return false;
   if (line[skip] == '/')
     print_into(path, sizeof path, "%s", line + skip);
@@ -334,13 +338,8 @@ static void add_program(struct confining *c, const char *word, int depth) {
       *bin = '/';
   }
   paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
-  int fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-  fs_close(fd);
-  if (n < 3 || line[0] != '#' || line[1] != '!')
+  if (!read_first_line(real, 0, line, sizeof line) || strncmp(line, "#!", 2) != 0)
     return;
-  line[n] = '\0';
-  line[strcspn(line, "\n")] = '\0';
   char *rest = NULL, *first = strtok_r(line + 2, " \t", &rest);
   char *second = first ? strtok_r(NULL, " \t", &rest) : NULL;
   if (second != NULL && strcmp(second, "-S") == 0)
@@ -525,7 +524,8 @@ static struct process_limits sandbox_policy_limits_said(const struct call_reques
       .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
 }
 
-struct process_limits sandbox_policy_limits(const struct call_request *request) {
+/* Returns the limits of the call's program, as its call_start tells them. */
+static struct process_limits sandbox_policy_limits(const struct call_request *request) {
   const json_t *by = json_object_get(json_object_get(request->sandbox, "limits"), "by");
   enum sandbox_level level;
   struct process_limits limits = sandbox_policy_limits_said(request);
@@ -641,8 +641,9 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
   return sandbox_new(kept, key, &plan, err);
 }
 
-bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *held,
-                         struct err *err) {
+/* Makes what confines the call; NULL: nothing does. False: it must not start. */
+static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *held,
+                                struct sandbox **sandbox, struct err *err) {
   const json_t *words = spec->request->sandbox;
   enum sandbox_level level;
   const char *home = getenv("HOME");
@@ -662,17 +663,37 @@ bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined
   struct buf key = {0};
   sandbox_policy_key(&c, &key, level);
   if (lands && network_said(spec->request) != NETWORK_API)
-    held->sandbox =
+    *sandbox =
         sandbox_again(spec->env->sandboxes, buf_view(&key), spec->tmpdir, spec->request->session);
-  if (held->sandbox == NULL)
-    held->sandbox = sandbox_policy_make(&c, level, buf_view(&key), held, err);
+  if (*sandbox == NULL)
+    *sandbox = sandbox_policy_make(&c, level, buf_view(&key), held, err);
   buf_deinit(&key);
   arena_deinit(&c.arena);
   held->stand_ins = c.stand_ins;
-  if (held->sandbox != NULL)
-    return true;
-  sandbox_policy_end(held);
-  return false;
+  if (*sandbox == NULL)
+    sandbox_policy_end(held);
+  return *sandbox != NULL;
+}
+
+struct process *sandbox_policy_start(const struct sandbox_policy_spec *spec,
+                                     const struct process_spec *how, process_output_cb on_output,
+                                     process_end_cb on_end, void *ctx, struct confined *held,
+                                     struct err *err) {
+  struct process_spec whole = *how;
+  whole.argv = spec->argv;
+  whole.cwd = spec->cwd;
+  whole.envp = spec->envp;
+  whole.limits = sandbox_policy_limits(spec->request);
+  struct sandbox *sandbox = NULL;
+  if (!sandbox_policy_call(spec, held, &sandbox, err))
+    return NULL;
+  whole.sandbox = sandbox;
+  struct process *process =
+      process_start(spec->env->processes, &whole, on_output, on_end, ctx, err);
+  sandbox_free(sandbox);
+  if (process == NULL)
+    sandbox_policy_end(held);
+  return process;
 }
 
 void sandbox_policy_end(struct confined *held) {

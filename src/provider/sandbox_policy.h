@@ -5,9 +5,7 @@
  * `write` and `secret` of `sandbox` in config.yaml) are added to them; what those allow to be read
  * or written is allowed even if it would otherwise be secret.
  *
- *   ok = sandbox_policy_call(&(struct sandbox_policy_spec){...}, &held, &err)
- *                                    held.sandbox NULL: nothing confines it
- *   process_start(... .sandbox = held.sandbox ...); sandbox_free(held.sandbox)
+ *   process = sandbox_policy_start(&(struct sandbox_policy_spec){...}, ..., &held, &err)
  *   sandbox_policy_end(&held)        when the program has ended
  *
  * Makes the folders of `state`, and those that build tools keep, if they are missing: inside a
@@ -32,20 +30,19 @@ struct sandbox_policy_spec {
 enum { SANDBOX_POLICY_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
 
 struct confined {
-  struct sandbox *sandbox;
   bool contained;      /* by an engine: one that fails exits with SANDBOX_POLICY_ENGINE_FAILED */
   struct proxy *proxy; /* its way out with network: api; else NULL */
   struct placeholder *stand_ins; /* files that it must not create; or NULL */
 };
 
-/* False: the call must not start; err says what cannot be enforced. */
-bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct confined *out,
-                         struct err *err) MUST_CHECK;
-/* Releases all but the sandbox. It may be called again. */
+/* Starts a call's program within what may hold it, and its limits; `how` says the rest. NULL: it
+ * must not start, or could not; err says why. */
+struct process *sandbox_policy_start(const struct sandbox_policy_spec *spec,
+                                     const struct process_spec *how, process_output_cb on_output,
+                                     process_end_cb on_end, void *ctx, struct confined *held,
+                                     struct err *err) MUST_CHECK;
+/* It may be called again. */
 void sandbox_policy_end(struct confined *held);
-
-/* The limits of its program, as its call_start tells them. */
-struct process_limits sandbox_policy_limits(const struct call_request *request);
 
 /* Notes in the result of a `contained` program that its engine failed; false: it did not. */
 bool sandbox_policy_engine_failed(bool contained, const struct process_result *p,

@@ -510,12 +510,10 @@ const char *const describe_form_names[] = {
 };
 
 bool describe_form_find(const char *name, enum describe_form *form) {
-  for (int i = 0; i < DESCRIBE_AS_COUNT; i++)
-    if (!strcmp(name, describe_form_names[i])) {
-      *form = (enum describe_form)i;
-      return true;
-    }
-  return false;
+  int i = str_index(str_from(name), describe_form_names, DESCRIBE_AS_COUNT);
+  if (i >= 0)
+    *form = (enum describe_form)i;
+  return i >= 0;
 }
 
 static enum word root_kind(const struct schema *schema) {

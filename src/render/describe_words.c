@@ -194,10 +194,8 @@ void describe_say(enum describe_language language, enum word word, const char *a
 
 bool describe_language_find(const char *name, enum describe_language *language) {
   static const char *const names[] = {[DESCRIBE_ENGLISH] = "en", [DESCRIBE_JAPANESE] = "ja"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(name, names[i])) {
-      *language = (enum describe_language)i;
-      return true;
-    }
-  return false;
+  int i = str_index(str_from(name), names, ARRAY_LEN(names));
+  if (i >= 0)
+    *language = (enum describe_language)i;
+  return i >= 0;
 }

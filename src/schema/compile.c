@@ -153,10 +153,10 @@ static void emit_strings(struct emit *e) {
   const json_t *format = e->have[K_FORMAT];
   bool asserted = (e->c->opts && e->c->opts->assert_formats) ||
                   e->resource.vocabularies & VOCAB_FORMAT_ASSERTION;
-  format_check check = format && asserted ? schema_format_find(json_string_value(format)) : NULL;
-  if (check) {
+  struct format *known = format && asserted ? schema_format_find(json_string_value(format)) : NULL;
+  if (known) {
     struct op *op = schema_compile_op(e->c, OP_FORMAT, ON_STRING, "format");
-    op->u.format = check;
+    op->u.format = known;
     op->text = json_string_value(format);
   }
 }

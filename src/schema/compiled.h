@@ -175,7 +175,7 @@ struct op {
     const struct if_op *branch;
     const struct dependency_op *dependency;
     const struct pattern *pattern;
-    format_check format;
+    struct format *format;
   } u;
   const char *text; /* pattern or format name, for messages */
 };

@@ -366,7 +366,7 @@ static void message_text(struct vm *vm, const struct op *op, const json_t *value
     return;
   case OP_FORMAT:
     schema_value_text(value, out);
-    buf_printf(out, " is not a valid %s (%s)", op->text, schema_format_form(op->text));
+    buf_printf(out, " is not a valid %s (%s)", op->text, schema_format_form(op->u.format));
     return;
   case OP_UNIQUE:
     schema_value_unique(value, &first, &second, &work);

@@ -2,6 +2,7 @@
 #include "schema/format.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 /* --- hostname (RFC 1123) and idn-hostname (RFC 5890 to 5893) --- */
 
@@ -20,36 +21,51 @@ enum { HOST_BYTES_MAX = 253, LABEL_BYTES_MAX = 63 };
   "\\x{a806}\\x{a8c4}\\x{a953}\\x{a9c0}\\x{aaf6}\\x{abed}]"
 
 /* Matches a label with characters beyond ASCII, in PCRE2's syntax. */
-static const char label_pattern[] =
-    "^(?!\\p{M})(?!-)(?!.*-$)(?!..--)"
-    "(?:(?!.*\\x{30fb})|(?=.*[\\p{sc:Hiragana}\\p{sc:Katakana}\\p{sc:Han}]))"
-    "(?!.*[\\x{660}-\\x{669}].*[\\x{6f0}-\\x{6f9}])"
-    "(?!.*[\\x{6f0}-\\x{6f9}].*[\\x{660}-\\x{669}])"
-    "(?:(?![\\x{640}\\x{7fa}\\x{302e}\\x{302f}\\x{3031}-\\x{3035}\\x{303b}\\x{1100}-\\x{11ff}"
-    "\\x{f900}-\\x{faff}\\x{fb00}-\\x{fdff}\\x{fe00}-\\x{fe1f}\\x{fe30}-\\x{ffef}])"
-    "[-a-zA-Z\\p{Ll}\\p{Lo}\\p{Lm}\\p{Mn}\\p{Mc}\\p{Nd}\\x{6fd}\\x{6fe}\\x{f0b}\\x{3007}]"
-    "|(?<=l)\\x{b7}(?=l)|\\x{375}(?=\\p{sc:Greek})|(?<=\\p{sc:Hebrew})[\\x{5f3}\\x{5f4}]"
-    "|(?<=" VIRAMA ")[\\x{200c}\\x{200d}]|(?<=\\p{Arabic})\\x{200c}(?=\\p{Arabic})"
-    "|\\x{30fb})+$";
+#define LABEL_PATTERN                                                                              \
+  "^(?!\\p{M})(?!-)(?!.*-$)(?!..--)"                                                               \
+  "(?:(?!.*\\x{30fb})|(?=.*[\\p{sc:Hiragana}\\p{sc:Katakana}\\p{sc:Han}]))"                        \
+  "(?!.*[\\x{660}-\\x{669}].*[\\x{6f0}-\\x{6f9}])"                                                 \
+  "(?!.*[\\x{6f0}-\\x{6f9}].*[\\x{660}-\\x{669}])"                                                 \
+  "(?:(?![\\x{640}\\x{7fa}\\x{302e}\\x{302f}\\x{3031}-\\x{3035}\\x{303b}\\x{1100}-\\x{11ff}"       \
+  "\\x{f900}-\\x{faff}\\x{fb00}-\\x{fdff}\\x{fe00}-\\x{fe1f}\\x{fe30}-\\x{ffef}])"                 \
+  "[-a-zA-Z\\p{Ll}\\p{Lo}\\p{Lm}\\p{Mn}\\p{Mc}\\p{Nd}\\x{6fd}\\x{6fe}\\x{f0b}\\x{3007}]"           \
+  "|(?<=l)\\x{b7}(?=l)|\\x{375}(?=\\p{sc:Greek})|(?<=\\p{sc:Hebrew})[\\x{5f3}\\x{5f4}]"            \
+  "|(?<=" VIRAMA ")[\\x{200c}\\x{200d}]|(?<=\\p{Arabic})\\x{200c}(?=\\p{Arabic})"                  \
+  "|\\x{30fb})+$"
 
 /* Finds right-to-left characters: RFC 5893 restricts labels of names that have some. */
-static const char rtl_pattern[] = "[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}]";
-static const char bidi_pattern[] =
-    "^(?:(?!.*\\p{bc:EN}.*\\p{bc:AN})(?!.*\\p{bc:AN}.*\\p{bc:EN})[\\p{bc:R}\\p{bc:AL}]"
-    "(?:[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}\\p{bc:EN}\\p{bc:ES}\\p{bc:CS}\\p{bc:ET}\\p{bc:ON}\\p{bc:BN}"
-    "\\p{bc:NSM}]*[\\p{bc:R}\\p{bc:AL}\\p{bc:EN}\\p{bc:AN}])?"
-    "|\\p{bc:L}(?:[\\p{bc:L}\\p{bc:EN}\\p{bc:ES}\\p{bc:CS}\\p{bc:ET}\\p{bc:ON}\\p{bc:BN}\\p{bc:NSM}"
-    "]*"
-    "[\\p{bc:L}\\p{bc:EN}])?)\\p{bc:NSM}*$";
+#define RTL_PATTERN "[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}]"
+#define BIDI_PATTERN                                                                               \
+  "^(?:(?!.*\\p{bc:EN}.*\\p{bc:AN})(?!.*\\p{bc:AN}.*\\p{bc:EN})[\\p{bc:R}\\p{bc:AL}]"              \
+  "(?:[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}\\p{bc:EN}\\p{bc:ES}\\p{bc:CS}\\p{bc:ET}\\p{bc:ON}\\p{bc:BN}"  \
+  "\\p{bc:NSM}]*[\\p{bc:R}\\p{bc:AL}\\p{bc:EN}\\p{bc:AN}])?"                                       \
+  "|\\p{bc:L}(?:[\\p{bc:L}\\p{bc:EN}\\p{bc:ES}\\p{bc:CS}\\p{bc:ET}\\p{bc:ON}\\p{bc:BN}\\p{bc:NSM}" \
+  "]*"                                                                                             \
+  "[\\p{bc:L}\\p{bc:EN}])?)\\p{bc:NSM}*$"
 
-static bool engine_match(const char *pattern, const char *text, size_t length) {
-  struct pattern *compiled;
+/* Matches all of a text, in PCRE2's syntax. It is compiled when it is first asked for, and kept. */
+struct own_pattern {
+  const char *text;
+  struct pattern *_Atomic compiled;
+};
+
+static struct own_pattern label_form = {.text = LABEL_PATTERN}, rtl_form = {.text = RTL_PATTERN},
+                          bidi_form = {.text = BIDI_PATTERN};
+
+static bool own_match(struct own_pattern *own, const char *text, size_t length) {
+  struct pattern *compiled = atomic_load(&own->compiled), *others = NULL;
   struct pattern_scratch scratch = {0};
-  enum pattern_status status = pattern_compile_engine(pattern, strlen(pattern), &compiled);
-  assert(status == PATTERN_OK); /* the patterns are our own */
+  if (!compiled) {
+    enum pattern_status status = pattern_compile_engine(own->text, strlen(own->text), &compiled);
+    assert(status == PATTERN_OK);
+    pattern_speed_up(compiled);
+    if (!atomic_compare_exchange_strong(&own->compiled, &others, compiled)) {
+      pattern_free(compiled); /* another thread was first */
+      compiled = others;
+    }
+  }
   bool ok = pattern_match(compiled, &scratch, text, length) != PATTERN_NO_MATCH;
   pattern_scratch_deinit(&scratch);
-  pattern_free(compiled);
   return ok;
 }
 
@@ -182,7 +198,7 @@ static bool check_u_label(struct name *name, const uint32_t *points, size_t n) {
   size_t from = name->length;
   name->international = true;
   add_label(name, points, n);
-  return engine_match(label_pattern, name->text + from, name->length - from - 1);
+  return own_match(&label_form, name->text + from, name->length - from - 1);
 }
 
 /* Checks an "xn--..." label: it must decode to a label that encodes to the same again. */
@@ -224,7 +240,7 @@ static bool check_host_label(struct name *name, const char *text, size_t length)
   if (text[0] == '-' || text[length - 1] == '-')
     return false;
   for (size_t i = 0; i < length; i++)
-    if (!is_alnum(text[i]) && text[i] != '-')
+    if (!str_is_letter(text[i]) && !str_is_digit(text[i]) && text[i] != '-')
       return false;
   if (length >= 4 && text[2] == '-' && text[3] == '-')
     return (text[0] | 32) == 'x' && (text[1] | 32) == 'n' && check_a_label(name, text, length);
@@ -233,11 +249,11 @@ static bool check_host_label(struct name *name, const char *text, size_t length)
 }
 
 static bool check_bidi(const struct name *name) {
-  if (!name->international || !engine_match(rtl_pattern, name->text, name->length))
+  if (!name->international || !own_match(&rtl_form, name->text, name->length))
     return true;
   for (size_t from = 0, i = 0; i < name->length; i++)
     if (name->text[i] == '.') {
-      if (!engine_match(bidi_pattern, name->text + from, i - from))
+      if (!own_match(&bidi_form, name->text + from, i - from))
         return false;
       from = i + 1;
     }
@@ -284,235 +300,7 @@ static bool schema_check_idn_hostname(const char *text, size_t length) {
   return host(text, length, true);
 }
 
-/* --- uri, uri-reference (RFC 3986), iri, iri-reference (RFC 3987), uri-template (RFC 6570) --- */
-
-/* Checks that each character is in `allowed`, unreserved or percent-encoded; in an IRI also beyond
- * ASCII. */
-static bool all_of(const char *p, size_t n, const char *allowed, bool iri) {
-  for (size_t i = 0; i < n; i++) {
-    char c = p[i];
-    if (c == '%') {
-      if (n - i < 3 || !is_hex(p[i + 1]) || !is_hex(p[i + 2]))
-        return false;
-      i += 2;
-    } else if ((unsigned char)c >= 0x80) {
-      if (!iri)
-        return false;
-    } else if (!is_alnum(c) && (c == '\0' || (!strchr("-._~", c) && !strchr(allowed, c)))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-#define SUB_DELIMS "!$&'()*+,;="
-
-static bool schema_check_ipv4(const char *text, size_t length) {
-  struct format_cursor c = {text, text + length};
-  for (int i = 0; i < 4; i++) {
-    const char *from = c.p;
-    int value = 0;
-    if (i && !schema_cursor_char(&c, '.'))
-      return false;
-    from = c.p;
-    while (c.p < c.end && str_is_digit(*c.p) && c.p - from < 3)
-      value = value * 10 + (*c.p++ - '0');
-    if (c.p == from || value > 255 || (*from == '0' && c.p - from > 1))
-      return false;
-  }
-  return c.p == c.end;
-}
-
-static bool schema_check_ipv6(const char *text, size_t length) {
-  struct format_cursor c = {text, text + length};
-  int groups = 0;
-  bool gap = false;
-  if (length >= 2 && text[0] == ':' && text[1] == ':') {
-    gap = true;
-    c.p += 2;
-    if (c.p == c.end)
-      return true;
-  }
-  for (;;) {
-    const char *from = c.p;
-    while (c.p < c.end && is_hex(*c.p))
-      c.p++;
-    if (c.p < c.end && *c.p == '.')
-      return groups + 2 <= (gap ? 7 : 8) && (gap || groups == 6) &&
-             schema_check_ipv4(from, (size_t)(c.end - from));
-    if (c.p == from || c.p - from > 4 || ++groups > 8)
-      return false;
-    if (c.p == c.end)
-      return gap ? groups <= 7 : groups == 8;
-    if (!schema_cursor_char(&c, ':'))
-      return false;
-    if (c.p < c.end && *c.p == ':') {
-      if (gap)
-        return false;
-      gap = true;
-      c.p++;
-      if (c.p == c.end)
-        return groups <= 7;
-    }
-  }
-}
-
-static bool check_ip_literal(const char *p, size_t n) {
-  if (n && (p[0] == 'v' || p[0] == 'V')) { /* "v" 1*HEX "." 1*( unreserved / sub-delims / ":" ) */
-    size_t i = 1;
-    while (i < n && is_hex(p[i]))
-      i++;
-    return i > 1 && i + 1 < n && p[i] == '.' && !memchr(p, '%', n) &&
-           all_of(p + i + 1, n - i - 1, SUB_DELIMS ":", false);
-  }
-  return schema_check_ipv6(p, n);
-}
-
-static bool check_authority(const char *p, size_t n, bool iri) {
-  const char *at = memchr(p, '@', n);
-  if (at) {
-    if (!all_of(p, (size_t)(at - p), SUB_DELIMS ":", iri))
-      return false;
-    n -= (size_t)(at + 1 - p);
-    p = at + 1;
-  }
-  size_t host = 0;
-  if (n && p[0] == '[') {
-    const char *close = memchr(p, ']', n);
-    if (!close || !check_ip_literal(p + 1, (size_t)(close - p) - 1))
-      return false;
-    host = (size_t)(close + 1 - p);
-  } else {
-    while (host < n && p[host] != ':')
-      host++;
-    if (!all_of(p, host, SUB_DELIMS, iri))
-      return false;
-  }
-  if (host < n && p[host] != ':')
-    return false;
-  for (size_t i = host + 1; i < n; i++)
-    if (!str_is_digit(p[i]))
-      return false;
-  return true;
-}
-
-static bool uri_or_path(const char *p, size_t n, bool iri, bool absolute) {
-  const char *fragment = memchr(p, '#', n);
-  if (fragment) {
-    size_t before = (size_t)(fragment - p);
-    if (!all_of(fragment + 1, n - before - 1, SUB_DELIMS ":@/?", iri))
-      return false;
-    n = before;
-  }
-  const char *query = memchr(p, '?', n);
-  if (query) {
-    size_t before = (size_t)(query - p);
-    if (!all_of(query + 1, n - before - 1, SUB_DELIMS ":@/?", iri))
-      return false;
-    n = before;
-  }
-  size_t scheme = 0;
-  while (scheme < n &&
-         (str_is_letter(p[scheme]) ||
-          (scheme && (str_is_digit(p[scheme]) || strchr("+-.", p[scheme])) && p[scheme])))
-    scheme++;
-  bool has_scheme = scheme && scheme < n && p[scheme] == ':';
-  if (has_scheme) {
-    p += scheme + 1;
-    n -= scheme + 1;
-  } else if (absolute) {
-    return false;
-  }
-  if (n >= 2 && p[0] == '/' && p[1] == '/') {
-    const char *path = memchr(p + 2, '/', n - 2);
-    size_t authority = path ? (size_t)(path - p) - 2 : n - 2;
-    if (!check_authority(p + 2, authority, iri))
-      return false;
-    p += 2 + authority;
-    n -= 2 + authority;
-  } else if (!has_scheme) { /* the first segment of a relative path has no colon */
-    const char *colon = memchr(p, ':', n), *slash = memchr(p, '/', n);
-    if (colon && (!slash || colon < slash))
-      return false;
-  }
-  return all_of(p, n, SUB_DELIMS ":@/", iri);
-}
-
-static bool schema_check_uri(const char *text, size_t length) {
-  return uri_or_path(text, length, false, true);
-}
-
-static bool schema_check_uri_reference(const char *text, size_t length) {
-  return uri_or_path(text, length, false, false);
-}
-
-static bool schema_check_iri(const char *text, size_t length) {
-  return uri_or_path(text, length, true, true);
-}
-
-static bool schema_check_iri_reference(const char *text, size_t length) {
-  return uri_or_path(text, length, true, false);
-}
-
-static bool read_variable(struct format_cursor *c) {
-  const char *from = c->p;
-  bool dot = true; /* a dot may not come first, last, or twice */
-  while (c->p < c->end) {
-    if (*c->p == '.') {
-      if (dot)
-        return false;
-      dot = true;
-      c->p++;
-    } else if (is_alnum(*c->p) || *c->p == '_') {
-      dot = false;
-      c->p++;
-    } else if (*c->p == '%' && c->end - c->p >= 3 && is_hex(c->p[1]) && is_hex(c->p[2])) {
-      dot = false;
-      c->p += 3;
-    } else {
-      break;
-    }
-  }
-  if (c->p == from || dot)
-    return false;
-  if (schema_cursor_char(c, ':')) {
-    const char *digits = c->p;
-    while (c->p < c->end && str_is_digit(*c->p) && c->p - digits < 4)
-      c->p++;
-    return c->p > digits && *digits != '0';
-  }
-  schema_cursor_char(c, '*');
-  return true;
-}
-
-static bool schema_check_uri_template(const char *text, size_t length) {
-  struct format_cursor c = {text, text + length};
-  while (c.p < c.end) {
-    unsigned char ch = (unsigned char)*c.p;
-    if (ch == '{') {
-      c.p++;
-      if (c.p < c.end && *c.p && strchr("+#./;?&=,!@|", *c.p))
-        c.p++;
-      do {
-        if (!read_variable(&c))
-          return false;
-      } while (schema_cursor_char(&c, ','));
-      if (!schema_cursor_char(&c, '}'))
-        return false;
-    } else if (ch == '%') {
-      if (c.end - c.p < 3 || !is_hex(c.p[1]) || !is_hex(c.p[2]))
-        return false;
-      c.p += 3;
-    } else if (ch <= 0x20 || ch == 0x7f || strchr("\"<>\\^`}|", ch)) {
-      return false;
-    } else {
-      c.p++;
-    }
-  }
-  return true;
-}
-
-/* --- dates and times (RFC 3339), network and mail addresses, identifiers --- */
+/* --- dates and times (RFC 3339) --- */
 
 bool schema_cursor_digits(struct format_cursor *c, int count, int *value) {
   *value = 0;
@@ -596,64 +384,6 @@ static bool check_date_time(const char *text, size_t length) {
          read_time(&c) && c.p == c.end;
 }
 
-/* Reads numbers with units in the order of `units`; no unit between two present ones may be missing
- * (RFC 3339, appendix A). */
-static bool read_units(struct format_cursor *c, const char *units) {
-  const char *last = NULL;
-  while (c->p < c->end && str_is_digit(*c->p)) {
-    while (c->p < c->end && str_is_digit(*c->p))
-      c->p++;
-    const char *unit = c->p < c->end ? strchr(units, *c->p) : NULL;
-    if (!unit || !*unit || (last && unit != last + 1))
-      return false;
-    last = unit;
-    c->p++;
-  }
-  return last != NULL;
-}
-
-static bool check_duration(const char *text, size_t length) {
-  struct format_cursor c = {text, text + length};
-  if (!schema_cursor_char(&c, 'P') || c.p == c.end)
-    return false;
-  if (c.end[-1] == 'W')
-    return read_units(&c, "W") && c.p == c.end;
-  if (*c.p != 'T' && !read_units(&c, "YMD"))
-    return false;
-  if (schema_cursor_char(&c, 'T') && !read_units(&c, "HMS"))
-    return false;
-  return c.p == c.end;
-}
-
-static bool check_uuid(const char *text, size_t length) {
-  if (length != 36)
-    return false;
-  for (size_t i = 0; i < length; i++) {
-    bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !is_hex(text[i]))
-      return false;
-  }
-  return true;
-}
-
-static bool check_json_pointer(const char *text, size_t length) {
-  if (length && text[0] != '/')
-    return false;
-  for (size_t i = 0; i < length; i++)
-    if (text[i] == '~' && (i + 1 == length || (text[i + 1] != '0' && text[i + 1] != '1')))
-      return false;
-  return true;
-}
-
-static bool check_relative_json_pointer(const char *text, size_t length) {
-  size_t n = 0;
-  while (n < length && str_is_digit(text[n]))
-    n++;
-  if (!n || (text[0] == '0' && n > 1))
-    return false;
-  return (n + 1 == length && text[n] == '#') || check_json_pointer(text + n, length - n);
-}
-
 static bool check_regex(const char *text, size_t length) {
   struct pattern *pattern;
   bool ok = pattern_compile(text, length, &pattern, NULL) == PATTERN_OK;
@@ -661,46 +391,46 @@ static bool check_regex(const char *text, size_t length) {
   return ok;
 }
 
-/* Checks the part before the last @: a dot-atom or a quoted string (RFC 5321 4.1.2). */
-static bool mail_local(const char *p, size_t n, bool international) {
-  if (!n || n > 64)
-    return false;
-  if (p[0] == '"') {
-    if (n < 2 || p[n - 1] != '"')
-      return false;
-    for (size_t i = 1; i + 1 < n; i++) {
-      unsigned char c = (unsigned char)p[i];
-      if (c == '\\' && ++i + 1 >= n)
-        return false;
-      if (c == '"' || c < 0x20 || c == 0x7f || (c >= 0x80 && !international))
-        return false;
-    }
-    return true;
-  }
-  for (size_t i = 0; i < n; i++) {
-    bool atom = is_alnum(p[i]) || (p[i] && strchr("!#$%&'*+-/=?^_`{|}~", p[i])) ||
-                (international && (unsigned char)p[i] >= 0x80);
-    if (p[i] == '.' ? i == 0 || i + 1 == n || p[i - 1] == '.' : !atom)
-      return false;
-  }
-  return true;
-}
+/* --- forms: of a mail address (RFC 5321), a URI (RFC 3986), an IRI (RFC 3987) ... --- */
+
+/* X is what else a character may be. Nothing that was taken is given back: a long text costs no
+ * more than its length. */
+#define BEYOND       "\\x{80}-\\x{10ffff}"
+#define HEX          "[0-9A-Fa-f]"
+#define ESCAPED      "%" HEX HEX
+#define ALL_OF(X)    "(?:[A-Za-z0-9._~!$&'()*+,;=" X "-]++|" ESCAPED ")*+"
+#define IP_FUTURE    "[vV]" HEX "++\\.[A-Za-z0-9._~!$&'()*+,;=:-]++"
+#define HOST(X)      "(?:\\[(?:" FORMAT_IPV6 "|" IP_FUTURE ")\\]|" ALL_OF(X) ")"
+#define AUTHORITY(X) "//(?:" ALL_OF(":" X) "@)?" HOST(X) "(?::\\d*+)?(?![^/?#])"
+#define HIERARCHY(X) "(?:" AUTHORITY(X) "|(?!//))" ALL_OF(":@/" X)
+#define TAIL(X)      "(?:\\?" ALL_OF(":@/?" X) ")?(?:#" ALL_OF(":@/?" X) ")?$"
+#define SCHEME       "[A-Za-z][A-Za-z0-9+.-]*+:"
+#define URI(X)       "^" SCHEME HIERARCHY(X) TAIL(X)
+/* The first step of a relative path has no colon. */
+#define REFERENCE(X) "^(?:" SCHEME "|(?=//)|(?![^/?#:]*+:))" HIERARCHY(X) TAIL(X)
+#define VARIABLE     "(?:\\w|" ESCAPED ")++(?:\\.(?:\\w|" ESCAPED ")++)*+(?::[1-9]\\d{0,3}|\\*)?"
+#define TEMPLATE                                                                                   \
+  "^(?:[^\\x00-\\x20\\x7f\"<>\\\\^`{}|%]++|" ESCAPED "|\\{[+#./;?&=,!@|]?" VARIABLE                \
+  "(?:," VARIABLE ")*+\\})*+$"
+#define UNITS(A, B, C)                                                                             \
+  "(?:\\d++" A "(?:\\d++" B "(?:\\d++" C ")?)?|\\d++" B "(?:\\d++" C ")?|\\d++" C ")"
+#define CLOCK    "T" UNITS("H", "M", "S")
+#define DURATION "^P(?:\\d++W|" UNITS("Y", "M", "D") "(?:" CLOCK ")?|" CLOCK ")$"
+#define POINTER  "(?:/(?:[^/~]++|~[01])*+)*+$"
+#define ATOM(X)  "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" X "-]++"
+/* The part before the last @: atoms, or a quoted string. */
+#define MAILBOX(X)                                                                                 \
+  "^(?:" ATOM(X) "(?:\\." ATOM(X) ")*+|\"(?:[ !#-\\[\\]-~" X "]|\\\\[\\x00-\\x7f" X "])*+\")$"
 
 static bool mail(const char *text, size_t length, bool international) {
-  const char *at = NULL;
-  for (size_t i = 0; i < length; i++)
-    if (text[i] == '@')
-      at = text + i;
-  if (!at || !mail_local(text, (size_t)(at - text), international))
-    return false;
-  const char *domain = at + 1;
-  size_t n = (size_t)(text + length - domain);
-  if (n > 2 && domain[0] == '[' && domain[n - 1] == ']') {
-    if (n > 7 && !strncmp(domain, LIT("[IPv6:")))
-      return schema_check_ipv6(domain + 6, n - 7);
-    return schema_check_ipv4(domain + 1, n - 2);
-  }
-  return international ? schema_check_idn_hostname(domain, n) : schema_check_hostname(domain, n);
+  static struct own_pattern mailbox = {.text = MAILBOX("")},
+                            international_mailbox = {.text = MAILBOX(BEYOND)},
+                            address = {.text = "^\\[(?:IPv6:" FORMAT_IPV6 "|" FORMAT_IPV4 ")\\]$"};
+  const char *at = length ? memrchr(text, '@', length) : NULL;
+  size_t local = at ? (size_t)(at - text) : 0, n = length - local - 1;
+  return at && local <= 64 &&
+         own_match(international ? &international_mailbox : &mailbox, text, local) &&
+         (own_match(&address, at + 1, n) || host(at + 1, n, international));
 }
 
 static bool check_email(const char *text, size_t length) {
@@ -711,47 +441,51 @@ static bool check_idn_email(const char *text, size_t length) {
   return mail(text, length, true);
 }
 
-static const struct format {
+static struct format {
   const char *name;
-  format_check check;
-  const char *form; /* what to write, for a message */
+  const char *form;                               /* what to write, for a message */
+  bool (*check)(const char *text, size_t length); /* NULL: all is in the pattern */
+  struct own_pattern pattern;
 } formats[] = {
-    {"date", check_date, "YYYY-MM-DD, a day that exists"},
-    {"date-time", check_date_time, "YYYY-MM-DDThh:mm:ss, then Z or an offset such as +09:00"},
-    {"duration", check_duration, "such as P1DT12H30M"},
-    {"email", check_email, "such as name@example.org"},
-    {"hostname", schema_check_hostname, "such as www.example.org"},
-    {"idn-email", check_idn_email, "such as name@example.org"},
-    {"idn-hostname", schema_check_idn_hostname, "such as www.example.org"},
-    {"ipv4", schema_check_ipv4, "four numbers up to 255, such as 192.0.2.1"},
-    {"ipv6", schema_check_ipv6, "such as 2001:db8::1"},
-    {"iri", schema_check_iri, "with its scheme, such as https://example.org/a"},
-    {"iri-reference", schema_check_iri_reference, "such as https://example.org/a or ../a"},
-    {"json-pointer", check_json_pointer, "empty, or such as /items/0"},
-    {"regex", check_regex, "as ECMA-262 has it"},
-    {"relative-json-pointer", check_relative_json_pointer, "such as 1/items"},
-    {"time", check_time, "hh:mm:ss, then Z or an offset such as +09:00"},
-    {"uri", schema_check_uri, "with its scheme, such as https://example.org/a"},
-    {"uri-reference", schema_check_uri_reference, "such as https://example.org/a or ../a"},
-    {"uri-template", schema_check_uri_template, "such as https://example.org/{name}"},
-    {"uuid", check_uuid, "8-4-4-4-12 hexadecimal digits"},
+    {"date", "YYYY-MM-DD, a day that exists", check_date, {0}},
+    {"date-time", "YYYY-MM-DDThh:mm:ss, then Z or an offset such as +09:00", check_date_time, {0}},
+    {"duration", "such as P1DT12H30M", NULL, {DURATION, NULL}},
+    {"email", "such as name@example.org", check_email, {0}},
+    {"hostname", "such as www.example.org", schema_check_hostname, {0}},
+    {"idn-email", "such as name@example.org", check_idn_email, {0}},
+    {"idn-hostname", "such as www.example.org", schema_check_idn_hostname, {0}},
+    {"ipv4", "four numbers up to 255, such as 192.0.2.1", NULL, {"^" FORMAT_IPV4 "$", NULL}},
+    {"ipv6", "such as 2001:db8::1", NULL, {"^" FORMAT_IPV6 "$", NULL}},
+    {"iri", "with its scheme, such as https://example.org/a", NULL, {URI(BEYOND), NULL}},
+    {"iri-reference", "such as https://example.org/a or ../a", NULL, {REFERENCE(BEYOND), NULL}},
+    {"json-pointer", "empty, or such as /items/0", NULL, {"^" POINTER, NULL}},
+    {"regex", "as ECMA-262 has it", check_regex, {0}},
+    {"relative-json-pointer",
+     "such as 1/items",
+     NULL,
+     {"^(?:0|[1-9]\\d*+)(?:#$|" POINTER ")", NULL}},
+    {"time", "hh:mm:ss, then Z or an offset such as +09:00", check_time, {0}},
+    {"uri", "with its scheme, such as https://example.org/a", NULL, {URI(""), NULL}},
+    {"uri-reference", "such as https://example.org/a or ../a", NULL, {REFERENCE(""), NULL}},
+    {"uri-template", "such as https://example.org/{name}", NULL, {TEMPLATE, NULL}},
+    {"uuid",
+     "8-4-4-4-12 hexadecimal digits",
+     NULL,
+     {"^" HEX "{8}(?:-" HEX "{4}){3}-" HEX "{12}$", NULL}},
 };
 
-static const struct format *format_named(const char *name) {
+struct format *schema_format_find(const char *name) {
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
     if (!strcmp(name, formats[i].name))
       return &formats[i];
   return NULL;
 }
 
-format_check schema_format_find(const char *name) {
-  const struct format *format = format_named(name);
-  return format ? format->check : NULL;
+bool schema_format_valid(struct format *format, const char *text, size_t length) {
+  return format->check ? format->check(text, length) : own_match(&format->pattern, text, length);
 }
 
-const char *schema_format_form(const char *name) {
-  const struct format *format = format_named(name);
-  assert(format);
+const char *schema_format_form(const struct format *format) {
   return format->form;
 }
 

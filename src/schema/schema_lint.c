@@ -109,10 +109,7 @@ static bool is_own_words(const char *name) {
       "step",     "confidence", "probability", "certainty",   "likelihood",    "score",
       "rating",   "sentiment",  "category",    "label",       "message",       "question",
       "questions"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(name, names[i]))
-      return true;
-  return false;
+  return str_index(str_from(name), names, ARRAY_LEN(names)) >= 0;
 }
 
 /* Returns "a text" and the like for a value that states a fact; NULL for other values. */

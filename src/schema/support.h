@@ -44,8 +44,9 @@ bool schema_value_unique(const json_t *array, size_t *first, size_t *second, int
 
 /* --- formats (schema/format.c) --- */
 
-typedef bool (*format_check)(const char *text, size_t length);
-format_check schema_format_find(const char *name);
-const char *schema_format_form(const char *name); /* tells how a known one is written */
+struct format;
+struct format *schema_format_find(const char *name); /* NULL: nobody checks it */
+bool schema_format_valid(struct format *format, const char *text, size_t length);
+const char *schema_format_form(const struct format *format); /* tells how it is written */
 
 #endif

@@ -959,7 +959,7 @@ static bool run_plain(struct vm *vm, const struct op *op, const json_t *value) {
     return schema_run_pattern(vm, op->u.pattern, text, bytes);
   case OP_FORMAT:
     vm->work -= 4 + (int64_t)(bytes / 8);
-    return op->u.format(text, bytes);
+    return schema_format_valid(op->u.format, text, bytes);
   case OP_MIN_ITEMS:
     return json_array_size(value) >= op->u.count;
   case OP_MAX_ITEMS:

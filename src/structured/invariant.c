@@ -253,23 +253,21 @@ static bool build_object(struct invariant_building *b, struct list_entry *entry,
                          const json_t *object) {
   static const char *const kinds[] = {"expr", "command", "ai"};
   const json_t *kind = NULL;
-  size_t which = 0;
+  int which = 0;
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)(uintptr_t)object, key, value) {
-    bool known = !strcmp(key, "message") || !strcmp(key, "path");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-      if (!strcmp(key, kinds[i])) {
-        known = true;
-        if (kind)
-          return refuse_words(b, entry->is.index, NULL,
-                              "only one of expr, command and ai can stand in one invariant");
-        kind = value;
-        which = i;
-      }
-    if (!known)
+    int i = str_index(str_from(key), kinds, ARRAY_LEN(kinds));
+    if (i < 0 && strcmp(key, "message") != 0 && strcmp(key, "path") != 0)
       return refuse_words(b, entry->is.index, NULL,
                           "an invariant has expr, command or ai, and message and path");
+    if (i >= 0 && kind)
+      return refuse_words(b, entry->is.index, NULL,
+                          "only one of expr, command and ai can stand in one invariant");
+    if (i >= 0) {
+      kind = value;
+      which = i;
+    }
   }
   if (kind == NULL)
     return refuse_words(b, entry->is.index, NULL, "one of expr, command and ai is needed");
@@ -484,7 +482,7 @@ void invariant_report(const struct invariant *invariant, const json_t *value, co
 /* Reads {"path" or "pointer", "message"}; NULL if the line is something else. */
 static json_t *invariant_read_line(const char *line, size_t n) {
   struct jscan_result result;
-  (void)jscan_whole(str_trim((struct str){line, n}), &result);
+  (void)jscan_whole((struct str){line, n}, &result);
   if (json_is_string(json_at(result.value, "message")))
     return result.value;
   json_decref(result.value);
@@ -496,11 +494,7 @@ static bool report_lines(const struct invariant *is, const json_t *value, struct
                          struct schema_errors *errs) {
   bool any = false;
   for (struct str rest = out; rest.p != NULL;) {
-    struct str text = str_next_line(&rest);
-    while (text.n > 0 && jscan_one_of(" \t\r", *text.p)) {
-      text.p++;
-      text.n--;
-    }
+    struct str text = str_trim(str_next_line(&rest));
     json_t *line = text.n > 0 && *text.p == '{' ? invariant_read_line(text.p, text.n) : NULL;
     if (line == NULL)
       continue;
@@ -530,10 +524,7 @@ enum schema_status invariant_command_result(const struct invariant *invariant, c
   struct str out = {output->out, output->out_n};
   if (report_lines(invariant, value, out, errs))
     return SCHEMA_INVALID;
-  bool blank = true;
-  for (size_t i = 0; i < out.n && blank; i++)
-    blank = jscan_one_of(" \t\r\n", out.p[i]);
-  if (blank)
+  if (str_trim(out).n == 0)
     out = (struct str){output->err, output->err_n};
   struct buf words = {0};
   buf_printf(&words, "exit status %d", output->exit_status);

@@ -26,12 +26,10 @@ static const struct {
 };
 
 static bool reask_outcome_from_name(const char *name, enum reask_outcome *out) {
-  for (int i = 0; name != NULL && i < REASK_OUTCOME_COUNT; i++)
-    if (strcmp(name, outcomes[i]) == 0) {
-      *out = (enum reask_outcome)i;
-      return true;
-    }
-  return false;
+  int i = str_index(str_from(name), outcomes, REASK_OUTCOME_COUNT);
+  if (i >= 0)
+    *out = (enum reask_outcome)i;
+  return i >= 0;
 }
 
 const char *reask_reason_name(enum reask_reason reason) {
@@ -146,8 +144,7 @@ static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
   }
   answer_read(&r->answer, &spec->answer, reply->structured, reply->text ? reply->text : "",
               reply->n);
-  json_decref(r->errors);
-  r->errors = json_incref(r->answer.errors);
+  json_keep(&r->errors, r->answer.errors);
   r->dropped = r->answer.dropped;
   switch (r->answer.outcome) {
   case ANSWER_PARSE:

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "extract/schema_check.h"
 #include "format/json_object.h"
+#include "format/json_write.h"
 #include "json/scan.h"
 
 #include <assert.h>
@@ -122,28 +123,11 @@ static bool nul_name_error(const json_t *value, char *message, size_t size) {
   return false;
 }
 
-static size_t depth_of(const json_t *value, size_t max) {
-  size_t deepest = 0, i;
-  const char *key;
-  json_t *item;
-  if (max == 0 || !(json_is_array(value) || json_is_object(value)))
-    return 0;
-  json_array_foreach(value, i, item) {
-    size_t depth = depth_of(item, max - 1);
-    deepest = depth > deepest ? depth : deepest;
-  }
-  json_object_foreach((json_t *)value, key, item) {
-    size_t depth = depth_of(item, max - 1);
-    deepest = depth > deepest ? depth : deepest;
-  }
-  return deepest + 1;
-}
-
 /* Returns the bound that the value breaks, NULL if it breaks none. */
 static json_t *bounds_error(const struct answer_spec *spec, const json_t *value) {
   char message[120] = "";
   const char *keyword = "limit";
-  if (spec->max_depth > 0 && depth_of(value, spec->max_depth + 1) > spec->max_depth) {
+  if (spec->max_depth > 0 && json_depth(value, spec->max_depth) > spec->max_depth) {
     print_into(message, sizeof message, "is nested deeper than %zu levels", spec->max_depth);
   } else if (nul_name_error(value, message, sizeof message)) {
     keyword = "name";
@@ -194,9 +178,7 @@ static void parse_error(struct answer *a, const struct extract_result *r, const 
                 r->error.code == EXTRACT_ERR_NUMBER_RANGE;
   char message[EXTRACT_MESSAGE_BYTES + 160], near[NEAR_BYTES + 8];
   size_t line = 0, column = 0, offset = r->error.offset < n ? r->error.offset : n;
-  bool blank = true;
-  for (size_t i = 0; i < n && blank; i++)
-    blank = text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r');
+  bool blank = str_trim((struct str){text, n}).n == 0;
   if (placed) {
     line = column = 1;
     for (size_t i = 0; i < offset; i++) {

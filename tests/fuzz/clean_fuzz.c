@@ -2,6 +2,7 @@
  * same when it is cleaned again, and makes no markup. */
 #include "base/utf8.h"
 #include "web/html.h"
+#include "web/markdown.h"
 #include "web/report.h"
 #include "web/sanitize.h"
 

@@ -223,10 +223,8 @@ static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
   const json_t *input = json_object_get(update, "rawInput");
   /* The value of claude's own tool for structured output. */
   if (d->schema_asked && str_eq_c(tool_name(update), "StructuredOutput") &&
-      json_object_size(input) > 0) {
-    json_decref(d->structured);
-    d->structured = json_incref((json_t *)input);
-  }
+      json_object_size(input) > 0)
+    json_keep(&d->structured, input);
   if (begins) {
     acp->denied = false;
     if (!acp->ids) /* what came before is a message of its own */
@@ -471,14 +469,18 @@ static bool set_model(struct acp *acp) {
   return true;
 }
 
+static void acp_prompt(struct acp *acp, struct str text) {
+  acp_request(acp, ACP_PROMPT,
+              json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
+                        "text", "text", json_text(text)));
+}
+
 /* Sends the prompt once everything before it has been requested and answered. */
 static void acp_go_on(struct acp *acp) {
   if (acp->rpc.open_count == 0 && acp->session[0] != '\0' && acp->d->end == STREAM_END_NONE &&
       !acp->prompting) {
     acp->prompting = true;
-    acp_request(acp, ACP_PROMPT,
-                json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
-                          "text", "text", json_text(acp->d->call->prompt)));
+    acp_prompt(acp, acp->d->call->prompt);
   }
 }
 
@@ -487,8 +489,7 @@ static void acp_go_on(struct acp *acp) {
 static void on_initialized(struct acp *acp, const json_t *result) {
   const json_t *version = json_object_get(result, "protocolVersion");
   char text[160];
-  json_decref(acp->initialized);
-  acp->initialized = json_incref((json_t *)result);
+  json_keep(&acp->initialized, result);
   if (json_is_integer(version) && json_integer_value(version) == 1) {
     acp_open_session(acp);
     return;
@@ -509,8 +510,7 @@ static void on_opened(struct acp *acp, const json_t *result) {
     return;
   }
   print_into(acp->session, sizeof acp->session, STR_FMT, STR_ARG(session));
-  json_decref(acp->opened);
-  acp->opened = json_incref((json_t *)result);
+  json_keep(&acp->opened, result);
   stream_session(acp->d, session);
   if (!rpc_replays(&acp->rpc) && set_mode(acp) && set_model(acp))
     acp_go_on(acp);
@@ -530,16 +530,13 @@ static bool goes_on(struct acp *acp, json_t *usage) {
   struct buf text = {0};
   buf_printf(&text, "That was not allowed, and was not done: " STR_FMT ". Go on without it.",
              STR_ARG(buf_view(&d->denied)));
-  json_t *note = json_pack("{s:o}", "text", json_text(buf_view(&text))), *used = acp->used;
-  acp->used = usage ? json_incref(usage) : NULL;
-  json_decref(used);
+  json_t *note = json_pack("{s:o}", "text", json_text(buf_view(&text)));
+  json_keep(&acp->used, usage);
   stream_end_message(d, (struct str){0});
   stream_tell(d, NEWS_NOTE, (struct str){0}, note);
   acp->gone_on++;
   acp->denied = acp->failed = d->trouble.there = false;
-  acp_request(acp, ACP_PROMPT,
-              json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", acp->session, "prompt", "type",
-                        "text", "text", json_text(buf_view(&text))));
+  acp_prompt(acp, buf_view(&text));
   buf_deinit(&text);
   return true;
 }

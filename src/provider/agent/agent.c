@@ -41,7 +41,7 @@ struct agent_run {
   struct secrets *secrets;        /* those in envp and the command line */
   struct kept err;                /* its stderr */
   struct process *process;        /* NULL: not started, or gone */
-  struct confined held;           /* confines it; its sandbox is freed */
+  struct confined held;           /* confines it */
   struct process_result ended_as; /* a server's end, while its last replies are still read */
   struct agent_server *server;    /* NULL: its program is no server */
   char *password;                 /* the server's */
@@ -682,16 +682,8 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                              .state = json_object_get(run->profile->keys, "state"),
                                              .hosts = json_object_get(run->profile->keys, "hosts"),
                                              .sink = &run->sink};
-  struct confined held;
-  if (!can_be_asked(run, err) || !sandbox_policy_call(&wanted, &held, err))
-    return false;
   struct str in = run->ops->keeps_stdin ? buf_view(&run->first) : run->command.stdin_bytes;
-  const struct process_spec spec = {.argv = run->command.argv,
-                                    .cwd = run->env->cwd,
-                                    .envp = run->envp,
-                                    .sandbox = held.sandbox,
-                                    .limits = sandbox_policy_limits(run->call.request),
-                                    .stdin_bytes = in.p,
+  const struct process_spec spec = {.stdin_bytes = in.p,
                                     .stdin_n = in.n,
                                     .stdin_open = run->ops->keeps_stdin,
                                     .keep_nothing = true, /* the driver keeps what matters */
@@ -699,12 +691,9 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                     .stall_ms = run->stall_ms,
                                     /* a server does not answer there */
                                     .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
-  run->process = process_start(run->env->processes, &spec, agent_on_output, agent_on_end, run, err);
-  sandbox_free(held.sandbox);
-  held.sandbox = NULL;
-  run->held = held;
-  if (run->process == NULL)
-    sandbox_policy_end(&run->held);
+  if (can_be_asked(run, err))
+    run->process =
+        sandbox_policy_start(&wanted, &spec, agent_on_output, agent_on_end, run, &run->held, err);
   return run->process != NULL;
 }
 

@@ -124,8 +124,7 @@ int classify_status(struct str text) {
   return status;
 }
 
-/* Reads one number with its unit at *i, which moves past it. Returns milliseconds, or 0. */
-static double duration_part(struct str text, size_t *i) {
+double classify_duration_part(struct str text, size_t *i) {
   static const struct {
     const char *unit;
     double ms;
@@ -159,7 +158,7 @@ int64_t classify_duration_ms(struct str text) {
   size_t i = 0;
   do {
     size_t from = i;
-    part = duration_part(text, &i);
+    part = classify_duration_part(text, &i);
     value += part;
     if (i == from || !isalpha((unsigned char)text.p[i - 1]))
       break; /* "6m0s" is one duration, "30 2" is not */

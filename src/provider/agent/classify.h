@@ -26,8 +26,10 @@ int64_t classify_retry_after_ms(struct str text);
 void classify_logged(struct str log, struct str word, struct buf *out);
 
 /* Reads the duration that a text begins with, rounded up, since it is useless to come back too
- * early: "1.2s", "30 seconds", "6m0s", "2 hours", "800ms"; a number without a unit is seconds. 0: it
- * begins with none. */
+ * early: "1.2s", "30 seconds", "6m0s", "2 hours", "800ms"; a number without a unit is seconds.
+ * Returns 0 if it begins with none. */
 int64_t classify_duration_ms(struct str text);
+/* The milliseconds of one number of it with its unit, at *i, which moves past them. */
+double classify_duration_part(struct str text, size_t *i);
 
 #endif

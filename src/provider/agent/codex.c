@@ -73,6 +73,17 @@ static void note_turn(struct codex *c, const json_t *turn) {
 
 /* --- errors --- */
 
+/* Returns the status that an error names, else `status`. */
+static int codex_status(const json_t *error, int status) {
+  json_t *detail;
+  const char *name;
+  json_object_foreach(json_object_get(error, "codexErrorInfo"), name, detail) {
+    json_int_t code = json_int_at(detail, "httpStatusCode");
+    status = code >= 400 && code < 600 ? (int)code : status;
+  }
+  return status;
+}
+
 /* Notes an error such as "unauthorized" or {"responseTooManyFailedAttempts": {"httpStatusCode":
  * 429}}. */
 static void codex_note_error(struct codex *c, const json_t *error) {
@@ -81,20 +92,17 @@ static void codex_note_error(struct codex *c, const json_t *error) {
   json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
   struct buf text = {.max = LIMIT_EVIDENCE_BYTES};
   const char *name;
-  int status = 0;
   buf_str(&text, message);
   if (more.n > 0)
     buf_printf(&text, ": " STR_FMT, STR_ARG(more));
   json_object_foreach(info, name, detail) {
-    json_int_t code = json_integer_value(json_object_get(detail, "httpStatusCode"));
-    status = code >= 400 && code < 600 ? (int)code : status;
     stream_kind(c->d, str_from(name));
-    if (code == 0) /* it did not get as far as a status */
+    if (json_int_at(detail, "httpStatusCode") == 0) /* it did not get as far as a status */
       stream_kind(c->d, STR("network"));
   }
   if (json_is_string(info))
     stream_kind(c->d, json_view_at(error, "codexErrorInfo"));
-  stream_trouble(c->d, status, buf_view(&text));
+  stream_trouble(c->d, codex_status(error, 0), buf_view(&text));
   buf_deinit(&text);
 }
 
@@ -178,13 +186,7 @@ static void codex_on_error(struct codex *c, const json_t *params) {
   if (json_is_true(json_object_get(params, "willRetry"))) {
     json_t *data = json_object();
     struct str message = json_view_at(error, "message");
-    json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
-    const char *name;
-    int status = classify_status(message);
-    json_object_foreach(info, name, detail) {
-      json_int_t code = json_integer_value(json_object_get(detail, "httpStatusCode"));
-      status = code > 0 ? (int)code : status;
-    }
+    int status = codex_status(error, classify_status(message));
     if (status > 0)
       json_object_set_new(data, "status", json_integer(status));
     stream_retry(c->d, data, message);

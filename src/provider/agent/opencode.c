@@ -157,22 +157,20 @@ static void serve_prompt(struct driver *d) {
   struct opencode *o = opencode_of(d);
   const struct agent_call *call = d->call;
   struct str model = call->request->model;
-  const char *slash = model.n > 0 ? memchr(model.p, '/', model.n) : NULL;
+  struct str name = model, vendor = str_cut(&name, '/');
   json_t *effort = json_object_get(call->request->options, "effort");
   char path[160];
-  if (model.n > 0 && (slash == NULL || slash == model.p || slash == model.p + model.n - 1)) {
+  if (model.n > 0 && (vendor.n == 0 || name.n == 0)) {
     serve_fail(d, CLASS_BAD_REQUEST, "model \"%.*s\": opencode takes PROVIDER/MODEL",
                model.n < 150 ? (int)model.n : 150, model.p);
     return;
   }
   json_t *body =
       json_pack("{s:[{s:s, s:o}]}", "parts", "type", "text", "text", json_text(call->prompt));
-  if (slash != NULL)
+  if (model.n > 0)
     json_object_set_new(
         body, "model",
-        json_pack("{s:o, s:o}", "providerID",
-                  json_text((struct str){model.p, (size_t)(slash - model.p)}), "modelID",
-                  json_text((struct str){slash + 1, (size_t)(model.p + model.n - slash - 1)})));
+        json_pack("{s:o, s:o}", "providerID", json_text(vendor), "modelID", json_text(name)));
   if (json_is_string(effort))
     json_object_set(body, "variant", effort);
   if (call->schema != NULL)
@@ -265,10 +263,8 @@ static void opencode_on_permission(struct driver *d, const json_t *asked) {
   char path[200];
   if (!opencode_is_id(id))
     return;
-  struct question question = {.tool = json_view_at(asked, "permission"),
-                              .title = opencode_title_of(asked)};
-  const char **reason = &question.reason;
   struct str permission = json_view_at(asked, "permission");
+  struct question question = {.tool = permission, .title = opencode_title_of(asked)};
   enum ask_kind kind = ask_kind_of(permissions, permission);
   json_t *paths = opencode_paths_of(asked, kind);
   const struct permission_policy_ask ask = {
@@ -276,11 +272,10 @@ static void opencode_on_permission(struct driver *d, const json_t *asked) {
       .tool = permission,
       .paths = paths,
       .command = json_view_at(json_object_get(asked, "metadata"), "command")};
-  bool allowed = driver_allows(d->call, &ask, reason);
-  if (!allowed && str_eq_c(permission, "external_directory"))
-    *reason = "it is outside the working directory";
+  question.allowed = driver_allows(d->call, &ask, &question.reason);
+  if (!question.allowed && str_eq_c(permission, "external_directory"))
+    question.reason = "it is outside the working directory";
   json_decref(paths);
-  question.allowed = allowed;
   question_ask(d, json_object_get(asked, "id"), &question);
   print_into(path, sizeof path, "/permission/" STR_FMT "/reply", STR_ARG(id));
   json_t *reply = json_pack("{s:s}", "reply", question.allowed ? "once" : "reject");
@@ -306,18 +301,16 @@ static void opencode_on_question(struct driver *d, const json_t *asked) {
 
 /* Takes the answer of a recorded client: "/permission/ID/reply {...}". */
 static void opencode_replied(struct driver *d, struct str line) {
-  static const char start[] = "/permission/";
-  const char *at = line.n > 0 ? memchr(line.p, ' ', line.n) : NULL;
-  if (!str_starts(line, start) || at == NULL)
+  struct str path = str_cut(&line, ' ');
+  if (!str_drop(&path, "/permission/") || line.p == NULL)
     return;
-  struct str rest = {line.p + sizeof start - 1, (size_t)(at - line.p) - (sizeof start - 1)};
-  const char *slash = memchr(rest.p, '/', rest.n);
-  json_t *body = json_loadb(at, (size_t)(line.p + line.n - at), 0, NULL);
+  struct str id = str_cut(&path, '/');
+  json_t *body = json_loadb(line.p, line.n, 0, NULL);
   struct str reply = json_view_at(body, "reply");
-  if (slash != NULL && reply.n > 0) {
-    json_t *id = json_text((struct str){rest.p, (size_t)(slash - rest.p)});
-    question_answered(d, id, !str_eq_c(reply, "reject"));
-    json_decref(id);
+  if (path.p != NULL && reply.n > 0) {
+    json_t *name = json_text(id);
+    question_answered(d, name, !str_eq_c(reply, "reject"));
+    json_decref(name);
   }
   json_decref(body);
 }
@@ -409,10 +402,8 @@ static void opencode_say_tool(struct driver *d, const json_t *part) {
                                        json_object_get(json_object_get(now, "metadata"), "exit")};
   if (ended)
     stream_tool(d, &end);
-  if (ended)
-    json_object_set_new(o->parts, key, json_true());
-  else
-    json_object_set_new(o->parts, key, told ? json_false() : json_null());
+  json_t *kept = told ? json_false() : json_null();
+  json_object_set_new(o->parts, key, ended ? json_true() : kept);
 }
 
 /* Notes that a piece of this message comes: the message before it is complete. */
@@ -565,10 +556,8 @@ static void on_message(struct driver *d, const json_t *info, const json_t *parts
   stream_end_message(d, (struct str){0});
   note_usage(o, info);
   opencode_say_usage(d);
-  if (structured != NULL && !json_is_null(structured)) {
-    json_decref(d->structured);
-    d->structured = json_incref(structured);
-  }
+  if (structured != NULL && !json_is_null(structured))
+    json_keep(&d->structured, structured);
   bool cut = str_eq_c(finish, "length");
   if (json_is_object(error)) {
     opencode_note_error(d, error);
@@ -851,23 +840,16 @@ static void serve_begin(struct driver *d, struct str session, struct str body) {
 
 /* Reads a recorded request, such as "POST /session/ID/message {...}". */
 static void opencode_sent(struct driver *d, struct str line) {
-  static const char post[] = "POST ", start[] = "/session/";
   d->questions.recorded = true;
-  if (!str_starts(line, post))
+  if (!str_drop(&line, "POST "))
     return;
-  struct str rest = {line.p + sizeof post - 1, line.n - (sizeof post - 1)};
-  opencode_replied(d, rest);
-  if (!str_starts(rest, start))
+  opencode_replied(d, line);
+  if (!str_drop(&line, "/session/"))
     return;
-  rest = (struct str){rest.p + sizeof start - 1, rest.n - (sizeof start - 1)};
-  const char *slash = memchr(rest.p, '/', rest.n);
-  if (slash == NULL)
-    return;
-  struct str session = {rest.p, (size_t)(slash - rest.p)};
-  struct str verb = {slash, rest.n - session.n};
-  if (str_starts(verb, "/message "))
-    serve_begin(d, session, (struct str){verb.p + 9, verb.n - 9});
-  else if (str_starts(verb, "/abort")) {
+  struct str session = str_cut(&line, '/');
+  if (str_drop(&line, "message "))
+    serve_begin(d, session, line);
+  else if (str_starts(line, "abort")) {
     /* It ends a session whose prompt the recording may not show any more. */
     struct opencode *o = opencode_of(d);
     if (!str_eq_c(session, o->session))

@@ -9,11 +9,8 @@
 
 /* Appends the parts of `path` to `out`, with `.` and `..` resolved; "" is the root. */
 static void permission_policy_walk(struct buf *out, struct str path) {
-  for (size_t i = 0; i < path.n;) {
-    size_t from = i;
-    while (i < path.n && path.p[i] != '/')
-      i++;
-    struct str part = {path.p + from, i - from};
+  while (path.p != NULL) {
+    struct str part = str_cut(&path, '/');
     if (str_eq_c(part, "..")) {
       while (out->n > 0 && out->p[out->n - 1] != '/')
         out->n--;
@@ -23,7 +20,6 @@ static void permission_policy_walk(struct buf *out, struct str path) {
       buf_putc(out, '/');
       buf_str(out, part);
     }
-    i++;
   }
 }
 

@@ -102,8 +102,7 @@ static json_t *read_settings(struct buf *text) {
     return NULL;
   plain_json(text);
   struct str body = buf_view(text);
-  if (str_starts(body, "\xEF\xBB\xBF"))
-    body = (struct str){body.p + 3, body.n - 3};
+  (void)str_drop(&body, "\xEF\xBB\xBF");
   return json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, NULL);
 }
 

@@ -295,8 +295,7 @@ void stream_usage(struct driver *d, json_t *data) {
     json_decref(data);
     return;
   }
-  json_decref(d->usage);
-  d->usage = json_incref(data);
+  json_keep(&d->usage, data);
   stream_tell(d, NEWS_USAGE, (struct str){0}, data);
 }
 
@@ -759,10 +758,8 @@ static void apply_rule(struct driver *d, const struct profile_rule *r, const jso
   buf_deinit(&scratch);
   stream_event_set_text(d, r, at);
   const json_t *structured = stream_event_find(&r->structured, at, &literal);
-  if (structured != NULL) {
-    json_decref(d->structured);
-    d->structured = json_incref((json_t *)structured);
-  }
+  if (structured != NULL)
+    json_keep(&d->structured, structured);
   if (r->end != STREAM_END_NONE)
     stream_finish(d, r->end);
 }
@@ -857,8 +854,7 @@ static void one_value(struct driver *d, const json_t *value) {
 /* Trims from both ends what a terminal does not show: white space, other control characters, a byte
  * order mark. */
 static struct str bare(struct str text) {
-  if (str_starts(text, "\xEF\xBB\xBF"))
-    text = (struct str){text.p + 3, text.n - 3};
+  (void)str_drop(&text, "\xEF\xBB\xBF");
   while (text.n > 0 && ((unsigned char)text.p[0] <= ' ' || text.p[0] == 0x7F))
     text = (struct str){text.p + 1, text.n - 1};
   while (text.n > 0 && ((unsigned char)text.p[text.n - 1] <= ' ' || text.p[text.n - 1] == 0x7F))

@@ -18,8 +18,8 @@ struct trouble { /* the last event that reported an error */
 };
 
 /* An agent's question is told together with the answer it got. Live, the answer is ours and is told
- * at once. In a replay it is the recorded client's, which comes later in the recording: the question
- * waits for it, and if none comes, our own answer is told. */
+ * at once. In a replay it is the recorded client's, which comes later in the recording: the
+ * question waits for it, and if none comes, our own answer is told. */
 struct question {
   struct str tool, title; /* borrowed for the call */
   bool allowed;           /* our answer */

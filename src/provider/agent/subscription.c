@@ -2,6 +2,7 @@
 #include "provider/agent/subscription.h"
 
 #include "base/file.h"
+#include "provider/agent/classify.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -73,43 +74,38 @@ static bool read_zone(struct str name, struct buf *out) {
 
 /* --- words --- */
 
-struct subscription_cursor {
-  struct str rest;
-};
-
-static void skip(struct subscription_cursor *c) {
-  while (c->rest.n > 0 && (c->rest.p[0] == ' ' || c->rest.p[0] == ','))
-    c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
+static void skip(struct str *c) {
+  while (c->n > 0 && (c->p[0] == ' ' || c->p[0] == ','))
+    *c = (struct str){c->p + 1, c->n - 1};
 }
 
-static bool take_word(struct subscription_cursor *c, const char *word) {
-  size_t n = strlen(word);
+static bool take_word(struct str *c, const char *word) {
   skip(c);
-  if (c->rest.n < n || strncasecmp(c->rest.p, word, n) != 0)
-    return false;
-  c->rest = (struct str){c->rest.p + n, c->rest.n - n};
-  return true;
+  bool found = str_starts_fold(*c, word);
+  if (found)
+    *c = (struct str){c->p + strlen(word), c->n - strlen(word)};
+  return found;
 }
 
-static bool take_number(struct subscription_cursor *c, int most, int *out) {
+static bool take_number(struct str *c, int most, int *out) {
   int value = 0;
   size_t n = 0;
   skip(c);
-  while (n < c->rest.n && n < 4 && isdigit((unsigned char)c->rest.p[n]))
-    value = value * 10 + (c->rest.p[n++] - '0');
+  while (n < c->n && n < 4 && isdigit((unsigned char)c->p[n]))
+    value = value * 10 + (c->p[n++] - '0');
   if (n == 0 || value > most)
     return false;
-  c->rest = (struct str){c->rest.p + n, c->rest.n - n};
+  *c = (struct str){c->p + n, c->n - n};
   *out = value;
   return true;
 }
 
 /* Takes the name that comes next, by its first three letters, with the rest of its word. */
-static int take_name(struct subscription_cursor *c, const char *const *names, int count) {
+static int take_name(struct str *c, const char *const *names, int count) {
   for (int i = 0; i < count; i++)
     if (take_word(c, names[i])) {
-      while (c->rest.n > 0 && isalpha((unsigned char)c->rest.p[0]))
-        c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
+      while (c->n > 0 && isalpha((unsigned char)c->p[0]))
+        *c = (struct str){c->p + 1, c->n - 1};
       return i;
     }
   return -1;
@@ -122,27 +118,27 @@ struct moment {
 };
 
 /* Takes "p.m." or "PM". */
-static bool take_half(struct subscription_cursor *c, char half) {
+static bool take_half(struct str *c, char half) {
   const char plain[] = {half, 'm', '\0'}, dotted[] = {half, '.', 'm', '.', '\0'};
   return take_word(c, dotted) || take_word(c, plain);
 }
 
 /* Takes a time of day: "3pm", "2:30pm", "3:05 PM", "15:00", "15:00:30", "noon". */
-static bool take_time(struct subscription_cursor *c, struct moment *m) {
-  struct subscription_cursor start = *c;
+static bool take_time(struct str *c, struct moment *m) {
+  struct str start = *c;
   bool exact = false;
   int seconds;
   if (take_word(c, "noon") || take_word(c, "midnight")) {
-    m->hour = start.rest.n - c->rest.n > strlen(" noon") ? 24 : 12;
+    m->hour = start.n - c->n > strlen(" noon") ? 24 : 12;
     return true;
   }
   if (!take_number(c, 23, &m->hour))
     return false;
-  if (c->rest.n > 0 && c->rest.p[0] == ':') {
-    c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
+  if (c->n > 0 && c->p[0] == ':') {
+    *c = (struct str){c->p + 1, c->n - 1};
     exact = take_number(c, 59, &m->minute);
-    if (exact && c->rest.n > 0 && c->rest.p[0] == ':') {
-      c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
+    if (exact && c->n > 0 && c->p[0] == ':') {
+      *c = (struct str){c->p + 1, c->n - 1};
       exact = take_number(c, 60, &seconds);
     }
   }
@@ -157,16 +153,16 @@ static bool take_time(struct subscription_cursor *c, struct moment *m) {
 }
 
 /* Takes a day: "25" or "25th", but not the hour of "3pm" or "15:00". */
-static bool take_day(struct subscription_cursor *c, struct moment *m) {
+static bool take_day(struct str *c, struct moment *m) {
   static const char *const endings[] = {"st", "nd", "rd", "th"};
-  struct subscription_cursor start = *c;
+  struct str start = *c;
   int day;
   if (!take_number(c, 31, &day) || day == 0)
     return false;
   bool ends = false;
   for (size_t i = 0; i < ARRAY_LEN(endings) && !ends; i++)
-    ends = c->rest.n > 0 && isalpha((unsigned char)c->rest.p[0]) && take_word(c, endings[i]);
-  if (!ends && c->rest.n > 0 && c->rest.p[0] != ' ' && c->rest.p[0] != ',') {
+    ends = c->n > 0 && isalpha((unsigned char)c->p[0]) && take_word(c, endings[i]);
+  if (!ends && c->n > 0 && c->p[0] != ' ' && c->p[0] != ',') {
     *c = start;
     return false;
   }
@@ -175,8 +171,8 @@ static bool take_day(struct subscription_cursor *c, struct moment *m) {
 }
 
 /* Takes "2026-11-25", with a T or a space behind. */
-static bool take_iso_date(struct subscription_cursor *c, struct moment *m) {
-  struct subscription_cursor start = *c;
+static bool take_iso_date(struct str *c, struct moment *m) {
+  struct str start = *c;
   int year, month, day;
   if (take_number(c, 9999, &year) && year >= 2000 && take_word(c, "-") &&
       take_number(c, 12, &month) && month > 0 && take_word(c, "-") && take_number(c, 31, &day) &&
@@ -190,14 +186,14 @@ static bool take_iso_date(struct subscription_cursor *c, struct moment *m) {
 }
 
 /* Takes a date: "Nov 25", "Nov 25th, 2026", "25 Nov 2026". */
-static bool take_date(struct subscription_cursor *c, struct moment *m) {
+static bool take_date(struct str *c, struct moment *m) {
   static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                        "jul", "aug", "sep", "oct", "nov", "dec"};
-  struct subscription_cursor start = *c;
+  struct str start = *c;
   bool first = take_day(c, m);
   m->month = take_name(c, months, 12);
   if (m->month >= 0 && (first || take_day(c, m))) {
-    struct subscription_cursor before = *c;
+    struct str before = *c;
     int year;
     if (take_number(c, 9999, &year) && year >= 2000)
       m->year = year;
@@ -213,7 +209,7 @@ static bool take_date(struct subscription_cursor *c, struct moment *m) {
 
 /* Takes a moment: "Nov 25 at 3pm", "Monday 12:00 AM", "tomorrow, 3pm", "3pm". Returns false if no
  * time is named. */
-static bool take_moment(struct subscription_cursor *c, struct moment *m) {
+static bool take_moment(struct str *c, struct moment *m) {
   static const char *const days[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
   *m = (struct moment){.year = -1, .month = -1, .day = -1, .weekday = -1, .later = -1};
   (void)(take_word(c, "at ") || take_word(c, "on "));
@@ -232,27 +228,17 @@ static bool take_moment(struct subscription_cursor *c, struct moment *m) {
 
 /* Takes a duration such as "3 days 4 hours 12 minutes", "2h 5m" or "3h5m0s" and returns seconds, 0
  * if there is none. */
-static int64_t take_duration(struct subscription_cursor *c) {
-  static const struct {
-    char letter;
-    int seconds;
-  } units[] = {{'d', DAY_S}, {'h', 60 * 60}, {'m', 60}, {'s', 1}};
-  int64_t sum = 0;
-  int n;
-  for (struct subscription_cursor at = *c; take_number(&at, 9999, &n); *c = at) {
-    size_t unit = 0;
-    skip(&at);
-    while (unit < ARRAY_LEN(units) &&
-           (at.rest.n == 0 || tolower((unsigned char)at.rest.p[0]) != units[unit].letter))
-      unit++;
-    if (unit == ARRAY_LEN(units))
-      break;
-    sum += (int64_t)n * units[unit].seconds;
-    while (at.rest.n > 0 && isalpha((unsigned char)at.rest.p[0]))
-      at.rest = (struct str){at.rest.p + 1, at.rest.n - 1};
-    (void)take_word(&at, "and ");
-  }
-  return sum;
+static int64_t take_duration(struct str *c) {
+  double sum_ms = 0;
+  size_t n;
+  do {
+    n = 0;
+    skip(c);
+    sum_ms += classify_duration_part(*c, &n);
+    *c = (struct str){c->p + n, c->n - n};
+    (void)take_word(c, "and ");
+  } while (n > 0);
+  return sum_ms < 1e15 ? (int64_t)(sum_ms / 1000) : 0;
 }
 
 /* --- a moment in a zone --- */
@@ -323,7 +309,7 @@ static bool zone_named(struct str name, struct zone *zone) {
                {"CST", -6}, {"CDT", -5}, {"MST", -7}, {"MDT", -6}, {"PST", -8},
                {"PDT", -7}, {"CET", 1},  {"CEST", 2}, {"JST", 9},  {"KST", 9}};
   for (size_t i = 0; i < ARRAY_LEN(zones); i++)
-    if (name.n == strlen(zones[i].name) && strncasecmp(name.p, zones[i].name, name.n) == 0) {
+    if (str_eq_fold(name, zones[i].name)) {
       *zone = (struct zone){.fixed = true, .offset = zones[i].hours * INT64_C(3600)};
       return true;
     }
@@ -331,14 +317,14 @@ static bool zone_named(struct str name, struct zone *zone) {
 }
 
 /* Takes an offset: "+9", "-08:00", "+0530". */
-static bool take_offset(struct subscription_cursor *c, struct zone *zone) {
-  struct subscription_cursor start = *c;
+static bool take_offset(struct str *c, struct zone *zone) {
+  struct str start = *c;
   int hours, minutes = 0;
-  if (c->rest.n == 0 || (c->rest.p[0] != '+' && c->rest.p[0] != '-'))
+  if (c->n == 0 || (c->p[0] != '+' && c->p[0] != '-'))
     return false;
-  int sign = c->rest.p[0] == '-' ? -1 : 1;
-  c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
-  bool ok = c->rest.n > 0 && c->rest.p[0] != ' ' && take_number(c, 1400, &hours);
+  int sign = c->p[0] == '-' ? -1 : 1;
+  *c = (struct str){c->p + 1, c->n - 1};
+  bool ok = c->n > 0 && c->p[0] != ' ' && take_number(c, 1400, &hours);
   if (ok && hours > 14) {
     minutes = hours % 100;
     hours /= 100;
@@ -355,17 +341,17 @@ static bool take_offset(struct subscription_cursor *c, struct zone *zone) {
 
 /* Takes the zone behind a time: "(Asia/Tokyo)", "(UTC+9)", "PST", "Z", "+09:00"; without one it is
  * the local zone. Returns false if it names an unknown one. The caller owns `data`. */
-static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zone *zone) {
+static bool take_zone(struct str *c, struct buf *data, struct zone *zone) {
   *zone = (struct zone){.data = STR("")};
   if (take_offset(c, zone))
     return true;
   bool quoted = take_word(c, "(");
   size_t n = 0;
   skip(c);
-  while (n < c->rest.n && isalpha((unsigned char)c->rest.p[n]))
+  while (n < c->n && isalpha((unsigned char)c->p[n]))
     n++;
-  struct str name = {c->rest.p, n};
-  struct subscription_cursor behind = {.rest = {c->rest.p + n, c->rest.n - n}};
+  struct str name = {c->p, n};
+  struct str behind = {c->p + n, c->n - n};
   if (zone_named(name, zone)) {
     struct zone moved;
     if (take_offset(&behind, &moved))
@@ -374,15 +360,15 @@ static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zo
   }
   if (!quoted)
     return true; /* it is a word of the sentence */
-  const char *end = memchr(c->rest.p, ')', c->rest.n);
-  name.n = end ? (size_t)(end - c->rest.p) : 0;
+  const char *end = memchr(c->p, ')', c->n);
+  name.n = end ? (size_t)(end - c->p) : 0;
   bool known = read_zone(name, data);
   zone->data = buf_view(data);
   return known;
 }
 
 /* Returns the moment that the text names here, in seconds since 1970, 0 if none. */
-static int64_t reset_named(struct subscription_cursor c, int64_t now_s) {
+static int64_t reset_named(struct str c, int64_t now_s) {
   struct moment m;
   struct zone zone;
   struct buf data = {0};
@@ -405,7 +391,7 @@ int64_t subscription_reset_ms(struct str text, int64_t now_ms) {
     size_t n = strlen(heads[i]);
     for (size_t k = 0; k + n <= text.n && at == 0; k++)
       if (strncasecmp(text.p + k, heads[i], n) == 0)
-        at = reset_named((struct subscription_cursor){{text.p + k + n, text.n - k - n}}, now_s);
+        at = reset_named((struct str){text.p + k + n, text.n - k - n}, now_s);
   }
   if (at == 0 && bar != NULL) {
     struct str digits = {bar + 1, (size_t)(text.p + text.n - bar - 1)};
@@ -416,11 +402,6 @@ int64_t subscription_reset_ms(struct str text, int64_t now_ms) {
     }
   }
   return at > now_s && at < now_s + 366ll * DAY_S ? (at - now_s) * 1000 : 0;
-}
-
-static bool starts_with(struct str text, const char *head) {
-  size_t n = strlen(head);
-  return text.n >= n && strncasecmp(text.p, head, n) == 0;
 }
 
 /* Returns true if the text begins with the clients' words for a limit and is one short line. */
@@ -445,7 +426,7 @@ static bool is_limit(struct str text) {
   if (text.n == 0 || text.n > WORDS_BYTES || memchr(text.p, '\n', text.n) != NULL)
     return false;
   for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-    if (starts_with(text, heads[i].head))
+    if (str_starts_fold(text, heads[i].head))
       return memmem(text.p, text.n, heads[i].with, strlen(heads[i].with)) != NULL;
   /* Others say "Opus weekly limit reached" or "5-hour limit reached": only a few words come before,
    * and a reset or nothing follows. Other sentences begin like this, too. */
@@ -464,7 +445,7 @@ static bool is_limit(struct str text) {
   while (rest.n > 0 && !isalnum((unsigned char)rest.p[0]))
     rest = (struct str){rest.p + 1, rest.n - 1};
   return words <= 3 &&
-         (rest.n == 0 || starts_with(rest, "reset") || isdigit((unsigned char)rest.p[0]));
+         (rest.n == 0 || str_starts_fold(rest, "reset") || isdigit((unsigned char)rest.p[0]));
 }
 
 /* Returns the client's own words in an error's text: the first line, without its "Error:". */
@@ -472,7 +453,7 @@ static struct str error_words(const char *message) {
   static const char *const heads[] = {"API Error:", "Error:", "429"};
   struct str rest = str_from(message), line = str_trim(str_next_line(&rest));
   for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-    if (starts_with(line, heads[i]))
+    if (str_starts_fold(line, heads[i]))
       line = str_trim((struct str){line.p + strlen(heads[i]), line.n - strlen(heads[i])});
   return line;
 }

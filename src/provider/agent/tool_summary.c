@@ -73,21 +73,16 @@ static void gather(const json_t *value, int depth, struct buf *out) {
     gather(json_object_get(value, names[i]), depth + 1, out);
 }
 
-static struct str output_line(struct str text, size_t from) {
-  const char *end = memchr(text.p + from, '\n', text.n - from);
-  return (struct str){text.p + from, end ? (size_t)(end - text.p) - from : text.n - from};
-}
-
 static void put_output(json_t *data, struct str text) {
   static const char cut[] = "... (cut)";
   struct buf out = {0};
-  size_t lines = 0, at = 0, number = 0;
+  size_t lines = 0, number = 0;
   text = str_trim(text);
   for (size_t i = 0; i < text.n; i++)
     lines += text.p[i] == '\n';
   lines += text.n > 0;
   for (; number < lines; number++) {
-    struct str line = output_line(text, at);
+    struct str line = str_next_line(&text);
     bool gap = lines > FIRST_LINES + LAST_LINES && number >= FIRST_LINES;
     if (!gap || number >= lines - LAST_LINES) {
       bool too_long = line.n > LINE_BYTES;
@@ -98,7 +93,6 @@ static void put_output(json_t *data, struct str text) {
     }
     if (gap && number == FIRST_LINES)
       buf_printf(&out, "\n... %zu lines", lines - FIRST_LINES - LAST_LINES);
-    at += line.n + 1;
   }
   if (tool_fitting(buf_view(&out), LIMIT_TOOL_OUTPUT_BYTES) < out.n) {
     out.n = tool_fitting(buf_view(&out), LIMIT_TOOL_OUTPUT_BYTES - (sizeof cut - 1));
@@ -112,12 +106,10 @@ static void put_output(json_t *data, struct str text) {
  * Code: 2" on a line. */
 static const char *exit_in(struct str text) {
   static const char words[] = "exit code";
-  for (size_t at = 0; at < text.n; at += output_line(text, at).n + 1) {
-    struct str line = output_line(text, at);
-    size_t n = 0;
-    while (n < sizeof words - 1 && n < line.n && tolower((unsigned char)line.p[n]) == words[n])
-      n++;
-    while (n >= sizeof words - 1 && n < line.n && (line.p[n] == ':' || line.p[n] == ' '))
+  while (text.p != NULL) {
+    struct str line = str_next_line(&text);
+    size_t n = str_starts_fold(line, words) ? sizeof words - 1 : 0;
+    while (n > 0 && n < line.n && (line.p[n] == ':' || line.p[n] == ' '))
       n++;
     if (n > sizeof words - 1 && n < line.n && isdigit((unsigned char)line.p[n]))
       return line.p + n;

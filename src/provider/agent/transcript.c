@@ -64,9 +64,7 @@ static bool transcript_read_mark(struct str *rest, enum transcript_mark *mark) {
                {"sse ", TRANSCRIPT_SSE},  {"log ", TRANSCRIPT_NOTE},
                {"# ", TRANSCRIPT_NOTE}};
   for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-    if (str_starts(*rest, marks[i].word)) {
-      size_t n = strlen(marks[i].word);
-      *rest = (struct str){rest->p + n, rest->n - n};
+    if (str_drop(rest, marks[i].word)) {
       *mark = marks[i].mark;
       return true;
     }
@@ -75,16 +73,9 @@ static bool transcript_read_mark(struct str *rest, enum transcript_mark *mark) {
 
 /* Reads a line such as "12 < text"; false if it does not begin like that. */
 static bool transcript_read_line(struct str line, struct transcript_line *out) {
-  const char *space = memchr(line.p, ' ', line.n);
-  long ms = 0;
-  if (space == NULL || !str_to_long((struct str){line.p, (size_t)(space - line.p)}, &ms) || ms < 0)
-    return false;
-  struct str rest = {space + 1, line.n - (size_t)(space + 1 - line.p)};
-  *out = (struct transcript_line){.ms = ms};
-  if (!transcript_read_mark(&rest, &out->mark))
-    return false;
-  out->text = rest;
-  return true;
+  *out = (struct transcript_line){.text = line};
+  return str_to_long(str_cut(&out->text, ' '), &out->ms) && out->ms >= 0 &&
+         transcript_read_mark(&out->text, &out->mark);
 }
 
 static bool read_lines(struct transcript *t, const char *path, struct str rest, struct err *err) {

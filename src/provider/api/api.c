@@ -2,6 +2,7 @@
  * are there. */
 #include "provider/api/api.h"
 
+#include "base/file.h"
 #include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -10,18 +11,331 @@
 #include "os/clock.h"
 #include "provider/agent/program_version.h"
 #include "provider/api/internal.h"
-#include "provider/api/key.h"
 #include "provider/api/rejected_parameter.h"
 #include "provider/api/reply.h"
 #include "provider/child.h"
 #include "provider/schema_prompt.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- keys: from a variable of the environment, a file that nobody else can read, or a program ---
+ *
+ * A key is read for each call, wiped afterwards, and never part of a message. A program, such as
+ * `pass show NAME`, runs in the home folder, with segue's own environment and no input; the first
+ * line that it prints is the key, kept for as long as segue runs. All waiters with the same command
+ * share one program. After a failure the next call asks again. */
+
+static bool read_file(const char *path, struct buf *out, struct err *err) {
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return err_set_errno(err, errno, "key_file %.200s", path);
+  bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  if (!ok)
+    err_set(err, ERR_INVALID, "key_file %.200s is not a file", path);
+  else if (st.st_uid != geteuid() && st.st_uid != 0)
+    ok = err_set(err, ERR_INVALID, "key_file %.200s belongs to another user", path);
+  else if (st.st_mode & 077)
+    ok = err_set(err, ERR_INVALID, "key_file %.200s can be read by others: chmod 600 it", path);
+  else
+    ok = file_read_fd(fd, path, LIMIT_HTTP_KEY_BYTES, out, err);
+  close(fd);
+  return ok;
+}
+
+/* Returns false for text with anything but plain characters: in a header, a line end would begin
+ * another one. */
+static bool is_printable(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if ((unsigned char)s.p[i] < 0x21 || (unsigned char)s.p[i] > 0x7E)
+      return false;
+  return true;
+}
+
+/* Appends the key to `out`, unless a program's is already there; appends nothing if none is set or
+ * needed. False: err says what to set or what is wrong with the file. The first key that is read
+ * switches core dumps of this process off. */
+static bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) {
+  /* The buffer is allocated in full at once: one that grew would leave a copy behind. */
+  if (c->key_file != NULL) {
+    buf_reserve(out, 2 * LIMIT_HTTP_KEY_BYTES);
+    if (!read_file(c->key_file, out, err))
+      return err_wrap(err, "provider %s", c->name);
+  } else if (c->key_env != NULL && getenv(c->key_env) != NULL) {
+    struct str value = str_from(getenv(c->key_env));
+    if (value.n > LIMIT_HTTP_KEY_BYTES)
+      return err_set(err, ERR_INVALID, "provider %s: %s holds more than %u bytes", c->name,
+                     c->key_env, LIMIT_HTTP_KEY_BYTES);
+    buf_reserve(out, value.n);
+    buf_str(out, value);
+  }
+  struct str s = str_trim(buf_view(out));
+  if (out->n != 0 && s.n != out->n) {
+    memmove(out->p, s.p, s.n);
+    explicit_bzero(out->p + s.n, out->n - s.n);
+    out->n = s.n;
+  }
+  if (out->n == 0 && c->key_needed)
+    return err_set(err, ERR_NOT_FOUND,
+                   "provider %s has no key: set %s, or name a file in providers.%s.key_file of "
+                   "your config.yaml, or a program that prints it in key_command",
+                   c->name, c->key_file ? c->key_file : c->key_env, c->name);
+  if (!is_printable(buf_view(out)))
+    return err_set(err, ERR_INVALID, "the key of provider %s has characters that keys do not have",
+                   c->name);
+  /* No core dumps once there is a key. A limit of 1 also stops those that a core pattern would pipe
+   * to a program; 0 does not. */
+  struct rlimit limit;
+  if (out->n > 0 && getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur > 1) {
+    limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
+    (void)setrlimit(RLIMIT_CORE, &limit);
+  }
+  return true;
+}
+
+static void api_key_wipe(struct buf *key) {
+  if (key->cap > 0)
+    explicit_bzero(key->p, key->cap);
+  buf_deinit(key);
+}
+
+/* --- keys that programs print --- */
+
+struct key_waiter {
+  struct key_waiter *next;
+  /* Is called once. err: why there is no key; NULL: the key is known now. */
+  void (*done)(struct key_waiter *waiter, const struct err *err);
+  bool left;
+};
+
+/* Holds a key by its list of words; the configuration may have changed since. */
+struct key_entry {
+  struct key_entry *next;
+  struct api *api;
+  struct buf words; /* each with its NUL */
+  long wall_ms;
+  struct buf key; /* empty: unknown */
+  struct process *process;
+  struct key_waiter *waiters; /* for the process, or for its end */
+  bool is_late;               /* `late` reports from the loop that it could not be started */
+  struct soon late;
+  struct err err;
+};
+
+static void key_argv_words(const struct api_config *config, struct buf *out) {
+  for (size_t i = 0; config->key_command[i]; i++)
+    buf_append(out, config->key_command[i], strlen(config->key_command[i]) + 1);
+}
+
+static struct key_entry *find_entry(const struct api *api, const struct api_config *config) {
+  struct buf words = {0};
+  struct key_entry *entry = api->keys;
+  key_argv_words(config, &words);
+  while (entry != NULL && !str_eq(buf_view(&entry->words), buf_view(&words)))
+    entry = entry->next;
+  buf_deinit(&words);
+  return entry;
+}
+
+/* Tells those who have left, or all of them. */
+static void tell_waiters(struct key_entry *entry, const struct err *err, bool left_only) {
+  struct key_waiter *waiting = entry->waiters, *next;
+  entry->waiters = NULL;
+  for (; waiting != NULL; waiting = next) {
+    next = waiting->next;
+    if (left_only && !waiting->left) {
+      waiting->next = entry->waiters;
+      entry->waiters = waiting;
+    } else {
+      waiting->done(waiting, err);
+    }
+  }
+}
+
+/* Keeps the first line: some programs print more about the key after it. */
+static void keep_first_line(struct key_entry *entry, struct buf *printed) {
+  struct str rest = str_trim(buf_view(printed)), text = str_trim(str_next_line(&rest));
+  if (text.n > LIMIT_HTTP_KEY_BYTES)
+    return;
+  api_key_wipe(&entry->key);
+  buf_reserve(&entry->key, LIMIT_HTTP_KEY_BYTES);
+  buf_str(&entry->key, text);
+}
+
+/* Reports why there is no key. Names the program alone: its arguments may be as secret as what it
+ * prints. */
+static void say_why(struct key_entry *entry, const struct process_result *p) {
+  struct buf said = {0};
+  char why[160];
+  struct str line = str_trim(buf_view(&p->err));
+  line.n = line.n < 200 ? line.n : 200;
+  buf_safe(&said, line, false);
+  if (p->why == PROCESS_END_EXEC_FAILED) {
+    process_why_not(p, entry->words.p, "/", why, sizeof why);
+    err_set(&entry->err, ERR_NOT_FOUND, "cannot run it: %s", why);
+  } else if (p->why == PROCESS_END_WALL_LIMIT) {
+    err_set(&entry->err, ERR_LIMIT, "it printed no key within %ld ms (key_ms)", entry->wall_ms);
+  } else if (p->why == PROCESS_END_EXITED && p->exit_code == 0) {
+    err_set(&entry->err, ERR_INVALID, "it printed no key");
+  } else if (p->why == PROCESS_END_EXITED && p->signal == 0) {
+    err_set(&entry->err, ERR_INVALID, "it ended with status %d%s%s", p->exit_code,
+            said.n ? ": " : "", buf_c(&said));
+  } else {
+    err_set(&entry->err, ERR_IO, "it was ended (%s)", process_end_name(p->why));
+  }
+  err_wrap(&entry->err, "key_command \"%.120s\"", entry->words.p);
+  buf_deinit(&said);
+}
+
+static void tell_late(void *ctx) {
+  struct key_entry *entry = ctx;
+  entry->is_late = false;
+  tell_waiters(entry, &entry->err, false);
+}
+
+/* Copies the user's whole environment: a store of passwords may need any of it. */
+static const char *const *whole_environment(struct arena *arena, struct err *err) {
+  size_t n = str_count((const char *const *)environ);
+  const char **names = arena_array(arena, n + 1, sizeof *names);
+  for (size_t i = 0, k = 0; i < n; i++) {
+    size_t length = strcspn(environ[i], "=");
+    if (length > 0)
+      names[k++] = arena_strndup(arena, environ[i], length);
+  }
+  return process_env_build(arena, NULL, names, NULL, err);
+}
+
+static void key_program_ended(void *ctx, struct process_result *p);
+
+static void start_key_program(struct key_entry *entry) {
+  const char *argv[LIMIT_KEY_COMMAND_WORDS + 1] = {NULL};
+  struct arena arena = {0};
+  size_t n = 0;
+  for (size_t at = 0; at < entry->words.n; at += strlen(entry->words.p + at) + 1)
+    argv[n++] = entry->words.p + at;
+  const char *home = getenv("HOME");
+  const struct process_spec spec = {
+      .argv = argv,
+      .cwd = home != NULL && access(home, X_OK) == 0 ? home : "/",
+      .envp = whole_environment(&arena, &entry->err),
+      .stdout_max = 2 * LIMIT_HTTP_KEY_BYTES,
+      .stderr_max = LIMIT_HTTP_KEY_BYTES,
+      .wall_ms = (uint64_t)entry->wall_ms,
+  };
+  if (entry->api->processes == NULL)
+    err_set(&entry->err, ERR_INVALID, "key_command: no program is run here");
+  else if (spec.envp != NULL)
+    entry->process =
+        process_start(entry->api->processes, &spec, NULL, key_program_ended, entry, &entry->err);
+  arena_deinit(&arena);
+  entry->is_late = entry->process == NULL;
+  if (entry->is_late)
+    soon_start(&entry->late, entry->api->loop, tell_late, entry);
+}
+
+static void key_program_ended(void *ctx, struct process_result *p) {
+  struct key_entry *entry = ctx;
+  entry->process = NULL;
+  if (p->why == PROCESS_END_EXITED && p->exit_code == 0)
+    keep_first_line(entry, &p->out);
+  if (p->out.cap > 0)
+    explicit_bzero(p->out.p, p->out.cap);
+  if (p->why == PROCESS_END_CANCELLED) { /* all had left, but others may have come since */
+    err_set(&entry->err, ERR_IO, "cancelled");
+    tell_waiters(entry, &entry->err, true);
+    if (entry->waiters != NULL && entry->process == NULL && !entry->is_late)
+      start_key_program(entry);
+    return;
+  }
+  if (entry->key.n == 0)
+    say_why(entry, p);
+  tell_waiters(entry, entry->key.n > 0 ? NULL : &entry->err, false);
+}
+
+/* Appends the key and returns true if a program has printed it before. */
+static bool key_command_known(const struct api *api, const struct api_config *config,
+                              struct buf *out) {
+  const struct key_entry *entry = find_entry(api, config);
+  if (entry == NULL || entry->key.n == 0)
+    return false;
+  buf_reserve(out, entry->key.n);
+  buf_str(out, buf_view(&entry->key));
+  return true;
+}
+
+/* waiter->done comes from the loop, once. */
+static void key_command_ask(struct api *api, const struct api_config *config,
+                            struct key_waiter *waiter) {
+  assert(waiter->done != NULL);
+  struct key_entry *entry = find_entry(api, config);
+  if (entry == NULL) {
+    entry = xcalloc(1, sizeof *entry);
+    entry->api = api;
+    key_argv_words(config, &entry->words);
+    entry->next = api->keys;
+    api->keys = entry;
+  }
+  entry->wall_ms = config->key_ms;
+  waiter->left = false;
+  waiter->next = entry->waiters;
+  entry->waiters = waiter;
+  if (entry->process == NULL && !entry->is_late)
+    start_key_program(entry);
+}
+
+static struct key_waiter **waiter_place(struct key_entry *entry, const struct key_waiter *waiter) {
+  struct key_waiter **at = &entry->waiters;
+  while (*at != NULL && *at != waiter)
+    at = &(*at)->next;
+  return *at != NULL ? at : NULL;
+}
+
+/* True: done does not come; false: it will, soon. */
+static bool key_command_leave(struct api *api, struct key_waiter *waiter) {
+  struct key_entry *entry = api->keys;
+  while (entry != NULL && waiter_place(entry, waiter) == NULL)
+    entry = entry->next;
+  assert(entry != NULL); /* it is waiting */
+  waiter->left = true;
+  const struct key_waiter *other = entry->waiters;
+  while (other != NULL && other->left)
+    other = other->next;
+  if (other == NULL && entry->process != NULL)
+    process_cancel(entry->process); /* nobody wants it any more */
+  if (other != NULL)
+    *waiter_place(entry, waiter) = waiter->next;
+  return other != NULL;
+}
+
+/* A server refused it: the next call asks again. */
+static void key_command_forget(struct api *api, const struct api_config *config, struct str key) {
+  struct key_entry *entry = find_entry(api, config);
+  if (entry != NULL && str_eq(buf_view(&entry->key), key))
+    api_key_wipe(&entry->key);
+}
+
+static void key_commands_free(struct api *api) {
+  for (struct key_entry *entry = api->keys, *next; entry != NULL; entry = next) {
+    next = entry->next;
+    assert(entry->process == NULL && entry->waiters == NULL);
+    api_key_wipe(&entry->key);
+    buf_deinit(&entry->words);
+    free(entry);
+  }
+  api->keys = NULL;
+}
+
+/* --- what all calls share --- */
 
 struct api *api_new(uv_loop_t *loop, struct process_table *processes) {
   struct api *api = xcalloc(1, sizeof *api);
@@ -788,10 +1102,9 @@ static void run_settle(struct api_run *run, const struct http_end *end) {
       sent > 2 * LIMIT_OLLAMA_WINDOW && (uint64_t)r->input * 8 < sent)
     run_note(run, "the server read %lld tokens of a prompt of %zu bytes: its window is too small",
              (long long)r->input, sent);
-  if (run->state == RUN_STATE_ANSWER && run->schema != NULL) {
-    if (run->remember && run->rung != run->first_rung && class != CLASS_BAD_REQUEST)
-      api_remember(run->api, "rung", run->config->name, run->model, json_integer(run->rung));
-  }
+  if (run->state == RUN_STATE_ANSWER && run->schema != NULL && run->remember &&
+      run->rung != run->first_rung && class != CLASS_BAD_REQUEST)
+    api_remember(run->api, "rung", run->config->name, run->model, json_integer(run->rung));
   if (class == CLASS_NONE && run->state == RUN_STATE_THINK) {
     run->thinking = r->thought ? RUN_THINKING_CAME : RUN_THINKING_PLAIN;
     if (!r->thought)
@@ -823,7 +1136,11 @@ static void run_on_done(void *ctx, const struct http_end *end) {
   struct api_run *run = ctx;
   run->exchange = NULL;
   tell_notes(run);
-  if (run->state == RUN_STATE_VERSION && end->kind != HTTP_END_CANCELLED) {
+  if (run->state != RUN_STATE_VERSION) {
+    run_settle(run, end);
+    return;
+  }
+  if (end->kind != HTTP_END_CANCELLED) {
     json_t *doc = NULL;
     if (end->kind == HTTP_END_COMPLETE && end->status == 200)
       doc = json_loadb(buf_c(&run->version), run->version.n, 0, NULL);
@@ -832,16 +1149,12 @@ static void run_on_done(void *ctx, const struct http_end *end) {
                  json_string(version ? version : "unknown"));
     json_decref(doc);
     wire_deinit(&run->wire);
-    if (!run_ask_first(run))
-      run_finish(run);
-    return;
-  }
-  if (run->state == RUN_STATE_VERSION) {
+    if (run_ask_first(run))
+      return;
+  } else {
     call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
-    run_finish(run);
-    return;
   }
-  run_settle(run, end);
+  run_finish(run);
 }
 
 /* --- start and cancel --- */
@@ -977,10 +1290,10 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
       return false;
   json_object_foreach((json_t *)settings, name, own) {
     const char *type = json_string_value(json_object_get(own, "type"));
-    const struct provider *taken = registry_find(registry, str_from(name));
-    if (taken != NULL && preset_find(str_from(name)) == NULL)
+    bool is_preset = api_has_preset(str_from(name));
+    if (registry_find(registry, str_from(name)) != NULL && !is_preset)
       continue; /* it belongs to an agent */
-    if (preset_find(str_from(name)) != NULL) {
+    if (is_preset) {
       if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name))
         return err_set(err, ERR_FILE,
                        "providers.%s: this name means %s: give your own another name", name, name);
@@ -1006,7 +1319,7 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
   return true;
 }
 
-/* --- whether one is there: a short GET, for Ollama and llama.cpp a second one for its models --- */
+/* --- whether one is there: a short GET; for Ollama and llama.cpp another for its models --- */
 
 struct probe {
   struct api *api;
@@ -1177,13 +1490,11 @@ bool api_probe(struct api *api, const struct provider *provider, api_probe_fn do
   if (p->config->key_command && !key_command_known(api, p->config, &p->key)) {
     p->waiter.done = api_probe_on_key;
     key_command_ask(api, p->config, &p->waiter);
-    return true;
-  }
-  if (api_key_read(p->config, &p->key, &err)) {
+  } else if (api_key_read(p->config, &p->key, &err)) {
     api_probe_send_request(p, p->config->preset->probe_path);
-    return true;
+  } else {
+    api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
+    soon_start(&p->soon, api->loop, api_probe_finish, p);
   }
-  api_probe_say(p, CLASS_AUTH, "%.250s", err.text);
-  soon_start(&p->soon, api->loop, api_probe_finish, p);
   return true;
 }

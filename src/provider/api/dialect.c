@@ -15,17 +15,14 @@ static const char *const rungs[RUNG_COUNT] = {"native", "grammar", "tool", "json
 
 const char *rung_name(enum rung rung) {
   assert(rung < RUNG_COUNT);
-  assert(rung < RUNG_COUNT);
   return rungs[rung];
 }
 
 bool rung_from_name(struct str name, enum rung *out) {
-  for (int i = 0; i < RUNG_COUNT; i++)
-    if (str_eq_c(name, rungs[i])) {
-      *out = (enum rung)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, rungs, RUNG_COUNT);
+  if (i >= 0)
+    *out = (enum rung)i;
+  return i >= 0;
 }
 
 enum rung rung_at_or_below(unsigned bits, enum rung from) {

@@ -1,4 +1,4 @@
-/* internal.h - declares what api.c and key.c share, and agent/agent.c for agents that are servers. */
+/* internal.h - declares what api.c shares with agent/agent.c, for agents that are servers. */
 #ifndef SEGUE_PROVIDER_API_INTERNAL_H
 #define SEGUE_PROVIDER_API_INTERNAL_H
 
@@ -13,7 +13,7 @@ struct api {
   struct http *http;
   struct api_schemas *schemas;
   struct process_table *processes; /* for programs that print keys; or NULL */
-  struct key_entry *keys;          /* keys that they printed, see key.h */
+  struct key_entry *keys;          /* keys that they printed */
   json_t *memo; /* what was learnt: "rung NAME MODEL" -> number, "version URL" -> text */
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -252,8 +253,7 @@ static const char *read_ms(void *out, const json_t *value) {
 }
 
 static const char *preset_keep(json_t **out, const json_t *value, bool ok, const char *wanted) {
-  json_decref(*out);
-  *out = json_incref((json_t *)value);
+  json_keep(out, value);
   return ok ? NULL : wanted;
 }
 
@@ -277,12 +277,11 @@ static const char *read_options(struct api_config *c, const json_t *value) {
 
 static const char *read_think_mode(struct api_config *c, const json_t *value) {
   static const char *const names[] = {"auto", "two_requests", "field", "server"};
-  for (size_t i = 0; i < ARRAY_LEN(names); i++)
-    if (str_eq_c(str_from(json_string_value(value)), names[i])) {
-      c->think_mode = (enum think_mode)i;
-      return NULL;
-    }
-  return "must be auto, two_requests, field or server";
+  int i = str_index(json_view(value), names, ARRAY_LEN(names));
+  if (i < 0)
+    return "must be auto, two_requests, field or server";
+  c->think_mode = (enum think_mode)i;
+  return NULL;
 }
 
 /* Reads texts by name; "$NAME" takes the value of a variable of the environment. */

@@ -28,12 +28,10 @@ const char *transport_name(enum transport transport) {
 }
 
 bool transport_from_name(struct str name, enum transport *out) {
-  for (int i = 0; i < TRANSPORT_COUNT; i++)
-    if (str_eq_c(name, transport_names[i])) {
-      *out = (enum transport)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, transport_names, TRANSPORT_COUNT);
+  if (i >= 0)
+    *out = (enum transport)i;
+  return i >= 0;
 }
 
 /* --- enforcement --- */
@@ -108,6 +106,12 @@ static struct pattern *profile_compile(struct profile *p, struct str text) {
   return pattern;
 }
 
+/* The same of the text of a member, which YAML may have read as a number. NULL: there is none. */
+static struct pattern *pattern_of(struct profile *p, const json_t *item, const char *key) {
+  const json_t *text = json_object_get(item, key);
+  return text ? profile_compile(p, profile_words_of(&p->arena, text)) : NULL;
+}
+
 static struct profile_matches matches_of(struct profile *p, const json_t *map) {
   struct profile_matches out = {.count = json_object_size(map)};
   const char *pointer;
@@ -129,14 +133,6 @@ static struct profile_matches matches_of(struct profile *p, const json_t *map) {
     }
   }
   return out;
-}
-
-/* Reads the members of a set, in the order of the table of keys, which is that of the enums. */
-static bool fields_of(struct arena *a, const json_t *set, const char *const *names,
-                      struct profile_value *out, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    out[i] = profile_value_of(a, json_object_get(set, names[i]));
-  return set != NULL;
 }
 
 /* Pairs a word of a profile with what it stands for; the last pair has no word. */
@@ -174,14 +170,21 @@ static unsigned choice_of(const json_t *keys, const char *key, const struct choi
 }
 
 static void read_rule(struct profile *p, const json_t *keys, struct profile_rule *r) {
-  struct arena *a = &p->arena;
-  static const char *const tool[] = {"name", "id", "state", "failed", "input", "output", "exit"};
-  static const char *const usage[] = {"input", "output",    "cached",    "reasoning",
-                                      "cost",  "all_input", "all_output"};
-  static const char *const background[] = {"id", "what", "state", "all"};
-  static const char *const retry[] = {"attempt", "of", "delay_ms", "status", "reason"};
-  static const char *const asked[] = {"tool", "answer", "message"};
-  static const char *const error[] = {"status", "kind", "message", "retry_after_ms", "log"};
+  /* The members of a set are in the order of the table of keys, which is that of the enums. */
+  const struct {
+    const char *name, *members[USAGE_FIELDS + 1];
+    struct profile_value *out;
+    bool *has;
+  } sets[] = {
+      {"tool", {"name", "id", "state", "failed", "input", "output", "exit"}, r->tool, &r->has_tool},
+      {"usage",
+       {"input", "output", "cached", "reasoning", "cost", "all_input", "all_output"},
+       r->usage,
+       &r->has_usage},
+      {"background", {"id", "what", "state", "all"}, r->background, &r->has_background},
+      {"retry", {"attempt", "of", "delay_ms", "status", "reason"}, r->retry, &r->has_retry},
+      {"permission", {"tool", "answer", "message"}, r->permission, &r->has_permission},
+      {"error", {"status", "kind", "message", "retry_after_ms", "log"}, r->error, &r->has_error}};
   const struct {
     const char *name;
     struct profile_value *value;
@@ -190,21 +193,19 @@ static void read_rule(struct profile *p, const json_t *keys, struct profile_rule
       {"thinking", &r->thinking}, {"message", &r->message}, {"message_id", &r->message_id},
       {"note", &r->note},         {"text", &r->text},       {"structured", &r->structured}};
   for (size_t i = 0; i < ARRAY_LEN(values); i++)
-    *values[i].value = profile_value_of(a, json_object_get(keys, values[i].name));
+    *values[i].value = profile_value_of(&p->arena, json_object_get(keys, values[i].name));
+  for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+    const json_t *set = json_object_get(keys, sets[i].name);
+    *sets[i].has = set != NULL;
+    for (size_t k = 0; sets[i].members[k] != NULL; k++)
+      sets[i].out[k] = profile_value_of(&p->arena, json_object_get(set, sets[i].members[k]));
+  }
   r->when = matches_of(p, json_object_get(keys, "when"));
   r->unless = matches_of(p, json_object_get(keys, "unless"));
   r->where = matches_of(p, json_object_get(keys, "where"));
   r->each = json_view(json_object_get(keys, "each"));
-  r->has_tool = fields_of(a, json_object_get(keys, "tool"), tool, r->tool, TOOL_FIELDS);
-  r->has_background =
-      fields_of(a, json_object_get(keys, "background"), background, r->background, TASK_FIELDS);
-  r->has_usage = fields_of(a, json_object_get(keys, "usage"), usage, r->usage, USAGE_FIELDS);
   r->usage_of =
       (enum usage_scope)choice_of(json_object_get(keys, "usage"), "of", scopes, USAGE_OF_CALL);
-  r->has_retry = fields_of(a, json_object_get(keys, "retry"), retry, r->retry, RETRY_FIELDS);
-  r->has_permission =
-      fields_of(a, json_object_get(keys, "permission"), asked, r->permission, ASKED_FIELDS);
-  r->has_error = fields_of(a, json_object_get(keys, "error"), error, r->error, ERROR_FIELDS);
   r->end = (enum profile_end)choice_of(keys, "end", ends, STREAM_END_NONE);
 }
 
@@ -216,38 +217,32 @@ static enum error_class profile_class_of(const json_t *value) {
 }
 
 static void read_lists(struct profile *p) {
+  struct arena *a = &p->arena;
   const json_t *rules = json_object_get(p->keys, "events");
   const json_t *patterns = json_object_get(p->keys, "patterns");
   const json_t *lines = json_object_get(p->keys, "stderr");
-  p->rule_count = json_array_size(rules);
-  p->rules = arena_array(&p->arena, p->rule_count, sizeof *p->rules);
-  for (size_t i = 0; i < p->rule_count; i++)
-    read_rule(p, json_array_get(rules, i), &p->rules[i]);
-  p->pattern_count = json_array_size(patterns);
-  p->patterns = arena_array(&p->arena, p->pattern_count, sizeof *p->patterns);
-  for (size_t i = 0; i < p->pattern_count; i++) {
-    const json_t *item = json_array_get(patterns, i);
-    p->patterns[i].pattern =
-        profile_compile(p, profile_words_of(&p->arena, json_object_get(item, "match")));
-    p->patterns[i].class = profile_class_of(json_object_get(item, "class"));
-  }
-  p->stderr_rule_count = json_array_size(lines);
-  p->stderr_rules = arena_array(&p->arena, p->stderr_rule_count, sizeof *p->stderr_rules);
-  for (size_t i = 0; i < p->stderr_rule_count; i++) {
-    const json_t *item = json_array_get(lines, i);
-    p->stderr_rules[i].pattern =
-        profile_compile(p, profile_words_of(&p->arena, json_object_get(item, "match")));
-    p->stderr_rules[i].after = json_string_value(json_object_get(item, "after"));
-    p->stderr_rules[i].kind = choice_of(item, "is", stderr_kinds, STDERR_NOTE);
-  }
   const json_t *notices = json_object_get(p->acp, "notices");
-  p->notice_count = json_array_size(notices);
-  p->notices = arena_array(&p->arena, p->notice_count, sizeof *p->notices);
-  for (size_t i = 0; i < p->notice_count; i++) {
-    const json_t *item = json_array_get(notices, i);
-    p->notices[i].pattern =
-        profile_compile(p, profile_words_of(&p->arena, json_object_get(item, "match")));
-    p->notices[i].kind = choice_of(item, "is", notice_kinds, NOTICE_ERROR);
+  json_t *item;
+  p->rules = arena_array(a, json_array_size(rules), sizeof *p->rules);
+  p->patterns = arena_array(a, json_array_size(patterns), sizeof *p->patterns);
+  p->stderr_rules = arena_array(a, json_array_size(lines), sizeof *p->stderr_rules);
+  p->notices = arena_array(a, json_array_size(notices), sizeof *p->notices);
+  json_array_foreach(rules, p->rule_count, item) {
+    read_rule(p, item, &p->rules[p->rule_count]);
+  }
+  json_array_foreach(patterns, p->pattern_count, item) {
+    p->patterns[p->pattern_count].pattern = pattern_of(p, item, "match");
+    p->patterns[p->pattern_count].class = profile_class_of(json_object_get(item, "class"));
+  }
+  json_array_foreach(lines, p->stderr_rule_count, item) {
+    struct profile_stderr *line = &p->stderr_rules[p->stderr_rule_count];
+    line->pattern = pattern_of(p, item, "match");
+    line->after = json_string_value(json_object_get(item, "after"));
+    line->kind = choice_of(item, "is", stderr_kinds, STDERR_NOTE);
+  }
+  json_array_foreach(notices, p->notice_count, item) {
+    p->notices[p->notice_count].pattern = pattern_of(p, item, "match");
+    p->notices[p->notice_count].kind = choice_of(item, "is", notice_kinds, NOTICE_ERROR);
   }
 }
 
@@ -266,15 +261,14 @@ static void read_project_files(struct profile *p) {
   p->project_file_count = json_array_size(files);
   p->project_files = arena_array(&p->arena, p->project_file_count, sizeof *p->project_files);
   for (size_t i = 0; i < p->project_file_count; i++) {
-    const json_t *item = json_array_get(files, i),
-                 *names = json_object_get(item, "refused_variables");
+    const json_t *item = json_array_get(files, i);
     struct profile_project_file *file = &p->project_files[i];
     file->path = json_string_value(json_object_get(item, "path"));
     file->above = choice_of(item, "above", aboves, PROJECT_ABOVE_NONE);
     file->allowed = json_object_get(item, "allowed");
     file->transports = transports_of(json_object_get(item, "transports"));
     file->refused = json_object_get(item, "refused");
-    file->variables = names ? profile_compile(p, profile_words_of(&p->arena, names)) : NULL;
+    file->variables = pattern_of(p, item, "refused_variables");
     file->does = json_string_value(json_object_get(item, "does"));
   }
 }
@@ -299,10 +293,11 @@ bool profile_forks(const struct profile *p, enum transport transport) {
 /* Returns the bits of the options that a list names. */
 static unsigned profile_options_of(const json_t *names) {
   unsigned bits = 0;
-  for (size_t i = 0; i < json_array_size(names); i++)
-    for (unsigned bit = 0; option_names[bit] != NULL; bit++)
-      if (str_eq_c(json_view(json_array_get(names, i)), option_names[bit]))
-        bits |= 1u << bit;
+  for (size_t i = 0; i < json_array_size(names); i++) {
+    struct str name = json_view(json_array_get(names, i));
+    int bit = str_index(name, option_names, str_count(option_names));
+    bits |= bit < 0 ? 0 : 1u << bit;
+  }
   return bits;
 }
 
@@ -471,10 +466,7 @@ static json_t *plain_keys(const json_t *document) {
   json_t *out = json_object(), *value;
   const char *key;
   json_object_foreach((json_t *)document, key, value) {
-    bool text = false;
-    for (size_t i = 0; texts[i] != NULL; i++)
-      text = text || strcmp(key, texts[i]) == 0;
-    json_object_set_new(out, key, plain(value, !text));
+    json_object_set_new(out, key, plain(value, !str_is_one(str_from(key), texts)));
   }
   return out;
 }

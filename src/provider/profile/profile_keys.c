@@ -503,6 +503,9 @@ struct check {
   bool ok;
 };
 
+typedef void check_fn(struct check *c, const struct yaml_node *node, const struct profile_key *key);
+static check_fn check_key;
+
 PRINTF_LIKE(3, 4)
 static void profile_check_wrong(struct check *c, const struct yaml_node *at, const char *fmt, ...) {
   char text[512];
@@ -525,14 +528,21 @@ static bool is_line(const struct yaml_node *node) {
          memchr(node->text.p, '\n', node->text.n) == NULL;
 }
 
-static void check_line(struct check *c, const struct yaml_node *node, const char *name) {
-  if (!is_line(node))
-    profile_check_wrong(c, node, "%s must be a text of one line, not %s", name,
-                        yaml_kind_name(node->kind));
+/* `name` must be `what`. */
+static void check_wrong_kind(struct check *c, const struct yaml_node *node, const char *name,
+                             const char *what) {
+  profile_check_wrong(c, node, "%s must be %s, not %s", name, what, yaml_kind_name(node->kind));
 }
 
-static void check_word(struct check *c, const struct yaml_node *node, const char *name,
-                       const char *const *words) {
+static void check_line(struct check *c, const struct yaml_node *node,
+                       const struct profile_key *key) {
+  if (!is_line(node))
+    check_wrong_kind(c, node, key->name, "a text of one line");
+}
+
+static void check_word(struct check *c, const struct yaml_node *node,
+                       const struct profile_key *key) {
+  const char *const *words = key->words;
   if (is_scalar(node) && str_is_one(node->text, words))
     return;
   struct buf list = {0};
@@ -541,7 +551,7 @@ static void check_word(struct check *c, const struct yaml_node *node, const char
       buf_puts(&list, words[i + 1] ? ", " : " or ");
     buf_puts(&list, words[i]);
   }
-  profile_check_wrong(c, node, "%s must be %s", name, buf_c(&list));
+  profile_check_wrong(c, node, "%s must be %s", key->name, buf_c(&list));
   buf_deinit(&list);
 }
 
@@ -569,25 +579,18 @@ static void check_placeholders(struct check *c, const struct yaml_node *node) {
   }
 }
 
-static bool is_list_of(struct check *c, const struct yaml_node *node, const char *name,
-                       const char *what) {
-  if (node->kind != YAML_LIST)
-    profile_check_wrong(c, node, "%s must be a list%s, not %s", name, what,
-                        yaml_kind_name(node->kind));
-  return node->kind == YAML_LIST;
-}
-
-static void check_argv(struct check *c, const struct yaml_node *node, const char *name, int depth) {
-  if (!is_list_of(c, node, name, " of words"))
-    return;
+static void check_argv(struct check *c, const struct yaml_node *node,
+                       const struct profile_key *key) {
+  static const struct profile_key group = {.name = "a group"};
   if (node->count > LIMIT_ARGV_COUNT)
-    profile_check_wrong(c, node, "%s has too many words: the limit is %u", name, LIMIT_ARGV_COUNT);
+    profile_check_wrong(c, node, "%s has too many words: the limit is %u", key->name,
+                        LIMIT_ARGV_COUNT);
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
-    if (item->kind == YAML_LIST && depth == 0)
-      check_argv(c, item, "a group", 1);
+    if (item->kind == YAML_LIST && key != &group)
+      check_argv(c, item, &group);
     else if (!is_scalar(item) || item->kind == YAML_NULL)
-      profile_check_wrong(c, item, "a word of %s must be a text, not %s", name,
+      profile_check_wrong(c, item, "a word of %s must be a text, not %s", key->name,
                           yaml_kind_name(item->kind));
     else
       check_placeholders(c, item);
@@ -596,29 +599,20 @@ static void check_argv(struct check *c, const struct yaml_node *node, const char
 
 static void profile_check_names(struct check *c, const struct yaml_node *node,
                                 const struct profile_key *key) {
-  if (!is_list_of(c, node, key->name, ""))
-    return;
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
     if (key->words != NULL)
-      check_word(c, item, key->name, key->words);
+      check_word(c, item, key);
     else if (key->type == PROFILE_VARIABLES && (!is_scalar(item) || !str_is_variable(item->text)))
       profile_check_wrong(c, item, "%s takes names of variables only", key->name);
     else
-      check_line(c, item, key->name);
+      check_line(c, item, key);
   }
 }
 
-static bool check_map(struct check *c, const struct yaml_node *node, const char *name) {
-  if (node->kind == YAML_MAP)
-    return true;
-  profile_check_wrong(c, node, "%s must be a map, not %s", name, yaml_kind_name(node->kind));
-  return false;
-}
-
-static void check_texts(struct check *c, const struct yaml_node *node, const char *name) {
-  if (!check_map(c, node, name))
-    return;
+static void check_texts(struct check *c, const struct yaml_node *node,
+                        const struct profile_key *key_of_all) {
+  const char *name = key_of_all->name;
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *key = node->pairs[i].key, *value = node->pairs[i].value;
     bool files = strcmp(name, "files") == 0;
@@ -634,40 +628,44 @@ static void check_texts(struct check *c, const struct yaml_node *node, const cha
   }
 }
 
-static void check_pointer(struct check *c, const struct yaml_node *node, const char *name) {
+static void check_pointer(struct check *c, const struct yaml_node *node,
+                          const struct profile_key *key) {
   if (!is_scalar(node) || node->kind == YAML_NULL || !pointer_valid(node->text))
-    profile_check_wrong(c, node, "%s must be a JSON Pointer, such as /message/text", name);
+    profile_check_wrong(c, node, "%s must be a JSON Pointer, such as /message/text", key->name);
 }
 
-static void check_path(struct check *c, const struct yaml_node *node, const char *name) {
+static void check_path(struct check *c, const struct yaml_node *node,
+                       const struct profile_key *key) {
   bool ok = is_line(node) && node->text.p[0] != '/' && node->text.p[node->text.n - 1] != '/' &&
             node->text.n < LIMIT_NAME_BYTES * 2;
   for (struct str rest = node->text; ok && rest.n > 0;) {
-    const char *slash = memchr(rest.p, '/', rest.n);
-    struct str step = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
+    struct str step = str_cut(&rest, '/');
     ok = step.n > 0 && !str_eq_c(step, "..") && !str_eq_c(step, ".");
-    rest = slash ? (struct str){slash + 1, rest.n - step.n - 1} : (struct str){0};
   }
   if (!ok)
     profile_check_wrong(c, node, "%s must be a path below the project: no / in front, no .. in it",
-                        name);
+                        key->name);
 }
 
-static void profile_check_value(struct check *c, const struct yaml_node *node, const char *name) {
-  if (node->kind == YAML_LIST) {
-    for (size_t i = 0; i < node->count; i++)
-      check_pointer(c, node->items[i], name);
-    if (node->count == 0)
-      profile_check_wrong(c, node, "%s must name a place", name);
-    return;
-  }
-  if (is_scalar(node) && node->text.n > 0 && node->text.p[0] == '/')
-    check_pointer(c, node, name);
+static void check_pointers(struct check *c, const struct yaml_node *node,
+                           const struct profile_key *key) {
+  for (size_t i = 0; i < node->count; i++)
+    check_pointer(c, node->items[i], key);
+}
+
+static void profile_check_value(struct check *c, const struct yaml_node *node,
+                                const struct profile_key *key) {
+  if (node->kind == YAML_LIST && node->count > 0)
+    check_pointers(c, node, key);
+  else if (node->kind == YAML_LIST)
+    profile_check_wrong(c, node, "%s must name a place", key->name);
+  else if (is_scalar(node) && node->text.n > 0 && node->text.p[0] == '/')
+    check_pointer(c, node, key);
   else
-    check_line(c, node, name);
+    check_line(c, node, key);
 }
 
-static void profile_check_pattern(struct check *c, const struct yaml_node *node, struct str text) {
+static void profile_check_regex(struct check *c, const struct yaml_node *node, struct str text) {
   struct pattern *pattern = NULL;
   struct pattern_error error = {0};
   if (!is_scalar(node) || pattern_compile(text.p, text.n, &pattern, &error) != PATTERN_OK)
@@ -676,64 +674,50 @@ static void profile_check_pattern(struct check *c, const struct yaml_node *node,
   pattern_free(pattern);
 }
 
-static void check_matches(struct check *c, const struct yaml_node *node, const char *name) {
-  if (!check_map(c, node, name))
-    return;
+static void profile_check_pattern(struct check *c, const struct yaml_node *node,
+                                  const struct profile_key *key) {
+  (void)key;
+  profile_check_regex(c, node, node->text);
+}
+
+static void check_matches(struct check *c, const struct yaml_node *node,
+                          const struct profile_key *key_of_all) {
+  static const struct profile_key place = {.name = "what must stand somewhere"};
+  (void)key_of_all;
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *key = node->pairs[i].key, *value = node->pairs[i].value;
-    check_pointer(c, key, "what must stand somewhere");
+    check_pointer(c, key, &place);
     if (value->kind == YAML_MAP)
       profile_check_wrong(c, value, "it must be a value or a list of values");
     else if (value->kind == YAML_TEXT && value->text.n > 1 && value->text.p[0] == '~')
-      profile_check_pattern(c, value, (struct str){value->text.p + 1, value->text.n - 1});
+      profile_check_regex(c, value, (struct str){value->text.p + 1, value->text.n - 1});
   }
 }
 
-static void check_class(struct check *c, const struct yaml_node *node) {
+static void check_class(struct check *c, const struct yaml_node *node,
+                        const struct profile_key *key) {
   enum error_class class;
   const char *names[CLASS_COUNT];
+  (void)key;
   if (is_scalar(node) && error_class_from_name(node->text, &class) && class != CLASS_NONE)
     return;
   size_t n = 0;
   for (int i = CLASS_NONE + 1; i <= CLASS_CANCELLED; i++) /* not the ends that we cause */
     names[n++] = error_class_name((enum error_class)i);
   names[n] = NULL;
-  check_word(c, node, "an error class", names);
+  check_word(c, node, &(struct profile_key){.name = "an error class", .words = names});
 }
 
 static void check_classes(struct check *c, const struct yaml_node *node,
                           const struct profile_key *key) {
   long number;
-  if (!check_map(c, node, key->name))
-    return;
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *word = node->pairs[i].key;
     if (strcmp(key->name, "exits") == 0 &&
         (!str_to_long(word->text, &number) || number < 0 || number > 255))
       profile_check_wrong(c, word, "an exit status is a number from 0 to 255");
-    check_class(c, node->pairs[i].value);
+    check_class(c, node->pairs[i].value, key);
   }
-}
-
-static void check_pointers(struct check *c, const struct yaml_node *node,
-                           const struct profile_key *key) {
-  if (!is_list_of(c, node, key->name, " of JSON Pointers"))
-    return;
-  for (size_t i = 0; i < node->count; i++)
-    check_pointer(c, node->items[i], key->name);
-}
-
-static void check_set(struct check *c, const struct yaml_node *node,
-                      const struct profile_key_set *set, bool required);
-
-static void check_set_list(struct check *c, const struct yaml_node *node,
-                           const struct profile_key *key) {
-  if (!is_list_of(c, node, key->name, ""))
-    return;
-  if ((long)node->count > key->max)
-    profile_check_wrong(c, node, "%s has too many entries: the limit is %ld", key->name, key->max);
-  for (size_t i = 0; i < node->count; i++)
-    check_set(c, node->items[i], key->set, true);
 }
 
 static void check_integer(struct check *c, const struct yaml_node *node,
@@ -743,83 +727,18 @@ static void check_integer(struct check *c, const struct yaml_node *node,
                         key->max);
 }
 
-static void check_set_or_words(struct check *c, const struct yaml_node *node,
-                               const struct profile_key *key) {
-  if (key->type == PROFILE_SET)
-    check_set(c, node, key->set, true);
-  else if (node->kind == YAML_MAP)
-    check_set(c, node, &profile_permission_keys, true);
-  else
-    check_argv(c, node, key->name, 0);
+static void check_bool(struct check *c, const struct yaml_node *node,
+                       const struct profile_key *key) {
+  if (node->kind != YAML_BOOL)
+    profile_check_wrong(c, node, "%s must be true or false", key->name);
 }
 
-static void profile_check_key(struct check *c, const struct yaml_node *node,
-                              const struct profile_key *key) {
-  switch (key->type) {
-  case PROFILE_LINE:
-    check_line(c, node, key->name);
-    break;
-  case PROFILE_BOOL:
-    if (node->kind != YAML_BOOL)
-      profile_check_wrong(c, node, "%s must be true or false", key->name);
-    break;
-  case PROFILE_INTEGER:
-    check_integer(c, node, key);
-    break;
-  case PROFILE_CHOICE:
-    check_word(c, node, key->name, key->words);
-    break;
-  case PROFILE_ARGV:
-    check_argv(c, node, key->name, 0);
-    break;
-  case PROFILE_NAMES:
-  case PROFILE_VARIABLES:
-    profile_check_names(c, node, key);
-    break;
-  case PROFILE_TEXTS:
-    check_texts(c, node, key->name);
-    break;
-  case PROFILE_POINTER:
-    check_pointer(c, node, key->name);
-    break;
-  case PROFILE_OBJECT:
-    (void)check_map(c, node, key->name);
-    break;
-  case PROFILE_POINTERS:
-    check_pointers(c, node, key);
-    break;
-  case PROFILE_PATH:
-    check_path(c, node, key->name);
-    break;
-  case PROFILE_VALUE:
-    profile_check_value(c, node, key->name);
-    break;
-  case PROFILE_MATCHES:
-    check_matches(c, node, key->name);
-    break;
-  case PROFILE_CLASSES:
-    check_classes(c, node, key);
-    break;
-  case PROFILE_PATTERN:
-    profile_check_pattern(c, node, node->text);
-    break;
-  case PROFILE_CLASS:
-    check_class(c, node);
-    break;
-  case PROFILE_SET:
-  case PROFILE_PERMISSION:
-    check_set_or_words(c, node, key);
-    break;
-  case PROFILE_SET_LIST:
-    check_set_list(c, node, key);
-    break;
-  }
-}
-
-static void check_set(struct check *c, const struct yaml_node *node,
-                      const struct profile_key_set *set, bool required) {
-  if (!check_map(c, node, set->what))
+static void check_set_of(struct check *c, const struct yaml_node *node,
+                         const struct profile_key_set *set, bool required) {
+  if (node->kind != YAML_MAP) {
+    check_wrong_kind(c, node, set->what, "a map");
     return;
+  }
   for (size_t i = 0; i < node->count; i++) {
     struct str name = node->pairs[i].key->text;
     const struct profile_key *key = set->keys;
@@ -827,7 +746,7 @@ static void check_set(struct check *c, const struct yaml_node *node,
     for (; key->name != NULL && !str_eq_c(name, key->name); key++)
       names[key - set->keys] = key->name;
     if (key->name != NULL) {
-      profile_check_key(c, node->pairs[i].value, key);
+      check_key(c, node->pairs[i].value, key);
       continue;
     }
     profile_check_wrong(c, node->pairs[i].key, "%s has no key \"" STR_FMT "\"%s", set->what,
@@ -838,9 +757,64 @@ static void check_set(struct check *c, const struct yaml_node *node,
       profile_check_wrong(c, node, "%s needs %s", set->what, k->name);
 }
 
+static void check_set(struct check *c, const struct yaml_node *node,
+                      const struct profile_key *key) {
+  check_set_of(c, node, key->set, true);
+}
+
+static void check_set_list(struct check *c, const struct yaml_node *node,
+                           const struct profile_key *key) {
+  if ((long)node->count > key->max)
+    profile_check_wrong(c, node, "%s has too many entries: the limit is %ld", key->name, key->max);
+  for (size_t i = 0; i < node->count; i++)
+    check_set(c, node->items[i], key);
+}
+
+static void profile_check_permission(struct check *c, const struct yaml_node *node,
+                                     const struct profile_key *key) {
+  if (node->kind == YAML_MAP)
+    check_set_of(c, node, &profile_permission_keys, true);
+  else
+    check_key(c, node, &(struct profile_key){.name = key->name, .type = PROFILE_ARGV});
+}
+
+static void check_key(struct check *c, const struct yaml_node *node,
+                      const struct profile_key *key) {
+  static const struct {
+    check_fn *check;
+    const char *what; /* "a list of words": the kind that it must have, if it is one of these */
+  } types[] = {
+      [PROFILE_LINE] = {check_line, NULL},
+      [PROFILE_BOOL] = {check_bool, NULL},
+      [PROFILE_INTEGER] = {check_integer, NULL},
+      [PROFILE_CHOICE] = {check_word, NULL},
+      [PROFILE_ARGV] = {check_argv, "a list of words"},
+      [PROFILE_NAMES] = {profile_check_names, "a list"},
+      [PROFILE_VARIABLES] = {profile_check_names, "a list"},
+      [PROFILE_TEXTS] = {check_texts, "a map"},
+      [PROFILE_OBJECT] = {NULL, "a map"},
+      [PROFILE_POINTER] = {check_pointer, NULL},
+      [PROFILE_POINTERS] = {check_pointers, "a list of JSON Pointers"},
+      [PROFILE_PATH] = {check_path, NULL},
+      [PROFILE_VALUE] = {profile_check_value, NULL},
+      [PROFILE_MATCHES] = {check_matches, "a map"},
+      [PROFILE_CLASSES] = {check_classes, "a map"},
+      [PROFILE_PATTERN] = {profile_check_pattern, NULL},
+      [PROFILE_CLASS] = {check_class, NULL},
+      [PROFILE_PERMISSION] = {profile_check_permission, NULL},
+      [PROFILE_SET] = {check_set, NULL},
+      [PROFILE_SET_LIST] = {check_set_list, "a list"},
+  };
+  const char *what = types[key->type].what;
+  if (what != NULL && node->kind != (str_starts(str_from(what), "a map") ? YAML_MAP : YAML_LIST))
+    check_wrong_kind(c, node, key->name, what);
+  else if (types[key->type].check != NULL)
+    types[key->type].check(c, node, key);
+}
+
 bool profile_check(const char *file, const struct yaml_node *root, struct err_list *errors) {
   struct check c = {.file = file, .errors = errors, .ok = true};
-  check_set(&c, root, &profile_keys, false);
+  check_set_of(&c, root, &profile_keys, false);
   return c.ok;
 }
 
