@@ -286,6 +286,12 @@ void step_fail(struct step *s, const struct turn *turn) {
   finish_stop(s, &d);
 }
 
+/* Returns the item that the child is for; NULL: its group has no for_each. */
+static const json_t *group_item(const struct core *core, const struct turn *child) {
+  const struct turn *group = child->item > 0 ? core_turn(core, child->group) : NULL;
+  return group ? json_array_get(group->items, (size_t)child->item - 1) : NULL;
+}
+
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view) {
   const struct core *core = s->core;
