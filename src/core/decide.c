@@ -1112,7 +1112,7 @@ static bool decide_holds(struct step *s, struct turn *turn) {
   return false;
 }
 
-/* Returns true if no call is running or waiting to run again, so that only people are waited for. */
+/* Returns true if no call is running or waiting to run again: only people are waited for. */
 static bool human_alone(const struct core *core) {
   for (const struct turn *turn = core->turns; turn; turn = turn->next)
     if (turn_is_calling(turn))
