@@ -499,7 +499,7 @@ static void choose_session(const struct step *s, const struct turn *turn, const 
   const struct movement *m = core_movement(s->core, turn);
   const struct capability *c = capability_find(s->env->providers, n->provider);
   bool copies = turn->item > 0;
-  if (n->purpose == PURPOSE_REPORT) { /* report_file.c finds the conversation */
+  if (n->purpose == PURPOSE_REPORT) { /* report_ask found the conversation */
     request->provider_session = str_from(n->provider_session);
     return;
   }
