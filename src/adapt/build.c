@@ -284,24 +284,22 @@ static bool inclusive(struct adapter *a, json_t *schema, const struct view_word 
   return true;
 }
 
-static const char *why_not(const struct adapter *a, enum keyword_id id) {
-  if (a->opts->words_only)
-    return "only in words, as asked";
-  if (a->dialect->keeps & KEEP(id))
-    return "this value of the keyword is not supported";
-  return "the keyword is not supported";
-}
-
 /* Sets a keyword of values of these types, or says it in words. */
 static void adapt_keyword(struct adapter *a, json_t *schema, struct adapt_words *words,
                           const struct view_word *word, unsigned types) {
   unsigned about = adapt_keyword_types(word->id);
   if (!schema || (about && !(about & types)))
     return;
-  if (keeps(a, word, types) && !json_object_get(schema, word->keyword->name))
+  if (keeps(a, word, types) && !json_object_get(schema, word->keyword->name)) {
     adapt_put(schema, word->keyword->name, json_incref((json_t *)word->value));
-  else if (!inclusive(a, schema, word, types))
-    adapt_words_keyword(a, words, word, why_not(a, word->id));
+  } else if (!inclusive(a, schema, word, types)) {
+    const char *why = "the keyword is not supported";
+    if (a->opts->words_only)
+      why = "only in words, as asked";
+    else if (a->dialect->keeps & KEEP(word->id))
+      why = "this value of the keyword is not supported";
+    adapt_words_keyword(a, words, word, why);
+  }
 }
 
 /* --- enum and const --- */
@@ -387,14 +385,6 @@ static json_t *options_as_text(const struct adapt_view *view, json_t **texts) {
   return values;
 }
 
-static unsigned part_of(unsigned type) {
-  if (type & T_NUMBER)
-    return 1;
-  if (type == T_STRING)
-    return 2;
-  return type == T_BOOLEAN ? 3 : 4;
-}
-
 static struct built adapt_options_of(struct adapter *a, const struct adapt_view *view,
                                      struct adapt_words *words) {
   json_t *texts = NULL;
@@ -406,7 +396,11 @@ static struct built adapt_options_of(struct adapter *a, const struct adapt_view 
                                           !(adapt_has(a, ADAPT_ENUM_TEXTS) && types & T_BOOLEAN));
   json_array_foreach(values, i, one) {
     unsigned type = adapt_type_of(one);
-    unsigned part = together ? 0 : part_of(type);
+    unsigned part = 0;
+    if (!together && type & T_NUMBER)
+      part = 1;
+    else if (!together)
+      part = type == T_STRING ? 2 : 3 + (type != T_BOOLEAN);
     if (!parts[part]) {
       parts[part] = json_array();
       part_count++;
@@ -429,7 +423,7 @@ static struct built adapt_options_of(struct adapter *a, const struct adapt_view 
   if (texts) {
     adapt_changed(a, view->option_entry, view->option_is_const ? "const" : "enum", NULL,
                   ADAPT_REWRITTEN, "arrays and objects as JSON text");
-    adapt_keep(a, texts);
+    json_array_append(a->out->kept, texts);
     a->out->plans[built.plan].texts = texts;
   }
   json_decref(texts);
@@ -709,7 +703,7 @@ static struct built sums_join(struct adapter *a, json_t *list, const struct plan
       struct plan_branch *copy = arena_array(&a->out->arena, count, sizeof *copy);
       memcpy(copy, branches, count * sizeof *copy);
       for (size_t i = 0; i < count; i++)
-        adapt_keep(a, copy[i].shape);
+        json_array_append(a->out->kept, copy[i].shape);
       a->out->plans[built.plan].branches = copy;
       a->out->plans[built.plan].count = (uint32_t)count;
     }

@@ -201,7 +201,6 @@ json_t *adapt_closed_object(const struct adapter *a, json_t *properties, json_t 
 char *adapt_json_text(const json_t *value, size_t *length);
 /* Counts the JSON values in `value`, up to `most` + 1. */
 size_t adapt_size(const json_t *value, size_t most);
-void adapt_keep(struct adapter *a, json_t *value); /* into out->kept; borrows */
 
 /* --- views (adapt/merged.c) --- */
 

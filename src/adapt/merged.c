@@ -101,10 +101,6 @@ size_t adapt_size(const json_t *value, size_t most) {
   return size;
 }
 
-void adapt_keep(struct adapter *a, json_t *value) {
-  json_array_append(a->out->kept, value);
-}
-
 /* --- entries, sums and types --- */
 
 enum { FLAT_MAX = 4096 }; /* subschemas that apply to one value */
@@ -692,7 +688,7 @@ static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
     }
   }
   if (options) {
-    adapt_keep(a, values);
+    json_array_append(a->out->kept, values);
     view->options = values;
     view->types &= adapt_types_of(values);
     view->typed = true;

@@ -35,6 +35,50 @@
  *
  * All is borrowed from the core except `env`. */
 
+/* Returns true if for_each has no items, as `why` says: its turn has no verdict. */
+static bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why) {
+  const struct movement *m = core_movement(core, turn);
+  if (m->for_each == NULL || turn->items != NULL)
+    return false;
+  buf_printf(why, "for_each: %s is no list of at most %u items as things are",
+             json_string_value(m->for_each), LIMIT_ITEM_COUNT);
+  return true;
+}
+
+/* Returns true if all children failed, so that there is nothing else to judge. */
+static bool group_all_failed(const struct turn *turn) {
+  for (size_t i = 0; i < turn->part_count; i++)
+    if (!turn->parts[i].failed && !turn->parts[i].skipped)
+      return false;
+  return turn->part_count > 0;
+}
+
+static void vote(json_t *votes, struct str label, json_int_t n) {
+  json_int_t before = json_integer_value(json_object_getn(votes, label.p, label.n));
+  json_object_setn_new(votes, label.p, label.n, json_integer(before + n));
+}
+
+/* Adds `parts` and `votes` to what the group's when() and aggregates see. */
+static void group_env(const struct core *core, const struct turn *turn, json_t *env) {
+  const struct movement *group = core_movement(core, turn);
+  json_t *parts = json_array(), *votes = json_object();
+  vote(votes, STR(ALL_ANY_ERROR), 0);
+  vote(votes, STR(ALL_ANY_NONE), 0);
+  for (size_t i = 0; i < group->child_count; i++) {
+    const struct movement *m = &core->workflow->movements[group->first_child + i];
+    for (size_t k = 0; k < m->rule_count; k++)
+      vote(votes, rule_vote(&m->rules[k]), 0);
+  }
+  for (size_t i = 0; i < turn->part_count; i++) {
+    const struct movement *m = &core->workflow->movements[group_part_movement(group, i)];
+    vote(votes, turn->parts[i].label, 1);
+    json_array_append_new(parts, json_pack("{so so}", "name", json_text(m->own_name), "label",
+                                           json_text(turn->parts[i].label)));
+  }
+  json_put(env, "parts", parts);
+  json_put(env, "votes", votes);
+}
+
 static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_t *env = json_object(), *values = json_clone_top(core->structured);
   const struct movement *m = core_movement(core, turn);
@@ -1066,6 +1110,21 @@ static bool decide_holds(struct step *s, struct turn *turn) {
       return true;
   }
   return false;
+}
+
+/* Returns true if no call is running or waiting to run again: only people are waited for. */
+static bool human_alone(const struct core *core) {
+  for (const struct turn *turn = core->turns; turn; turn = turn->next)
+    if (turn_is_calling(turn))
+      return false;
+  return !core_worktree_busy(core);
+}
+
+/* Arms the timers of open questions, after a resume and when a deadline may be over. */
+static void human_arm(struct step *s) {
+  for (const struct turn *turn = s->core->turns; turn; turn = turn->next)
+    if (turn->question != NULL && turn->until_ms > s->ev->time_ms)
+      step_effect(s, EFFECT_TIMER, 0, turn->until_ms - s->ev->time_ms);
 }
 
 /* Advances until every open turn waits for something outside. */

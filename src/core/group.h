@@ -33,13 +33,5 @@ size_t group_part_movement(const struct movement *group, size_t part);
 /* Returns true if the child is no longer wanted: its group has `stop_on: error`, and a sibling
  * failed. */
 bool group_stops(const struct core *core, const struct turn *child);
-/* Returns true if for_each has no items, as `why` says: its turn has no verdict. */
-bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why);
-/* Returns the item that the child is for; NULL: its group has no for_each. */
-const json_t *group_item(const struct core *core, const struct turn *child);
-/* Returns true if all children failed, so that there is nothing else to judge. */
-bool group_all_failed(const struct turn *turn);
-/* Adds `parts` and `votes` to what the group's when() and aggregates see. */
-void group_env(const struct core *core, const struct turn *turn, json_t *env);
 
 #endif

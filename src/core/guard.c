@@ -9,22 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const guard_names[GUARD_COUNT] = {"same_tool", "same_failure", "same_movement"};
-
-void guards_read(const json_t *object, struct guards *out) {
-  static const char *const words[] = {"ignore", "warn", "stop"};
-  for (int g = 0; g < GUARD_COUNT; g++) {
-    char key[32];
-    print_into(key, sizeof key, "on_%s", guard_names[g]);
-    struct str word = json_view(json_object_get(object, key));
-    if (json_object_get(object, guard_names[g]) != NULL)
-      out->times[g] = (long)json_integer_value(json_object_get(object, guard_names[g]));
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-      if (str_eq_c(word, words[i]))
-        out->on[g] = (enum guard_action)i;
-  }
-}
-
 static void guard_sign(struct str head, struct str text, char out[GUARD_SIGN]) {
   char hex[SHA256_HEX];
   sha256_hex(head.p, head.n, text.p, text.n, hex);
@@ -101,13 +85,13 @@ void guards_see_end(struct core *core, const struct turn *turn) {
   memcpy(f->sign, sign, sizeof sign);
 }
 
+/* --- questions --- */
+
 void guards_forget(struct core *core) {
   core->streak.count = 0;
   for (size_t i = 0; core->failures != NULL && i < core->workflow->movement_count; i++)
     core->failures[i].count = 0;
 }
-
-/* --- questions --- */
 
 enum guard_action guard_of_call(const struct core *core, const struct turn *turn,
                                 const struct call *call, struct buf *why) {

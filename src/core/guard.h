@@ -13,9 +13,6 @@
 #include "base/buf.h"
 #include "core/state.h"
 
-/* Applies the key `guards` of a checked document on top of the present ones. */
-void guards_read(const json_t *object, struct guards *out);
-
 /* --- for core_apply only --- */
 
 /* These count: a call reported a tool; a movement's turn begins; a command's turn is over (before

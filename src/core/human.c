@@ -282,20 +282,7 @@ bool human_take_due_default(struct step *s, struct turn *turn) {
   return false;
 }
 
-void human_arm(struct step *s) {
-  for (const struct turn *turn = s->core->turns; turn; turn = turn->next)
-    if (turn->question != NULL && turn->until_ms > s->ev->time_ms)
-      step_effect(s, EFFECT_TIMER, 0, turn->until_ms - s->ev->time_ms);
-}
-
 /* --- waiting --- */
-
-bool human_alone(const struct core *core) {
-  for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    if (turn_is_calling(turn))
-      return false;
-  return !core_worktree_busy(core);
-}
 
 void human_stop(struct step *s) {
   const struct turn *turn = s->core->turns;

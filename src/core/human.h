@@ -3,7 +3,6 @@
  *   if (human_hold(turn, core))                 the turn has something to ask, or waits for it
  *     return human_wait(s, turn);
  *   ...
- *   human_arm(s)          after a resume, and when a deadline may be over
  *   human_take(s)         EVENT_ANSWER
  *   human_stop(s)         everything left waits for people: nothing is held for them
  *
@@ -30,10 +29,7 @@ void human_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *
                     const char *why);
 /* Takes the default answer if the question's time is over; false if the turn must wait on. */
 bool human_take_due_default(struct step *s, struct turn *turn);
-void human_arm(struct step *s);
 void human_take(struct step *s);
-/* True if no call is running or waiting to run again. */
-bool human_alone(const struct core *core);
 void human_stop(struct step *s);
 
 #endif

@@ -740,9 +740,7 @@ void key_words(const struct key *k, struct buf *out) {
 }
 
 const char *key_example(const struct key *k) {
-  if (k->example == NULL && k->type == KEY_CHOICE)
-    return k->words[0];
-  return k->example;
+  return k->example == NULL && k->type == KEY_CHOICE ? k->words[0] : k->example;
 }
 
 /* --- the check of a resolved document --- */

@@ -47,6 +47,7 @@ const struct kept_text *kept_find(const struct kept_text *list, struct str name)
 struct kept_text *kept_put(struct kept_text **list, struct str name);
 /* Moves the texts of `from` into `list`, where they replace older ones of the same name. */
 void kept_move(struct kept_text **list, struct kept_text **from);
+
 /* Frees the list and empties it. */
 void kept_free(struct kept_text **list);
 

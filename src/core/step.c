@@ -286,6 +286,12 @@ void step_fail(struct step *s, const struct turn *turn) {
   finish_stop(s, &d);
 }
 
+/* Returns the item that the child is for; NULL: its group has no for_each. */
+static const json_t *group_item(const struct core *core, const struct turn *child) {
+  const struct turn *group = child->item > 0 ? core_turn(core, child->group) : NULL;
+  return group ? json_array_get(group->items, (size_t)child->item - 1) : NULL;
+}
+
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view) {
   const struct core *core = s->core;
@@ -502,7 +508,7 @@ static void choose_session(const struct step *s, const struct turn *turn, const 
   const struct movement *m = core_movement(s->core, turn);
   const struct capability *c = capability_find(s->env->providers, n->provider);
   bool copies = turn->item > 0;
-  if (n->purpose == PURPOSE_REPORT) { /* report_file.c finds the conversation */
+  if (n->purpose == PURPOSE_REPORT) { /* report_ask found the conversation */
     request->provider_session = str_from(n->provider_session);
     return;
   }

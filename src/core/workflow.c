@@ -517,6 +517,23 @@ static bool build_people(struct build *b, const json_t *object, const char *path
   return build_next(b, json_view(on_reject), place, "on_reject", &m->approve->on_reject);
 }
 
+static const char *const guard_names[GUARD_COUNT] = {"same_tool", "same_failure", "same_movement"};
+
+/* Applies the key `guards` of a checked document on top of the present ones. */
+static void guards_read(const json_t *object, struct guards *out) {
+  static const char *const words[] = {"ignore", "warn", "stop"};
+  for (int g = 0; g < GUARD_COUNT; g++) {
+    char key[32];
+    print_into(key, sizeof key, "on_%s", guard_names[g]);
+    struct str word = json_view(json_object_get(object, key));
+    if (json_object_get(object, guard_names[g]) != NULL)
+      out->times[g] = (long)json_integer_value(json_object_get(object, guard_names[g]));
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+      if (str_eq_c(word, words[i]))
+        out->on[g] = (enum guard_action)i;
+  }
+}
+
 /* Builds all of a movement except its name and its children. */
 static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                            const struct judge_config *judge, const char *path, struct movement *m) {

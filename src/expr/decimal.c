@@ -297,12 +297,6 @@ static int compare_magnitudes(struct number x, struct number y) {
   return (x.digits > y.digits) - (x.digits < y.digits);
 }
 
-static int compare_exactly(const struct number *x, const struct number *y) {
-  if (x->negative != y->negative)
-    return x->negative ? -1 : 1;
-  return x->negative ? compare_magnitudes(*y, *x) : compare_magnitudes(*x, *y);
-}
-
 int number_compare(const struct number *a, const struct number *b) {
   if (a->kind != NUMBER_DECIMAL && b->kind != NUMBER_DECIMAL) {
     if (a->kind == NUMBER_INTEGER && b->kind == NUMBER_INTEGER)
@@ -314,7 +308,9 @@ int number_compare(const struct number *a, const struct number *b) {
     return (a->real > b->real) - (a->real < b->real);
   }
   struct number x = decimal(a), y = decimal(b), minus = number_negate(&y), gap;
-  int order = compare_exactly(&x, &y);
+  int order = x.negative ? compare_magnitudes(y, x) : compare_magnitudes(x, y);
+  if (x.negative != y.negative)
+    order = x.negative ? -1 : 1;
   if (order == 0 || (x.exact && y.exact) || decimal_add(x, minus, &gap) != NUMBER_OK)
     return order;
   gap.exponent += TOLERANCE_DIGITS;

@@ -15,15 +15,6 @@ struct instant {
   struct str fraction; /* digits after the point, without trailing zeros */
 };
 
-/* Returns the days since 1970-01-01 of a proleptic Gregorian date. */
-static int64_t days_of(int year, int month, int day) {
-  int64_t y = month <= 2 ? year - 1 : year;
-  int64_t era = (y >= 0 ? y : y - 399) / 400, year_of_era = y - era * 400;
-  int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
-         719468;
-}
-
 static bool read_clock(struct format_cursor *c, struct instant *out) {
   int hour, minute, second, away;
   if (!schema_cursor_digits(c, 2, &hour) || !schema_cursor_char(c, ':') ||
@@ -57,7 +48,13 @@ static bool expr_instant(struct str text, struct instant *out) {
   bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
   if (day > days[month - 1] + (month == 2 && leap))
     return false;
-  *out = (struct instant){.seconds = days_of(year, month, day) * 86400};
+  /* The days since 1970-01-01 of a proleptic Gregorian date; its year begins in March. */
+  int64_t y = month <= 2 ? year - 1 : year;
+  int64_t era = (y >= 0 ? y : y - 399) / 400, year_of_era = y - era * 400;
+  int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  int64_t days_since =
+      era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+  *out = (struct instant){.seconds = days_since * 86400};
   if (c.p == c.end)
     return true;
   if (!schema_cursor_char(&c, 'T') && !schema_cursor_char(&c, 't') && !schema_cursor_char(&c, ' '))
@@ -236,13 +233,6 @@ static bool expr_equal(struct eval *x, const struct expr *at, const struct value
 
 /* --- order --- */
 
-static int order_of_texts(struct str a, struct str b) {
-  struct instant one, other;
-  if (expr_instant(a, &one) && expr_instant(b, &other))
-    return expr_instant_compare(&one, &other);
-  return order_of_bytes(a, b); /* UTF-8 is so in the order of code points */
-}
-
 __attribute__((format(printf, 4, 5))) static bool expr_eval_fail(struct eval *x,
                                                                  enum expr_code code,
                                                                  const struct expr *at,
@@ -282,7 +272,9 @@ static bool expr_order(struct eval *x, const struct expr *at, const struct expr 
     return true;
   }
   if (texts && a->kind == VALUE_TEXT && b->kind == VALUE_TEXT) {
-    *order = order_of_texts(a->text, b->text);
+    struct instant one, other; /* UTF-8 is in the order of code points */
+    bool instants = expr_instant(a->text, &one) && expr_instant(b->text, &other);
+    *order = instants ? expr_instant_compare(&one, &other) : order_of_bytes(a->text, b->text);
     return expr_eval_work(x, at, (a->text.n < b->text.n ? a->text.n : b->text.n) / 64);
   }
   bool left_fits = a->kind == VALUE_NUMBER || (texts && a->kind == VALUE_TEXT);
@@ -532,16 +524,6 @@ static bool extreme(struct eval *x, const struct eval_frame *f, const struct exp
   return true;
 }
 
-static bool unique(struct eval *x, const struct eval_frame *f, const struct expr *e,
-                   struct value *out) {
-  struct value list;
-  struct duplicate duplicate;
-  if (!get_items(x, f, e, &list) || !expr_find_duplicate(x, f, e, &list, &duplicate))
-    return false;
-  out->boolean = !duplicate.found;
-  return true;
-}
-
 /* Makes a list: for filter, the items that fulfil the condition; for map, the expression on each
  * item. */
 static bool derived(struct eval *x, const struct eval_frame *f, const struct expr *e,
@@ -734,8 +716,13 @@ static bool expr_get_call(struct eval *x, const struct eval_frame *f, const stru
   case FN_MIN:
   case FN_MAX:
     return extreme(x, f, e, out);
-  case FN_UNIQUE:
-    return unique(x, f, e, out);
+  case FN_UNIQUE: {
+    struct value list;
+    struct duplicate duplicate = {0};
+    bool ok = get_items(x, f, e, &list) && expr_find_duplicate(x, f, e, &list, &duplicate);
+    out->boolean = !duplicate.found;
+    return ok;
+  }
   case FN_FILTER:
   case FN_MAP:
     return derived(x, f, e, out);

@@ -342,19 +342,16 @@ static bool explain_on_items(struct finder *w, const struct eval_frame *f, const
   return true;
 }
 
-static const char *function_words(enum function_id id, bool wanted) {
-  static const char *const words[][2] = {
+static bool explain_call(struct finder *w, const struct eval_frame *f, const struct expr *e,
+                         bool wanted) {
+  static const char *const all[][2] = {
       [FN_CONTAINS] = {" contains ", " does not contain "},
       [FN_STARTS] = {" starts with ", " does not start with "},
       [FN_ENDS] = {" ends with ", " does not end with "},
       [FN_MATCHES] = {" matches ", " does not match "},
   };
-  return id < ARRAY_LEN(words) ? words[id][wanted] : NULL;
-}
-
-static bool explain_call(struct finder *w, const struct eval_frame *f, const struct expr *e,
-                         bool wanted) {
-  const char *words = function_words(e->function->id, wanted);
+  enum function_id id = e->function->id;
+  const char *words = id < ARRAY_LEN(all) ? all[id][wanted] : NULL;
   struct value a, b;
   if (e->function->on_items)
     return explain_on_items(w, f, e, wanted);

@@ -102,23 +102,14 @@ bool chain_schemas_init(struct chain_schemas *schemas, struct err *err) {
 }
 
 void chain_schemas_deinit(struct chain_schemas *schemas) {
-  if (schemas->judgment)
-    schema_free(schemas->judgment);
-  if (schemas->evaluation)
-    schema_free(schemas->evaluation);
+  schema_free(schemas->judgment);
+  schema_free(schemas->evaluation);
   schema_free(schemas->invariant);
   json_decref(schemas->invariant_doc);
   json_decref(schemas->judgment_doc);
   json_decref(schemas->evaluation_doc);
   json_decref(schemas->narrowed);
   *schemas = (struct chain_schemas){0};
-}
-
-static void append_number(struct buf *out, int number) {
-  char digits[STR_NUMBER_BYTES];
-  size_t n = str_from_number(digits, number);
-  buf_putc(out, ' ');
-  buf_append(out, digits, n);
 }
 
 json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage) {
@@ -130,7 +121,7 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
   struct buf key = {0};
   buf_puts(&key, judge_stage_name(stage));
   for (size_t i = 0; i < n; i++)
-    append_number(&key, offered[i]->number);
+    buf_printf(&key, " %d", offered[i]->number);
   json_t *doc = json_incref(json_object_get(spec->schemas->narrowed, key.p));
   if (doc == NULL) {
     doc = json_clone(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
@@ -962,17 +953,6 @@ static void chain_call_stage(const struct chain_spec *spec, enum judge_stage sta
   chain_yield(step, object);
 }
 
-/* Finds the first stage in which evidence conflicted, NULL if there is none. */
-static const json_t *first_conflict(const json_t *stages) {
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object) {
-    if (stage_object_outcome(object) == OUTCOME_AMBIGUOUS && !stage_object_is_vote(object))
-      return object;
-  }
-  return NULL;
-}
-
 /* Appends a stage's name and its last error. */
 static void append_why(char *reason, size_t bytes, const json_t *object, const char *class) {
   const json_t *errors = json_at(object, "errors");
@@ -986,13 +966,17 @@ static void append_why(char *reason, size_t bytes, const json_t *object, const c
 static void finish_unmatched(const struct chain_spec *spec, const json_t *stages,
                              struct chain_step *step) {
   bool called = false, readable = false;
-  const json_t *failed = NULL, *conflict = first_conflict(stages);
+  const json_t *failed = NULL, *conflict = NULL; /* the first ones */
   size_t i;
   json_t *object;
   json_array_foreach(stages, i, object) {
-    if (!stage_calls(stage_object_stage(object)) || stage_object_is_vote(object))
-      continue;
     enum stage_outcome outcome = stage_object_outcome(object);
+    if (stage_object_is_vote(object))
+      continue;
+    if (outcome == OUTCOME_AMBIGUOUS && conflict == NULL)
+      conflict = object;
+    if (!stage_calls(stage_object_stage(object)))
+      continue;
     called = true;
     readable |=
         outcome != OUTCOME_ERROR && outcome != OUTCOME_SKIPPED && outcome != OUTCOME_UNREADABLE;
@@ -1055,11 +1039,6 @@ static void after_match(const struct chain_spec *spec, const json_t *last,
   chain_yield(step, object);
 }
 
-static bool is_deterministic(const json_t *object) {
-  enum judge_stage stage = stage_object_stage(object);
-  return stage == STAGE_WHEN || stage == STAGE_AGGREGATE;
-}
-
 static void next_in_list(const struct chain_spec *spec, const json_t *stages,
                          const struct chain_reply *replies, size_t n, struct chain_step *step) {
   /* i becomes the index of the next stage without an object; stage_count if all have one. */
@@ -1084,12 +1063,6 @@ static void next_in_list(const struct chain_spec *spec, const json_t *stages,
     chain_call_stage(spec, spec->stages[i], stages, replies, n, step);
 }
 
-static const char *no_label_reason(const struct chain_spec *spec, bool has_when) {
-  if (spec->deterministic)
-    return "every child failed, and no rule takes that";
-  return has_when ? "no when() rule is true" : "no rule can be selected";
-}
-
 void chain_next(const struct chain_spec *spec, const json_t *stages,
                 const struct chain_reply *replies, size_t n, struct chain_step *step) {
   const struct rule *offered[LIMIT_RULE_COUNT];
@@ -1110,7 +1083,8 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
 
   if (outcome == OUTCOME_MATCHED) {
     after_match(spec, last, step);
-  } else if (outcome == OUTCOME_ERROR && is_deterministic(last)) {
+  } else if (outcome == OUTCOME_ERROR && (stage_object_stage(last) == STAGE_WHEN ||
+                                          stage_object_stage(last) == STAGE_AGGREGATE)) {
     /* Errors before the last one say what was false. */
     const json_t *errors = json_at(last, "errors");
     const char *why = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
@@ -1121,7 +1095,10 @@ void chain_next(const struct chain_spec *spec, const json_t *stages,
     chain_yield(step, chain_when(spec, first));
   } else if (labels == 0) {
     step->action = CHAIN_NO_MATCH;
-    print_into(step->reason, sizeof step->reason, "%s", no_label_reason(spec, has_when));
+    const char *why = has_when ? "no when() rule is true" : "no rule can be selected";
+    if (spec->deterministic)
+      why = "every child failed, and no rule takes that";
+    print_into(step->reason, sizeof step->reason, "%s", why);
   } else if (labels == 1) {
     json_t *object = stage_object_new(STAGE_AUTO_SELECT, OUTCOME_MATCHED);
     json_put(object, "rule", json_integer(offered[0]->number));

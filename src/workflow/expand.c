@@ -526,17 +526,6 @@ static const struct yaml_node *movements_of(const struct yaml_node *root) {
   return list != NULL && list->kind == YAML_LIST ? list : NULL;
 }
 
-static const struct yaml_node *find_movement(struct expand *e, const struct yaml_node *root,
-                                             struct str name) {
-  const struct yaml_node *list = movements_of(root);
-  for (size_t i = 0; list != NULL && i < list->count; i++) {
-    const struct yaml_node *own = expand_name(e, list->items[i]);
-    if (own != NULL && own->kind == YAML_TEXT && str_eq(own->text, name))
-      return list->items[i];
-  }
-  return NULL;
-}
-
 static struct yaml_node *named(struct expand *e, const struct yaml_node *like, const char *word) {
   return text_node(e, like, like->origin, str_from(word));
 }
@@ -620,13 +609,18 @@ static struct str expand_entry(struct expand *e, const struct instance *x,
   struct str own = expand_text(e, x, name);
   while (x->user != NULL) /* a fragment names the movements around it */
     x = x->user;
-  const struct yaml_node *movement = find_movement(e, x->called->root, own);
+  const struct yaml_node *list = movements_of(x->called->root), *movement = NULL;
+  for (size_t i = 0; list != NULL && i < list->count && movement == NULL; i++) {
+    const struct yaml_node *one = expand_name(e, list->items[i]);
+    if (one != NULL && one->kind == YAML_TEXT && str_eq(one->text, own))
+      movement = list->items[i];
+  }
   struct instance inner;
   if (movement != NULL && yaml_get(movement, "call") != NULL &&
       expand_enter(e, x, movement, &inner)) {
     /* It begins with the movement that it says, else with the first one. */
     const struct yaml_node *first = expand_get(inner.called->root, "initial_movement");
-    const struct yaml_node *list = movements_of(inner.called->root);
+    list = movements_of(inner.called->root);
     if ((first == NULL || first->kind != YAML_TEXT) && list != NULL && list->count > 0)
       first = expand_name(e, list->items[0]);
     if (first != NULL && first->kind == YAML_TEXT)

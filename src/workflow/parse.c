@@ -401,29 +401,27 @@ static json_t *parse_program(struct parse *p, const struct key *k, const struct 
   return parse_any_text(p, k, item);
 }
 
-static json_t *parse_stage(struct parse *p, const struct key *k, const struct yaml_node *list,
-                           size_t i) {
-  const struct yaml_node *item = list->items[i];
-  bool known = is_key_word(k, item);
-  for (size_t j = 0; known && j < i; j++)
-    if (str_eq(list->items[j]->text, item->text))
-      return REPORT(p, item, "the stage %s is listed twice: keep one", item->text.p);
-  if (known)
-    return parse_text_json(item->text);
-  const char *near = str_nearest(item->text, k->words);
-  return REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
-                near ? "did you mean " : "use ", near ? near : parse_words_shown(p, k),
-                near ? "?" : "");
-}
-
 static json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
   assert(k->words != NULL);
   if (node->kind != YAML_LIST || node->count == 0)
     return REPORT(p, node, "%s must be a list of at least one of %s", k->name,
                   parse_words_shown(p, k));
   json_t *list = json_array();
-  for (size_t i = 0; i < node->count; i++)
-    parse_append(list, parse_stage(p, k, node, i));
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *item = node->items[i];
+    const char *near = str_nearest(item->text, k->words);
+    bool twice = false;
+    for (size_t j = 0; j < i && is_key_word(k, item); j++)
+      twice |= str_eq(node->items[j]->text, item->text);
+    if (twice)
+      REPORT(p, item, "the stage %s is listed twice: keep one", item->text.p);
+    else if (is_key_word(k, item))
+      parse_append(list, parse_text_json(item->text));
+    else
+      REPORT(p, item, "there is no stage %s to list: %s%s%s", parse_shown(p, item->text),
+             near ? "did you mean " : "use ", near ? near : parse_words_shown(p, k),
+             near ? "?" : "");
+  }
   return list;
 }
 
