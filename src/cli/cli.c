@@ -206,6 +206,11 @@ const char *cli_value(const struct cli_args *args, const char *name) {
   return value == NULL && strcmp(name, "logs") == 0 ? cli_store(args) : value;
 }
 
+const char *cli_value_or(const struct cli_args *args, const char *name, const char *otherwise) {
+  const char *value = cli_value(args, name);
+  return value != NULL ? value : otherwise;
+}
+
 const struct cli_command *cli_find(const char *name) {
   assert(name != NULL);
   for (size_t i = 0; cli_commands[i]; i++)
@@ -379,6 +384,10 @@ int cli_fail(const char *command, const struct err *err) {
   bool by_user = err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
                  err->code == ERR_LIMIT || err->code == ERR_INVALID;
   return by_user ? STATUS_USAGE : STATUS_FAILED;
+}
+
+int cli_done(const char *command, bool ok, const struct err *err) {
+  return ok ? STATUS_COMPLETE : cli_fail(command, err);
 }
 
 int cli_fail_with(int status, const char *command, const struct err *err) {

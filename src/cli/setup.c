@@ -153,12 +153,12 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
 /* Checks the base before a session begins that could only stop. Other problems of the repository
  * are reported elsewhere. */
 static bool base_is_there(const struct cli_args *args, struct err *err) {
-  const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
+  const char *base = cli_value(args, "base"), *cwd = cli_value_or(args, "cwd", ".");
   char folder[PATH_MAX];
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err ignored;
   buf_auto_t commit = {0};
-  if (base == NULL || realpath(cwd ? cwd : ".", folder) == NULL)
+  if (base == NULL || realpath(cwd, folder) == NULL)
     return true;
   buf_printf(&commit, "%s^{commit}", base);
   bool asked = trees_git(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
@@ -292,13 +292,12 @@ static bool read_scenario(struct setup *setup, const char *path, struct err *err
 
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) {
   struct err err = {0};
-  const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  const char *cwd = cli_value_or(args, "cwd", "."), *scenario = cli_value(args, "scenario");
   const char *model = cli_value(args, "model");
   *setup = (struct setup){.config = json_object()};
   json_t *config = setup->config;
   if (!config_load(&setup->user, &err) ||
-      (setup->registry = backends_new(&setup->user, &err)) == NULL ||
-      !read_cwd(setup, cwd ? cwd : ".", &err) ||
+      (setup->registry = backends_new(&setup->user, &err)) == NULL || !read_cwd(setup, cwd, &err) ||
       !read_providers(args, setup->registry, config, &err))
     return fail(args, &err, status);
   setup_set_string(config, "cwd", setup->cwd);

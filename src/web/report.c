@@ -141,7 +141,7 @@ static void put_sums(struct html *h, const struct session_list *f) {
   double cost = 0;
   int64_t tokens = 0;
   size_t unknown = 0;
-  HTML_FMT(h, "<p>%zu session%s: ", f->count, f->count == 1 ? "" : "s");
+  HTML_FMT(h, "<p>%zu session%s: ", f->count, PLURAL(f->count));
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
     HTML_FMT(h, "%s%zu %s", i > 0 ? ", " : "", f->classes[i], view_class_name((enum view_class)i));
   for (size_t i = 0; i < f->count; i++) {

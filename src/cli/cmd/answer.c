@@ -77,7 +77,7 @@ static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer
 static bool reply_here(const struct store_ref *ref, const char *action, const json_t *body,
                        struct err *err) {
   AUTO(config_deinit) struct config user = {0};
-  struct parsed_answer said = {0};
+  AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
   struct provider_registry *registry = NULL;
   enum answer_says says = SAYS_TEXT;
   if (strcmp(action, "answer") != 0)
@@ -86,7 +86,6 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
             (registry = backends_new(&user, err)) != NULL &&
             reply_in_log(ref, &said.core, registry, err);
   registry_free(registry);
-  parsed_answer_deinit(&said);
   return ok;
 }
 

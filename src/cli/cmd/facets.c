@@ -49,7 +49,7 @@ static void print_facets(const json_t *list) {
 
 static int facets_run(const struct cli_args *args) {
   struct err err = {0};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES], config[PATHS_BYTES],
       user[PATHS_BYTES + 16] = "";
   const char *cwd = cli_value(args, "cwd") ? cli_value(args, "cwd") : ".";
@@ -61,10 +61,8 @@ static int facets_run(const struct cli_args *args) {
   struct facets facets = {.project = project[0] ? project : NULL,
                           .home = home[0] ? home : NULL,
                           .user = user[0] ? user : NULL};
-  if (args->word_count > 0 && !beside_workflow(&facets, &arena, args->words[0], cwd, &err)) {
-    arena_deinit(&arena);
+  if (args->word_count > 0 && !beside_workflow(&facets, &arena, args->words[0], cwd, &err))
     return cli_fail("facets", &err);
-  }
   json_auto_t *list = facets_list(&facets);
   if (cli_flag(args, "json"))
     json_io_print(list, JSON_IO_COMPACT);
@@ -77,7 +75,6 @@ static int facets_run(const struct cli_args *args) {
     fprintf(stderr,
             "segue facets: %s is ignored: it belongs to another user, or others can write to it\n",
             foreign);
-  arena_deinit(&arena);
   return STATUS_COMPLETE;
 }
 

@@ -388,7 +388,7 @@ static int claude_stop(const struct cli_args *args) {
                           json_stringn(buf_c(&why), why.n));
     json_io_put(answer);
   }
-  return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
+  return cli_done("hook", ok, &err);
 }
 
 /* ---- install ---- */
@@ -537,7 +537,7 @@ static int hook_install(const struct cli_args *args) {
   char_auto_t *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
   ok = text != NULL && install_into(args, path, text, is_there, &err);
   json_decref(settings);
-  return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
+  return cli_done("hook", ok, &err);
 }
 
 /* For Claude Code, status 2 of a hook forbids stopping and its errors are the reason: with a

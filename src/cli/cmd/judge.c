@@ -53,13 +53,13 @@ static void judge_on_finished(void *ctx, struct session *s) {
 }
 
 static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
-  const char *name = cli_value(args, "name"), *rule;
-  const char *language = cli_value(args, "language");
+  const char *name = cli_value_or(args, "name", "step"), *rule;
+  const char *language = cli_value_or(args, "language", "en");
   const char *provider = json_string_value(json_object_get(setup->config, "provider"));
   if (provider == NULL)
     provider = setup->user.provider;
   const char *model = cli_value(args, "model");
-  json_t *rules = json_array(), *stages = NULL, *doc;
+  json_auto_t *rules = json_array(), *stages = NULL;
   long count = 0;
   bool ok = true;
   for (size_t i = 0; ok && (rule = cli_values(args, "rule", i)) != NULL; i++) {
@@ -72,26 +72,21 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
     ok = err_set(err, ERR_USAGE, "give at least one --rule");
   ok = ok && setup_stages(cli_value(args, "stages"), &stages, err);
   ok = ok && cli_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &count, err);
-  if (ok && name &&
-      (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
+  if (ok && (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
     ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
-  if (ok && language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
+  if (ok && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     ok = err_set(err, ERR_USAGE, "--language must be en or ja");
-  if (!ok) {
-    json_decref(rules);
-    json_decref(stages);
+  if (!ok)
     return false;
-  }
-  json_t *judge = json_pack("{so* ss* ss* sO*}", "stages", stages, "provider", provider, "model",
+  json_t *judge = json_pack("{sO* ss* ss* sO*}", "stages", stages, "provider", provider, "model",
                             model ? model : setup->user.model, "options",
                             json_object_get(setup->config, "options"));
   if (count > 0)
     json_object_set_new(judge, "max_reasks", json_integer(count));
-  doc = json_pack("{ss ss ss s[{ss s[s] so so}]}", "name", "judge", "language",
-                  language ? language : "en", "initial_movement", name ? name : "step", "movements",
-                  "name", name ? name : "step", "command", "given", "judge", judge, "rules", rules);
+  json_auto_t *doc = json_pack("{ss ss ss s[{ss s[s] so sO}]}", "name", "judge", "language",
+                               language, "initial_movement", name, "movements", "name", name,
+                               "command", "given", "judge", judge, "rules", rules);
   setup->workflow = workflow_build(doc, err);
-  json_decref(doc);
   if (setup->workflow == NULL) {
     /* "movements[0].rules[2].condition: ..." becomes the --rule that it comes from. */
     struct err raw = *err;

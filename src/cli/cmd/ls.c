@@ -14,7 +14,6 @@
 #include "store/index.h"
 #include "store/shared.h"
 #include "store/summary.h"
-#include "view/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -195,13 +195,13 @@ static bool set_turn(const struct cli_args *args, json_t *body, bool *late, stru
 }
 
 static bool make_body(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
-  const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  const char *cwd = cli_value_or(args, "cwd", "."), *scenario = cli_value(args, "scenario");
   char found[PATHS_BYTES];
-  const char *path = paths_workflow(args->words[0], cwd ? cwd : ".", found, err);
+  const char *path = paths_workflow(args->words[0], cwd, found, err);
   if (path != NULL && err->code != ERR_NONE)
     log_warn("%s", err->text);
   return path != NULL && body_path(body, "workflow", "WORKFLOW", path, err) &&
-         body_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
+         body_path(body, "cwd", "--cwd", cwd, err) &&
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&

@@ -586,11 +586,10 @@ const char *forge_task_base(struct forge_task *got, const char *branch) {
 bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *config,
                      struct err *err) {
   const char *issue = cli_value(args, "issue"), *pr = cli_value(args, "pr");
-  const char *cwd = cli_value(args, "cwd");
-  struct forge_task got;
+  AUTO(forge_task_deinit) struct forge_task got = {0};
   if (issue == NULL && pr == NULL)
     return true;
-  bool ok = forge_task_read(&got, cwd ? cwd : ".", issue, pr, err);
+  bool ok = forge_task_read(&got, cli_value_or(args, "cwd", "."), issue, pr, err);
   if (ok) {
     bool is_pr = got.item.kind == FORGE_PR;
     if (task->n == 0)
@@ -606,6 +605,5 @@ bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *conf
     err_wrap(err, issue ? "--issue" : "--pr");
     err->code = ERR_USAGE;
   }
-  forge_task_deinit(&got);
   return ok;
 }

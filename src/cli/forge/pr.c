@@ -75,7 +75,7 @@ static void pr_take_title(struct pr *p, const char *given) {
 
 /* Adds the newest of each report, if its file is as the log has it. */
 static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *err) {
-  struct report_files files = {0};
+  AUTO(report_files_deinit) struct report_files files = {0};
   AUTO(reader_close) struct log_reader r = {0};
   struct store store;
   struct str line;
@@ -100,7 +100,6 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
       buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",
                  STR_ARG(str_trim(buf_view(&text))));
   }
-  report_files_deinit(&files);
   return true;
 }
 
@@ -192,7 +191,7 @@ static int pr_run(const struct cli_args *args) {
   buf_deinit(&p.title);
   buf_deinit(&p.body);
   free(p.url);
-  return ok ? STATUS_COMPLETE : cli_fail("pr", &err);
+  return cli_done("pr", ok, &err);
 }
 
 const struct cli_command cmd_pr = {

@@ -151,7 +151,7 @@ static void say_untracked(const struct diff_range *r) {
     n += answer.out.p[i] == '\0';
   if (n > 0)
     fprintf(stderr, "segue diff: and %zu new file%s that %s not committed: git -C %s status\n", n,
-            n == 1 ? "" : "s", n == 1 ? "is" : "are", resolve_id_shown(r->folder));
+            PLURAL(n), n == 1 ? "is" : "are", resolve_id_shown(r->folder));
 }
 
 /* Reads git's "ADDED\tREMOVED\tPATH\0", with - for a file that is not text. */
@@ -264,7 +264,7 @@ static int diff_run(const struct cli_args *args) {
     ok = print_diff(&r, form, &err);
   if (value != NULL)
     json_io_put(value);
-  return ok ? STATUS_COMPLETE : cli_fail("diff", &err);
+  return cli_done("diff", ok, &err);
 }
 
 const struct cli_command cmd_diff = {

@@ -35,11 +35,11 @@ static int discard_run(const struct cli_args *args) {
   if (ok) {
     print_into(question, sizeof question,
                "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
-               t.count, t.count == 1 ? "" : "s", t.session, t.count == 1 ? "its" : "their",
+               t.count, PLURAL(t.count), t.session, t.count == 1 ? "its" : "their",
                t.count == 1 ? "" : "es");
     ok = trees_sure(question, cli_flag(args, "yes"), &err) && trees_discard(&t, true, &err);
   }
-  return ok ? STATUS_COMPLETE : cli_fail("discard", &err);
+  return cli_done("discard", ok, &err);
 }
 
 const struct cli_command cmd_discard = {

@@ -263,9 +263,8 @@ static int integrate_run(const struct cli_args *args) {
   struct integration in = {0};
   struct err err = {0};
   int status;
-  const char *cwd = cli_value(args, "cwd");
-  bool found = realpath(cwd ? cwd : ".", in.folder) != NULL ||
-               err_set_errno(&err, errno, "%.300s", cwd ? cwd : ".");
+  const char *cwd = cli_value_or(args, "cwd", ".");
+  bool found = realpath(cwd, in.folder) != NULL || err_set_errno(&err, errno, "%.300s", cwd);
   char_auto_t *top =
       found ? trees_line(in.folder, &err, "rev-parse", "--show-toplevel", NULL) : NULL;
   print_into(in.folder, sizeof in.folder, "%s", top ? top : "");

@@ -1,6 +1,7 @@
 /* Markup and the cleaner: what comes from outside is text, whatever it says. */
 #include "web/html.h"
 
+#include "web/markdown.h"
 #include "web/parts.h"
 #include "web/report.h"
 #include "web/sanitize.h"

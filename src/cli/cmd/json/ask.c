@@ -442,7 +442,7 @@ static void print_rates(const struct ask_tally *t, bool json) {
     put_counts(&text, t->troubles);
   }
   if (t->refused > 0)
-    buf_printf(&text, "%zu line%s could not be asked\n", t->refused, t->refused == 1 ? "" : "s");
+    buf_printf(&text, "%zu line%s could not be asked\n", t->refused, PLURAL(t->refused));
   size_t before = text.n;
   put_advice(t, &text);
   if (text.n > before)
