@@ -542,6 +542,10 @@ int cli_cell(struct buf *out, struct str text, int width, int columns) {
   return used;
 }
 
+const char *cli_text(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
 const char *cli_word(const json_t *object, const char *key) {
   return json_view_at(object, key).p;
 }

@@ -164,7 +164,8 @@ int cli_fit(struct buf *out, struct str text, int columns);
 /* Does the same for a cell of a table, which spaces make at least `width` columns wide. */
 int cli_cell(struct buf *out, struct str text, int width, int columns);
 
-/* Returns the text of a member, "" if it is none. */
+/* Returns the text of a member, NULL if it is none; or "". */
+const char *cli_text(const json_t *object, const char *key);
 const char *cli_word(const json_t *object, const char *key);
 /* Makes a list of texts of words that stand between commas; white space around them is left out. */
 json_t *cli_list(const char *words);

@@ -65,8 +65,8 @@ bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
 }
 
 static void inputs_ask_one(const json_t *param, json_t *inputs) {
-  const char *name = json_string_value(json_object_get(param, "name"));
-  const char *words = json_string_value(json_object_get(param, "description"));
+  const char *name = cli_text(param, "name");
+  const char *words = cli_text(param, "description");
   char_auto_t *line = NULL;
   size_t room = 0;
   if (words != NULL)
@@ -90,7 +90,7 @@ void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs) {
   const json_t *param;
   json_auto_t *params = workflow_params(path);
   json_array_foreach(params, i, param) {
-    const char *name = json_string_value(json_object_get(param, "name"));
+    const char *name = cli_text(param, "name");
     if (json_object_get(param, "default") == NULL && json_object_get(inputs, name) == NULL)
       inputs_ask_one(param, inputs);
   }
@@ -440,11 +440,10 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
   size_t i;
   const json_t *entry;
   json_array_foreach(setup->facets, i, entry) {
-    const char *from = json_string_value(json_object_get(entry, "from"));
+    const char *from = cli_text(entry, "from");
     if (!setup_has_facet(entry, movement))
       continue;
-    cli_say(out, "    %s  %s", json_string_value(json_object_get(entry, "kind")),
-            json_string_value(json_object_get(entry, "file")));
+    cli_say(out, "    %s  %s", cli_text(entry, "kind"), cli_text(entry, "file"));
     if (strcmp(from, "workflow") != 0)
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);

@@ -125,7 +125,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
       session = summary_json(&b, b.session, ref->name, summary_status(&b), b.message, 0);
     json_io_put(session);
   } else {
-    const char *id = json_string_value(json_object_get(there, "id"));
+    const char *id = cli_text(there, "id");
     cli_say(stdout, "%s  %s\n", word, id ? id : b.session);
     if (!waits_for_daemon) {
       char log_id[STORE_ID_BYTES];

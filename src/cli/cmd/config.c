@@ -114,14 +114,13 @@ static int config_run(const struct cli_args *args) {
   } else {
     json_array_foreach(list, i, s) {
       const json_t *value = json_object_get(s, "value");
-      const char *origin = json_string_value(json_object_get(s, "origin"));
+      const char *origin = cli_text(s, "origin");
       bool is_plain = json_is_string(value) || json_is_null(value);
       char_auto_t *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
       const char *shown = text ? text : json_string_value(value);
       buf_auto_t safe = {0};
       buf_safe(&safe, str_from(shown ? shown : "-"), false);
-      printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
-             origin ? origin : "not set");
+      printf("%-15s %-40s %s\n", cli_text(s, "key"), buf_c(&safe), origin ? origin : "not set");
     }
   }
   json_decref(values);

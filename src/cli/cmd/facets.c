@@ -33,15 +33,15 @@ static void print_facets(const json_t *list) {
   const json_t *entry;
   const char *last = "";
   json_array_foreach((json_t *)list, i, entry) {
-    const char *kind = json_string_value(json_object_get(entry, "kind"));
-    const char *by = json_string_value(json_object_get(entry, "shadowed_by"));
+    const char *kind = cli_text(entry, "kind");
+    const char *by = cli_text(entry, "shadowed_by");
     if (strcmp(kind, last) != 0)
       printf("%s%s\n", i > 0 ? "\n" : "", kind);
     last = kind;
     buf_auto_t name = {0};
-    buf_safe(&name, str_from(json_string_value(json_object_get(entry, "name"))), false);
-    printf("  %-24s %-9s ", buf_c(&name), json_string_value(json_object_get(entry, "from")));
-    cli_say(stdout, "%s\n", json_string_value(json_object_get(entry, "file")));
+    buf_safe(&name, str_from(cli_text(entry, "name")), false);
+    printf("  %-24s %-9s ", buf_c(&name), cli_text(entry, "from"));
+    cli_say(stdout, "%s\n", cli_text(entry, "file"));
     if (by != NULL)
       cli_say(stdout, "  %-24s           shadowed by %s\n", "", by);
   }

@@ -55,7 +55,7 @@ static void judge_on_finished(void *ctx, struct session *s) {
 static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
   const char *name = cli_value_or(args, "name", "step"), *rule;
   const char *language = cli_value_or(args, "language", "en");
-  const char *provider = json_string_value(json_object_get(setup->config, "provider"));
+  const char *provider = cli_text(setup->config, "provider");
   if (provider == NULL)
     provider = setup->user.provider;
   const char *model = cli_value(args, "model");
@@ -102,11 +102,11 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
 
 /* Says why this stage decided, or why it did not. */
 static void append_note(const json_t *stage, struct buf *out) {
-  const char *outcome = json_string_value(json_object_get(stage, "outcome"));
+  const char *outcome = cli_text(stage, "outcome");
   const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
-  const char *reason = json_string_value(json_object_get(stage, "reason"));
-  const char *tag = json_string_value(json_object_get(stage, "tag"));
-  const char *class = json_string_value(json_object_get(stage, "class"));
+  const char *reason = cli_text(stage, "reason");
+  const char *tag = cli_text(stage, "tag");
+  const char *class = cli_text(stage, "class");
   const char *text = reason ? reason : tag;
   if (strcmp(outcome, "matched") != 0) {
     buf_printf(out, "%s%s", class ? class : "", class && error ? ": " : "");
@@ -124,18 +124,16 @@ static void print_judgment(const struct judging *j, bool colours) {
   if (json_is_integer(rule)) {
     buf_printf(&text, "%s%d%s  ", cli_paint(colours, COLOUR_BOLD), (int)json_integer_value(rule),
                cli_paint(colours, COLOUR_NONE));
-    (void)cli_fit(&text, str_from(json_string_value(json_object_get(j->judgment, "condition"))),
-                  200);
-    buf_printf(&text, "  %s%s", json_string_value(json_object_get(j->judgment, "match_method")),
+    (void)cli_fit(&text, str_from(cli_text(j->judgment, "condition")), 200);
+    buf_printf(&text, "  %s%s", cli_text(j->judgment, "match_method"),
                json_is_true(json_object_get(j->judgment, "ambiguous")) ? "  ambiguous" : "");
   } else {
     buf_puts(&text, "none  ");
-    (void)cli_fit(&text, str_from(json_string_value(json_object_get(j->judgment, "reason"))), 200);
+    (void)cli_fit(&text, str_from(cli_text(j->judgment, "reason")), 200);
   }
   buf_putc(&text, '\n');
   json_array_foreach(json_object_get(j->judgment, "stages"), i, stage) {
-    buf_printf(&text, "   %-18s %-12s ", json_string_value(json_object_get(stage, "stage")),
-               json_string_value(json_object_get(stage, "outcome")));
+    buf_printf(&text, "   %-18s %-12s ", cli_text(stage, "stage"), cli_text(stage, "outcome"));
     append_note(stage, &text);
     while (text.n > 0 && text.p[text.n - 1] == ' ')
       text.n--;
@@ -178,14 +176,14 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
     if (session_broken(s) != NULL) {
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
-      const char *reason = json_string_value(json_object_get(j.stop, "reason"));
+      const char *reason = cli_text(j.stop, "reason");
       cli_say(stderr, "segue judge: %s: %s\n", reason ? reason : "failed",
               cli_word(j.stop, "message"));
       if (j.stop != NULL && cli_flag(args, "json"))
         judge_print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
     } else {
-      const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
+      const char *failure = cli_text(j.judgment, "failure");
       status = STATUS_COMPLETE;
       if (failure != NULL)
         status = strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE : STATUS_FAILED;

@@ -312,7 +312,7 @@ static void plan_print_budget(const struct plan_page *page, const json_t *budget
   const json_t *unseen = json_object_get(budget, "unseen");
   struct buf text = {0};
   json_array_foreach((json_t *)limits, i, one) {
-    const char *movement = json_string_value(json_object_get(one, "movement"));
+    const char *movement = cli_text(one, "movement");
     buf_printf(&text, "%s: ", movement ? movement : "session");
     put_amounts(&text, json_object_get(one, "limits"));
     plan_row(page, i == 0 ? "budget" : "", COLOUR_DIM, &text);

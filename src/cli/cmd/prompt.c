@@ -60,8 +60,7 @@ static void note_panel(const json_t *votes, long shown) {
   fprintf(stderr, "segue prompt: note: %zu judges vote; this is what vote %ld is asked\n",
           json_array_size(votes), shown);
   json_array_foreach((json_t *)votes, i, vote) {
-    fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1,
-            json_string_value(json_object_get(vote, "provider")));
+    fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1, cli_text(vote, "provider"));
     json_array_foreach(json_object_get(vote, "rules"), k, number) {
       fprintf(stderr, "%s%" JSON_INTEGER_FORMAT, k > 0 ? ", " : " ", json_integer_value(number));
     }

@@ -218,7 +218,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   size_t i;
   json_t *name;
   const json_t *env = json_object_get(config, "env");
-  const char *cwd = json_string_value(json_object_get(config, "cwd"));
+  const char *cwd = cli_text(config, "cwd");
   if (!cli_is_folder(cwd))
     return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   if (strlen(cwd) >= sizeof f->cwd)
@@ -403,7 +403,7 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
   assert(ui->solo.session == NULL);
   json_auto_t *person = resume_options_person();
   bool known = !cut && summary_read(&before, ref, &err);
-  ui->solo.host.cut_by = cut ? json_string_value(json_object_get(person, "name")) : NULL;
+  ui->solo.host.cut_by = cut ? cli_text(person, "name") : NULL;
   if ((known && !resume_is_whole(ui->solo.host.store, &before, &err)) ||
       !resume_open(ui, found, ref, user, &err)) {
     status = cli_fail("resume", &err);

@@ -215,8 +215,8 @@ static bool print_errors(const struct client_reply *reply) {
   size_t i;
   json_t *item;
   json_array_foreach(errors, i, item) {
-    const char *file = json_string_value(json_object_get(item, "file"));
-    const char *message = json_string_value(json_object_get(item, "message"));
+    const char *file = cli_text(item, "file");
+    const char *message = cli_text(item, "message");
     struct err err = {0};
     if (file != NULL)
       err_set_at(&err, ERR_FILE, file, (int)json_integer_value(json_object_get(item, "line")),
@@ -285,7 +285,7 @@ static int submit_run(const struct cli_args *args) {
     fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
             cli_value(args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
-    paths_note_last(json_string_value(json_object_get(reply.value, "log")));
+    paths_note_last(cli_text(reply.value, "log"));
   if (cli_flag(args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
   else if (!cli_flag(args, "follow"))

@@ -259,14 +259,14 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
   json_auto_t *about = r->base ? NULL : forge_json(f, project, STR(""), err);
   const char *base = r->base;
   if (base == NULL)
-    base = json_string_value(json_object_get(about, "default_branch"));
+    base = cli_text(about, "default_branch");
   if (base == NULL)
     return NULL;
   json_auto_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
                                 "title", title, "description", json_stringn(r->body.p, r->body.n));
   char *text = json_dump_text(body, JSON_COMPACT), *found = NULL;
   json_auto_t *made = forge_json(f, words, str_from(text), err);
-  const char *url = json_string_value(json_object_get(made, "web_url"));
+  const char *url = cli_text(made, "web_url");
   if (url != NULL)
     found = xstrdup(url);
   else if (made != NULL)
@@ -387,7 +387,7 @@ static bool glab_checks(const struct forge *f, struct forge_item *item, const js
                         struct err *err) {
   char path[128];
   const char *const words[] = {"api", path, NULL};
-  const char *status = json_string_value(json_object_get(pipeline, "status"));
+  const char *status = cli_text(pipeline, "status");
   size_t i;
   const json_t *job;
   if (status == NULL || strcmp(status, "failed") != 0)

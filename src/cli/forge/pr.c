@@ -134,7 +134,7 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
 static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struct err *err) {
   const json_t *source = p->trees.source;
-  const char *head = json_string_value(json_object_get(source, "branch"));
+  const char *head = cli_text(source, "branch");
   bool again = json_is_true(json_object_get(source, "ours")) && head != NULL;
   p->to = again ? head : p->own->branch;
   if (!forge_push(&p->forge, p->own->branch, p->to, err))
