@@ -261,7 +261,7 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
 void cli_print_help(const struct cli_command *command) {
   buf_auto_t out = {0};
   size_t columns = cli_help_columns();
-  buf_printf(&out, "segue %s%s", command->name, command->arguments[0] != '\0' ? " " : "");
+  buf_printf(&out, command->arguments[0] != '\0' ? "segue %s " : "segue %s", command->name);
   cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
   buf_putc(&out, '\n');
   cli_wrap_help(&out, command->summary, columns);
@@ -275,9 +275,12 @@ void cli_print_help(const struct cli_command *command) {
     /* On a narrow screen an option's description goes below it. */
     enum { BESIDE = 29, BELOW = 8, NARROW = 64 };
     size_t begin = out.n, indent = columns < NARROW ? BELOW : BESIDE;
-    buf_printf(&out, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-               o->letter ? "," : " ", o->name, o->argument ? " " : "",
-               o->argument ? o->argument : "");
+    if (o->letter != 0)
+      buf_printf(&out, "  -%c, --%s", o->letter, o->name);
+    else
+      buf_printf(&out, "      --%s", o->name);
+    if (o->argument != NULL)
+      buf_printf(&out, " %s", o->argument);
     size_t used = columns < NARROW ? 0 : out.n - begin;
     buf_printf(&out, "%s%*s", columns < NARROW ? "\n" : "",
                used < indent ? (int)(indent - used) : 1, "");

@@ -100,11 +100,9 @@ static int config_run(const struct cli_args *args) {
   }
   if (!config_load(&config, &err)) /* reported as everywhere else */
     return cli_fail("config", &err);
-  json_t *values = config_values(path, &err), *list = json_array();
-  if (values == NULL) {
-    json_decref(list);
+  json_auto_t *values = config_values(path, &err), *list = json_array();
+  if (values == NULL)
     return cli_fail("config", &err);
-  }
   put_file_keys(list, values, path);
   put_places(list);
   size_t i;
@@ -123,8 +121,6 @@ static int config_run(const struct cli_args *args) {
       printf("%-15s %-40s %s\n", cli_text(s, "key"), buf_c(&safe), origin ? origin : "not set");
     }
   }
-  json_decref(values);
-  json_decref(list);
   return STATUS_COMPLETE;
 }
 

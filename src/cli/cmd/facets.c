@@ -52,7 +52,7 @@ static int facets_run(const struct cli_args *args) {
   AUTO(arena_deinit) struct arena arena = {0};
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES], config[PATHS_BYTES],
       user[PATHS_BYTES + 16] = "";
-  const char *cwd = cli_value(args, "cwd") ? cli_value(args, "cwd") : ".";
+  const char *cwd = cli_value_or(args, "cwd", ".");
   cli_errors_as_json(cli_flag(args, "json"));
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);

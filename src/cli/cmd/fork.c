@@ -54,6 +54,36 @@ static bool fork_body(const struct cli_args *args, json_t *body, struct err *err
 
 /* --- here --- */
 
+static bool worked_on(const struct store_ref *ref, const char *branch) {
+  AUTO(trees_deinit) struct trees t = {0};
+  struct err err;
+  if (!trees_read(&t, ref, &err))
+    return false;
+  const struct tree_item *own = trees_own(&t, &err);
+  return own != NULL && strcmp(own->branch, branch) == 0;
+}
+
+/* Finds the newest session that worked on that branch. False: none did. */
+static bool find_newest_of(const char *branch, const char *logs, struct store_ref *ref,
+                           struct err *err) {
+  struct store store;
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  bool found = false;
+  if (!resolve_id_store(logs, &store, err))
+    return false;
+  if (store_exists(&store) && !store_list(&store, &ids, &count, err))
+    return false;
+  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
+    for (size_t i = 0; i < count && !found; i++)
+      if ((strstr(branch, ids[i].id) != NULL) == (named == 1)) {
+        store_ref(&store, ids[i].id, ref);
+        found = worked_on(ref, branch);
+      }
+  free(ids);
+  return found || err_set(err, ERR_NOT_FOUND, "no session worked on branch %.200s", branch);
+}
+
 /* Finds the session of a branch: the one in its name, or else any that worked on it. */
 static bool find_by_branch(const struct cli_args *args, const char *branch, struct store_ref *ref,
                            struct err *err) {
@@ -71,7 +101,7 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
               branch, own->branch);
     return is;
   }
-  return trees_find_branch(branch, cli_value(args, "logs"), ref, &why) ||
+  return find_newest_of(branch, cli_value(args, "logs"), ref, &why) ||
          err_set(err, ERR_NOT_FOUND,
                  "no session here worked on the pull request's branch %.200s: start one with segue "
                  "run WORKFLOW --pr N",
