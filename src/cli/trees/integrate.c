@@ -206,8 +206,8 @@ static bool has_its_work(const struct integration *in, const char *branch, struc
   return trees_is_on_branch(in->folder, path, branch, NULL, err);
 }
 
-/* Merges a commit into what is checked out there, as a merge with `branch` in its message. False: git
- * could not be run. */
+/* Merges a commit into what is checked out there, as a merge with `branch` in its message. False:
+ * git could not be run. */
 static bool begin_merge(const char *folder, const char *commit, const char *branch,
                         struct git_answer *answer, struct err *err) {
   char message[512];
