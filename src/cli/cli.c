@@ -206,6 +206,11 @@ const char *cli_value(const struct cli_args *args, const char *name) {
   return value == NULL && strcmp(name, "logs") == 0 ? cli_store(args) : value;
 }
 
+const char *cli_value_or(const struct cli_args *args, const char *name, const char *otherwise) {
+  const char *value = cli_value(args, name);
+  return value != NULL ? value : otherwise;
+}
+
 const struct cli_command *cli_find(const char *name) {
   assert(name != NULL);
   for (size_t i = 0; cli_commands[i]; i++)
@@ -256,7 +261,7 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
 void cli_print_help(const struct cli_command *command) {
   buf_auto_t out = {0};
   size_t columns = cli_help_columns();
-  buf_printf(&out, "segue %s%s", command->name, command->arguments[0] != '\0' ? " " : "");
+  buf_printf(&out, command->arguments[0] != '\0' ? "segue %s " : "segue %s", command->name);
   cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
   buf_putc(&out, '\n');
   cli_wrap_help(&out, command->summary, columns);
@@ -270,9 +275,12 @@ void cli_print_help(const struct cli_command *command) {
     /* On a narrow screen an option's description goes below it. */
     enum { BESIDE = 29, BELOW = 8, NARROW = 64 };
     size_t begin = out.n, indent = columns < NARROW ? BELOW : BESIDE;
-    buf_printf(&out, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-               o->letter ? "," : " ", o->name, o->argument ? " " : "",
-               o->argument ? o->argument : "");
+    if (o->letter != 0)
+      buf_printf(&out, "  -%c, --%s", o->letter, o->name);
+    else
+      buf_printf(&out, "      --%s", o->name);
+    if (o->argument != NULL)
+      buf_printf(&out, " %s", o->argument);
     size_t used = columns < NARROW ? 0 : out.n - begin;
     buf_printf(&out, "%s%*s", columns < NARROW ? "\n" : "",
                used < indent ? (int)(indent - used) : 1, "");
@@ -379,6 +387,10 @@ int cli_fail(const char *command, const struct err *err) {
   bool by_user = err->code == ERR_USAGE || err->code == ERR_FILE || err->code == ERR_NOT_FOUND ||
                  err->code == ERR_LIMIT || err->code == ERR_INVALID;
   return by_user ? STATUS_USAGE : STATUS_FAILED;
+}
+
+int cli_done(const char *command, bool ok, const struct err *err) {
+  return ok ? STATUS_COMPLETE : cli_fail(command, err);
 }
 
 int cli_fail_with(int status, const char *command, const struct err *err) {
@@ -531,6 +543,10 @@ int cli_cell(struct buf *out, struct str text, int width, int columns) {
   for (; used < width; used++)
     buf_putc(out, ' ');
   return used;
+}
+
+const char *cli_text(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
 }
 
 const char *cli_word(const json_t *object, const char *key) {

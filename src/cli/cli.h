@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "view/number_format.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -79,6 +80,8 @@ struct cli_args {
 int cli_run(const struct cli_command *command, int argc, char **argv);
 bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
+/* Returns `otherwise` if it is not given. */
+const char *cli_value_or(const struct cli_args *args, const char *name, const char *otherwise);
 /* Returns --store, or SEGUE_STORE, or the configuration's `store` (after SEGUE_LOGS), if the
  * command has that option; otherwise NULL. Without --logs such a command's value of "logs" is this
  * store, since a store may be named in place of a folder. */
@@ -115,6 +118,8 @@ void cli_tell_json(const struct err *err);     /* does so when it is on */
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
+/* Returns the status of a command that is done if `ok`; otherwise does so. */
+int cli_done(const char *command, bool ok, const struct err *err);
 /* Does so and returns another status. */
 int cli_fail_with(int status, const char *command, const struct err *err);
 /* Does so for a wrong use, which the format describes. */
@@ -159,7 +164,8 @@ int cli_fit(struct buf *out, struct str text, int columns);
 /* Does the same for a cell of a table, which spaces make at least `width` columns wide. */
 int cli_cell(struct buf *out, struct str text, int width, int columns);
 
-/* Returns the text of a member, "" if it is none. */
+/* Returns the text of a member, NULL if it is none; or "". */
+const char *cli_text(const json_t *object, const char *key);
 const char *cli_word(const json_t *object, const char *key);
 /* Makes a list of texts of words that stand between commas; white space around them is left out. */
 json_t *cli_list(const char *words);

@@ -21,7 +21,7 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
                          const struct provider_registry *registry, struct err *err) {
   const char *scenario = w->scenario;
   const json_t *instruction = json_object_get(k->body, "instruction");
-  const char *cwd = json_string_value(json_object_get(k->body, "cwd"));
+  const char *cwd = cli_text(k->body, "cwd");
   bool (*read)(struct fork *, const struct store_ref *, const char *, struct err *) = fork_read;
   if (w->at_end)
     read = fork_read_end;
@@ -41,7 +41,7 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
   if (!fork_settle(&k->fork, k->steer.changed, cwd, user, registry, k->replies.has, err) ||
       !replies_find(&k->replies, k->fork.config, err))
     return false;
-  cwd = json_string_value(json_object_get(k->fork.config, "cwd"));
+  cwd = cli_text(k->fork.config, "cwd");
   return cli_is_folder(cwd) ||
          err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
 }
@@ -53,10 +53,9 @@ static int fork_begin(struct forking *k, struct fork_wish *w, const char *where,
   if (!ui_init(&ui, w->command, w->mode, where, registry, &err))
     return cli_fail_with(STATUS_FAILED, w->command, &err);
   ui_notify(&ui, user->notify, NULL);
-  struct session_params params = {
-      .setup = {.cwd = json_string_value(json_object_get(k->fork.config, "cwd")),
-                .pass_env = k->env,
-                .scenario = replies_scenario(&k->replies)}};
+  struct session_params params = {.setup = {.cwd = cli_text(k->fork.config, "cwd"),
+                                            .pass_env = k->env,
+                                            .scenario = replies_scenario(&k->replies)}};
   fork_params(&k->fork, &params);
   ui.solo.session = host_start(&ui.solo.host, &params, &ui.watcher, &ui, &err);
   if (ui.solo.session == NULL) {

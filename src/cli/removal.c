@@ -53,6 +53,21 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
   return allowed && !young;
 }
 
+/* Removes the item's branch if something else holds its tip, too; each holder is one line of the
+ * list, the branch included. */
+static bool drop_branch(const struct trees *t, const struct tree_item *item) {
+  struct err err;
+  char_auto_t *tip = trees_tip(t->cwd, item->branch, &err);
+  if (tip == NULL)
+    return true; /* it is gone */
+  char_auto_t *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
+                                    "refs/heads", "refs/remotes", "refs/tags", NULL);
+  bool others = holders != NULL && strchr(holders, '\n') != NULL;
+  if (others)
+    (void)trees_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
+  return others;
+}
+
 /* Removes the session's worktrees, unless work would be lost; a branch whose commits are in no
  * other one stays. */
 static bool remove_trees(const struct session_removal *r, const struct store_ref *ref,
@@ -63,7 +78,7 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
     return true;
   bool ok = trees_may_go(&t, r->force, err) && trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
-    if (!trees_drop_branch(&t, &t.items[i]))
+    if (!drop_branch(&t, &t.items[i]))
       cli_say(stderr, "segue: its branch stays, because no other branch has its commits: %s\n",
               t.items[i].branch);
   return ok;

@@ -8,7 +8,7 @@
 bool replies_take(struct replies *r, const char *path, json_t *changed, struct err *err) {
   json_auto_t *member = json_object();
   bool ok = body_path(member, "path", "--scenario", path, err) &&
-            scenario_load(&r->scenario, json_string_value(json_object_get(member, "path")), err);
+            scenario_load(&r->scenario, cli_text(member, "path"), err);
   r->has = ok;
   if (ok) {
     json_object_set_new(member, "sha256", json_string(r->scenario.sha256));
@@ -19,8 +19,8 @@ bool replies_take(struct replies *r, const char *path, json_t *changed, struct e
 
 bool replies_find(struct replies *r, const json_t *config, struct err *err) {
   const json_t *written = json_object_get(config, "scenario");
-  const char *path = json_string_value(json_object_get(written, "path"));
-  const char *sha256 = json_string_value(json_object_get(written, "sha256"));
+  const char *path = cli_text(written, "path");
+  const char *sha256 = cli_text(written, "sha256");
   if (r->has || path == NULL)
     return true;
   if (!scenario_load(&r->scenario, path, err))

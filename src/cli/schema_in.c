@@ -159,7 +159,7 @@ const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *
                                       enum schema_status *status) {
   assert(doc != NULL);
   assert(cache->count <= SCHEMA_CACHE_COUNT);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a; equality is by the bytes */
   json_io_write(doc, JSON_IO_COMPACT, &text);
   for (size_t i = 0; i < text.n; i++)
@@ -169,14 +169,11 @@ const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *
     if (cache->items[i].hash == hash && cache->items[i].n == text.n &&
         memcmp(cache->items[i].text, text.p, text.n) == 0) {
       cache->items[i].used = ++cache->clock;
-      buf_deinit(&text);
       return cache->items[i].schema;
     }
   struct schema *schema = schema_compile(doc, opts, errs, status);
-  if (schema == NULL) {
-    buf_deinit(&text);
+  if (schema == NULL)
     return NULL;
-  }
   cache_make_room(cache, text.n);
   size_t i = cache->count++;
   cache->items[i].n = text.n;
@@ -205,24 +202,11 @@ json_t *schema_errors_json(const struct schema_errors *errs) {
   return list;
 }
 
-void schema_line_print(FILE *to, const char *file, const char *place, const char *message) {
-  buf_auto_t line = {0}, safe = {0};
-  buf_printf(&line, "%s%s: %s", file, place, message);
-  buf_safe(&safe, buf_view(&line), false);
-  fprintf(to, "%s\n", buf_c(&safe));
-}
-
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs) {
-  buf_auto_t place = {0};
-  for (size_t i = 0; i < errs->count; i++) {
-    buf_clear(&place);
-    buf_printf(&place, ": %s", errs->items[i].path);
-    schema_line_print(to, file, buf_c(&place), errs->items[i].message);
-  }
-  buf_clear(&place);
-  buf_printf(&place, "and %zu more errors", errs->dropped);
+  for (size_t i = 0; i < errs->count; i++)
+    cli_say(to, "%s: %s: %s\n", file, errs->items[i].path, errs->items[i].message);
   if (errs->dropped > 0)
-    schema_line_print(to, file, "", buf_c(&place));
+    cli_say(to, "%s: and %zu more errors\n", file, errs->dropped);
 }
 
 void schema_trouble_print(const char *command, const char *file, const struct schema_errors *errs,

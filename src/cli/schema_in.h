@@ -85,9 +85,7 @@ json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
  * NULL: there is none of that name, or a file has that name. */
 const struct resource *schema_in_own(const char *word);
 
-/* Prints "FILE PLACE: message", a line each, made safe for a terminal. `place` follows the file's
- * name: ":3:7", ": $.a", or nothing. */
-void schema_line_print(FILE *to, const char *file, const char *place, const char *message);
+/* Prints "FILE: $.a: message" for each error, made safe for a terminal. */
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs);
 /* Prints on stderr that the schema in `file` cannot be used, with its errors and that of the
  * registry. */

@@ -219,7 +219,7 @@ static void say_long_wait(const struct record *record) {
   if (record->type == RECORD_ADMISSION && message[0]) {
     cli_say(stdout, "  waiting: %s (Ctrl-C stops)\n", message);
   } else if (ms >= LIMIT_LONG_WAIT_MS && record_tree(record, MEMBER_OUTAGE) == NULL) {
-    session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
+    session_ui_say_wait(ms, cli_text(error, "class"));
   } else if (until[0]) {
     printf("  waiting until %s%s%s\n", until, reason[0] ? ": " : "", reason);
   } else {
@@ -252,11 +252,11 @@ static void say_budget(struct ui *ui, const struct record *record) {
 static void say_worktree(const struct record *record) {
   const char *event = record_text_c(record, MEMBER_EVENT);
   const json_t *data = record_tree(record, MEMBER_DATA);
-  const char *path = json_string_value(json_object_get(data, "path"));
+  const char *path = cli_text(data, "path");
   const json_t *on = json_object_get(data, "branch"); /* null: HEAD is detached */
   const char *branch = json_string_value(on);
-  const char *commit = json_string_value(json_object_get(data, "commit"));
-  const char *head = json_string_value(json_object_get(data, "head"));
+  const char *commit = cli_text(data, "commit");
+  const char *head = cli_text(data, "head");
   if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
     cli_say(stdout, "  works in %s on branch %s", resolve_id_shown(path), branch);
   } else if (strcmp(event, "committed") == 0 && (commit != NULL || (on != NULL && head != NULL))) {
@@ -460,23 +460,21 @@ int ui_wait(struct ui *ui) {
 
 void ui_complain(const char *command, const json_t *result) {
   assert(json_is_object(result));
-  const char *message = json_string_value(json_object_get(result, "message"));
+  const char *message = cli_text(result, "message");
   const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
   const json_t *errors = json_object_get(result, "errors"), *item;
   buf_auto_t text = {0}, safe = {0};
   size_t i;
   if (error != NULL)
-    buf_printf(&text, "segue %s: %s: %s\n", command,
-               json_string_value(json_object_get(error, "class")),
-               json_string_value(json_object_get(error, "message")));
+    buf_printf(&text, "segue %s: %s: %s\n", command, cli_text(error, "class"),
+               cli_text(error, "message"));
   else
     buf_printf(&text, "segue %s: %s\n", command, message ? message : "no value");
   if (json_array_size(errors) > 0)
     buf_puts(&text, "errors of the last answer:\n");
   json_array_foreach(errors, i, item) {
-    const char *path = json_string_value(json_object_get(item, "path"));
-    buf_printf(&text, "  %s: %s\n", path ? path : "$",
-               json_string_value(json_object_get(item, "message")));
+    const char *path = cli_text(item, "path");
+    buf_printf(&text, "  %s: %s\n", path ? path : "$", cli_text(item, "message"));
   }
   if (json_is_string(raw) && json_string_length(raw) > 0) {
     buf_puts(&text, "the last answer:\n");

@@ -65,8 +65,8 @@ bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
 }
 
 static void inputs_ask_one(const json_t *param, json_t *inputs) {
-  const char *name = json_string_value(json_object_get(param, "name"));
-  const char *words = json_string_value(json_object_get(param, "description"));
+  const char *name = cli_text(param, "name");
+  const char *words = cli_text(param, "description");
   char_auto_t *line = NULL;
   size_t room = 0;
   if (words != NULL)
@@ -90,7 +90,7 @@ void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs) {
   const json_t *param;
   json_auto_t *params = workflow_params(path);
   json_array_foreach(params, i, param) {
-    const char *name = json_string_value(json_object_get(param, "name"));
+    const char *name = cli_text(param, "name");
     if (json_object_get(param, "default") == NULL && json_object_get(inputs, name) == NULL)
       inputs_ask_one(param, inputs);
   }
@@ -153,12 +153,12 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
 /* Checks the base before a session begins that could only stop. Other problems of the repository
  * are reported elsewhere. */
 static bool base_is_there(const struct cli_args *args, struct err *err) {
-  const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
+  const char *base = cli_value(args, "base"), *cwd = cli_value_or(args, "cwd", ".");
   char folder[PATH_MAX];
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err ignored;
   buf_auto_t commit = {0};
-  if (base == NULL || realpath(cwd ? cwd : ".", folder) == NULL)
+  if (base == NULL || realpath(cwd, folder) == NULL)
     return true;
   buf_printf(&commit, "%s^{commit}", base);
   bool asked = trees_git(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
@@ -292,13 +292,12 @@ static bool read_scenario(struct setup *setup, const char *path, struct err *err
 
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) {
   struct err err = {0};
-  const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  const char *cwd = cli_value_or(args, "cwd", "."), *scenario = cli_value(args, "scenario");
   const char *model = cli_value(args, "model");
   *setup = (struct setup){.config = json_object()};
   json_t *config = setup->config;
   if (!config_load(&setup->user, &err) ||
-      (setup->registry = backends_new(&setup->user, &err)) == NULL ||
-      !read_cwd(setup, cwd ? cwd : ".", &err) ||
+      (setup->registry = backends_new(&setup->user, &err)) == NULL || !read_cwd(setup, cwd, &err) ||
       !read_providers(args, setup->registry, config, &err))
     return fail(args, &err, status);
   setup_set_string(config, "cwd", setup->cwd);
@@ -441,11 +440,10 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
   size_t i;
   const json_t *entry;
   json_array_foreach(setup->facets, i, entry) {
-    const char *from = json_string_value(json_object_get(entry, "from"));
+    const char *from = cli_text(entry, "from");
     if (!setup_has_facet(entry, movement))
       continue;
-    cli_say(out, "    %s  %s", json_string_value(json_object_get(entry, "kind")),
-            json_string_value(json_object_get(entry, "file")));
+    cli_say(out, "    %s  %s", cli_text(entry, "kind"), cli_text(entry, "file"));
     if (strcmp(from, "workflow") != 0)
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);

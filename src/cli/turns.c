@@ -5,7 +5,6 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "os/clock.h"
-#include "view/number_format.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -179,7 +178,7 @@ void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
     buf_puts(&methods, "  ");
   buf_str(&methods, buf_view(&used_up));
   buf_printf(&b, "%s%s%s  %ld turn%s", cli_paint(colours, statuses[i].colour), statuses[i].shown,
-             cli_paint(colours, COLOUR_NONE), s->turns, s->turns == 1 ? "" : "s");
+             cli_paint(colours, COLOUR_NONE), s->turns, PLURAL(s->turns));
   buf_puts(&b, methods.n > 0 ? "  " : "");
   buf_safe(&b, buf_view(&methods), false);
   int used = (int)(strlen(statuses[i].shown) + methods.n + strlen(path)) + 16;

@@ -9,6 +9,9 @@
 
 #include <jansson.h>
 
+/* The end of a word that counts n things. */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 /* Returns when a record was written; 0: it does not say. */
 int64_t view_time(const json_t *record);
 /* Appends a duration: "8.0 s", "12 min 3 s", "2 h 5 min". */

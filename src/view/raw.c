@@ -190,7 +190,7 @@ void view_excerpt_deinit(struct view_excerpt *e) {
 
 json_t *view_text_json(const struct verified_reader *book, const char *ref, size_t offset,
                        size_t max, struct err *err) {
-  struct view_excerpt e;
+  AUTO(view_excerpt_deinit) struct view_excerpt e = {0};
   if (!view_excerpt_read(&e, book, ref, offset, max, err))
     return NULL;
   size_t next = e.offset + e.text.n;
@@ -200,6 +200,5 @@ json_t *view_text_json(const struct verified_reader *book, const char *ref, size
   json_put(out, "bytes", json_integer((json_int_t)e.bytes));
   json_put(out, "text", json_text(e.text));
   json_put(out, "next", next < e.bytes ? json_integer((json_int_t)next) : json_null());
-  view_excerpt_deinit(&e);
   return out;
 }

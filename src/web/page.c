@@ -1,6 +1,4 @@
 /* Writes what pages and reports share: the frame, times, texts, rows of sessions. */
-#include "base/resource.h"
-#include "base/sha256.h"
 #include "base/utf8.h"
 #include "core/record.h"
 #include "view/number_format.h"
@@ -9,29 +7,6 @@
 
 #include <assert.h>
 #include <string.h>
-
-static const char style_name[] = "web/style.css";
-
-void part_begin_file(struct html *h, struct str title) {
-  const struct resource *style = resource_find(style_name);
-  unsigned char hash[32];
-  assert(style != NULL);
-  sha256_raw(style->p, style->n, "", 0, hash);
-  HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
-          "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; base-uri 'none'; "
-          "form-action 'none'; style-src 'sha256-");
-  buf_base64(h->out, (struct str){(const char *)hash, sizeof hash});
-  HTML_FMT(h,
-           "'\"><meta name=viewport content=\"width=device-width,initial-scale=1\"><meta "
-           "name=referrer content=no-referrer><title>%.*s</title>\n<style>",
-           STR_ARG(title));
-  html_resource(h, style_name);
-  HTML(h, "</style></head>\n<body><main>");
-}
-
-void part_end_file(struct html *h) {
-  HTML(h, "</main></body></html>\n");
-}
 
 /* Writes a menu link to one of the main pages, and marks the page being shown. */
 static void put_menu(struct html *h, struct str title, const char *name) {

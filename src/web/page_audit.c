@@ -829,7 +829,7 @@ static void put_behind_filter(struct html *h, const struct page_ask *ask) {
 
 static void put_behind_sum(struct html *h, const struct drilldown *b) {
   HTML_FMT(h, "<p role=status>%llu %s%s%s", (unsigned long long)b->total, unit_word(b),
-           b->total == 1 ? "" : "s", behind_words(b));
+           PLURAL(b->total), behind_words(b));
   for (size_t k = 0; b->keyed != NULL && k < b->keyed->key_count; k++)
     HTML_FMT(h, ", %s <bdi>%.*s</bdi>", group_by_key_name(b->keyed->keys[k]),
              STR_ARG(b->keys[k].n > 0 ? b->keys[k] : STR("-")));

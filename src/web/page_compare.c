@@ -2,6 +2,7 @@
 #include "audit/compare.h"
 #include "base/utf8.h"
 #include "tree/linediff.h"
+#include "view/number_format.h"
 #include "web/page_session.h"
 #include "web/parts.h"
 
@@ -135,7 +136,7 @@ static void put_diff_line(struct html *h, const struct linediff_line *line) {
     break;
   case '@':
     HTML_FMT(h, "<span class=dim>  ... %ld line%s in both</span>", line->count,
-             line->count == 1 ? "" : "s");
+             PLURAL(line->count));
     break;
   default:
     HTML_FMT(h, "  %.*s", STR_ARG(line->text));
@@ -177,7 +178,7 @@ static void put_diff(struct html *h, const struct compare_row *row, struct str a
            "<details open id=\"text-%ld-%ld\"><summary><bdi>%s</bdi>: turn %ld of A, %ld of B: %ld "
            "line%s only in A, %ld only in B</summary>",
            row->a->turn, row->b->turn, compare_said(row->a->movement, "?"), row->a->turn,
-           row->b->turn, removed, removed == 1 ? "" : "s", added);
+           row->b->turn, removed, PLURAL(removed), added);
   put_lines_of(h, lines, count, all);
   HTML(h, "</details>");
   free(lines);

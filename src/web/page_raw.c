@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "view/number_format.h"
 #include "view/raw.h"
 #include "view/search.h"
 #include "web/page_session.h"
@@ -177,7 +178,7 @@ static void put_hits(struct html *h, const struct page_ask *ask, const struct vi
            "<p role=status>%s%zu place%s</p><div class=\"wide fits\" tabindex=0 role=region "
            "aria-label=Places><table><thead><tr><th scope=col class=n>turn</th><th "
            "scope=col>place</th><th scope=col>text</th></tr></thead><tbody>",
-           found->more ? "The first " : "", found->count, found->count == 1 ? "" : "s");
+           found->more ? "The first " : "", found->count, PLURAL(found->count));
   for (size_t i = 0; i < found->count; i++)
     put_hit(h, &found->hits[i]);
   HTML(h, "</tbody></table></div>");
@@ -185,7 +186,7 @@ static void put_hits(struct html *h, const struct page_ask *ask, const struct vi
 
 unsigned page_find(const struct page_ask *ask, struct buf *out) {
   struct record_index *own, *track;
-  struct view_search found = {0};
+  AUTO(view_search_deinit) struct view_search found = {0};
   struct err err = {0};
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
@@ -202,7 +203,6 @@ unsigned page_find(const struct page_ask *ask, struct buf *out) {
   else if (asked)
     put_hits(&h, ask, &found);
   part_end_page(&h);
-  view_search_deinit(&found);
   record_index_free(own);
   return 200;
 }
@@ -238,7 +238,7 @@ static void put_text_nav(struct html *h, const struct page_ask *ask, const struc
 /* Shows a text of any length, in pieces. */
 unsigned page_text(const struct page_ask *ask, struct buf *out) {
   struct record_index *own, *track;
-  struct view_excerpt e = {0};
+  AUTO(view_excerpt_deinit) struct view_excerpt e = {0};
   struct err err = {0};
   long from = 0;
   if ((track = page_track(ask, &own, &err)) == NULL)
@@ -253,7 +253,6 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
     put_text_nav(&h, ask, &e);
     HTML_FMT(&h, "<pre>%.*s</pre>", STR_ARG(e.text));
     part_end_page(&h);
-    view_excerpt_deinit(&e);
   }
   record_index_free(own);
   return ok ? 200 : page_problem(ask, out, &err);

@@ -550,14 +550,13 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   if (ask->acts)
     part_acts(h, v, asks);
   bool runs = page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running");
-  struct view_running now;
+  AUTO(view_running_deinit) struct view_running now = {0};
   struct err ignored;
   if (runs && view_running_read(&now, track, &ignored)) {
     if (now.count > 0)
       HTML(h, "<h2>Now</h2>");
     for (size_t i = 0; i < now.count; i++)
       put_call(h, ask, &now.calls[i]);
-    view_running_deinit(&now);
   }
   part_session_facts(h, v, NULL);
   part_find_form(h, STR(""));

@@ -5,6 +5,7 @@
 #include "format/json_object.h"
 #include "store/filter.h"
 #include "store/inbox.h"
+#include "view/number_format.h"
 #include "view/question.h"
 #include "web/page_session.h"
 #include "web/parts.h"
@@ -199,7 +200,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
              ask->q[0] ? ask->q : ask->store.where);
     put_more(&h, ask, f.next);
   } else {
-    HTML_FMT(&h, "<p id=counts role=status>%zu session%s%s", f.count, f.count == 1 ? "" : "s",
+    HTML_FMT(&h, "<p id=counts role=status>%zu session%s%s", f.count, PLURAL(f.count),
              ask->before[0] || f.next[0] ? " on this page" : "");
     for (int i = 0; i < VIEW_CLASS_COUNT; i++)
       if (f.classes[i] > 0)

@@ -11,9 +11,6 @@
 #include "view/session_view.h"
 #include "web/html.h"
 
-/* Begins a page that is one file: its style is inside, allowed by its hash. */
-void part_begin_file(struct html *h, struct str title);
-void part_end_file(struct html *h);
 void part_end_page(struct html *h);
 
 /* Gives a drawing its size in a file, which may be read without its style. */

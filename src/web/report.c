@@ -2,6 +2,8 @@
 #include "web/report.h"
 
 #include "base/limits.h"
+#include "base/resource.h"
+#include "base/sha256.h"
 #include "base/utf8.h"
 #include "view/number_format.h"
 #include "web/markdown.h"
@@ -108,6 +110,26 @@ static struct html report_html(const struct report_file *r) {
   return (struct html){.out = r->out};
 }
 
+static const char style_name[] = "web/style.css";
+
+/* Begins a page that is one file: its style is inside, allowed by its hash. */
+static void begin_file(struct html *h, struct str title) {
+  const struct resource *style = resource_find(style_name);
+  unsigned char hash[32];
+  assert(style != NULL);
+  sha256_raw(style->p, style->n, "", 0, hash);
+  HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
+          "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; base-uri 'none'; "
+          "form-action 'none'; style-src 'sha256-");
+  buf_base64(h->out, (struct str){(const char *)hash, sizeof hash});
+  HTML_FMT(h,
+           "'\"><meta name=viewport content=\"width=device-width,initial-scale=1\"><meta "
+           "name=referrer content=no-referrer><title>%.*s</title>\n<style>",
+           STR_ARG(title));
+  html_resource(h, style_name);
+  HTML(h, "</style></head>\n<body><main>");
+}
+
 void report_begin(struct report_file *r, struct str title) {
   if (r->form == REPORT_MARKDOWN) {
     buf_puts(r->out, "# ");
@@ -116,7 +138,7 @@ void report_begin(struct report_file *r, struct str title) {
     return;
   }
   struct html h = report_html(r);
-  part_begin_file(&h, title);
+  begin_file(&h, title);
   HTML_FMT(&h, "<h1>%.*s</h1>", STR_ARG(title));
   if (r->now_ms > 0) {
     buf_auto_t when = {0};
@@ -132,7 +154,7 @@ void report_end(struct report_file *r) {
   if (r->form == REPORT_MARKDOWN)
     return;
   struct html h = report_html(r);
-  part_end_file(&h);
+  HTML(&h, "</main></body></html>\n");
 }
 
 /* --- a folder --- */
@@ -141,7 +163,7 @@ static void put_sums(struct html *h, const struct session_list *f) {
   double cost = 0;
   int64_t tokens = 0;
   size_t unknown = 0;
-  HTML_FMT(h, "<p>%zu session%s: ", f->count, f->count == 1 ? "" : "s");
+  HTML_FMT(h, "<p>%zu session%s: ", f->count, PLURAL(f->count));
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
     HTML_FMT(h, "%s%zu %s", i > 0 ? ", " : "", f->classes[i], view_class_name((enum view_class)i));
   for (size_t i = 0; i < f->count; i++) {

@@ -272,7 +272,7 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
     HTML(h, " <span class=mark>ambiguous</span>");
   if (t->failed_calls > 0)
     HTML_FMT(h, " <span class=mark>%ld failed call%s</span>", t->failed_calls,
-             t->failed_calls == 1 ? "" : "s");
+             PLURAL(t->failed_calls));
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   if (t->tried)

@@ -77,7 +77,7 @@ static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer
 static bool reply_here(const struct store_ref *ref, const char *action, const json_t *body,
                        struct err *err) {
   AUTO(config_deinit) struct config user = {0};
-  struct parsed_answer said = {0};
+  AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
   struct provider_registry *registry = NULL;
   enum answer_says says = SAYS_TEXT;
   if (strcmp(action, "answer") != 0)
@@ -86,7 +86,6 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
             (registry = backends_new(&user, err)) != NULL &&
             reply_in_log(ref, &said.core, registry, err);
   registry_free(registry);
-  parsed_answer_deinit(&said);
   return ok;
 }
 
@@ -126,7 +125,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
       session = summary_json(&b, b.session, ref->name, summary_status(&b), b.message, 0);
     json_io_put(session);
   } else {
-    const char *id = json_string_value(json_object_get(there, "id"));
+    const char *id = cli_text(there, "id");
     cli_say(stdout, "%s  %s\n", word, id ? id : b.session);
     if (!waits_for_daemon) {
       char log_id[STORE_ID_BYTES];

@@ -100,11 +100,9 @@ static int config_run(const struct cli_args *args) {
   }
   if (!config_load(&config, &err)) /* reported as everywhere else */
     return cli_fail("config", &err);
-  json_t *values = config_values(path, &err), *list = json_array();
-  if (values == NULL) {
-    json_decref(list);
+  json_auto_t *values = config_values(path, &err), *list = json_array();
+  if (values == NULL)
     return cli_fail("config", &err);
-  }
   put_file_keys(list, values, path);
   put_places(list);
   size_t i;
@@ -114,18 +112,15 @@ static int config_run(const struct cli_args *args) {
   } else {
     json_array_foreach(list, i, s) {
       const json_t *value = json_object_get(s, "value");
-      const char *origin = json_string_value(json_object_get(s, "origin"));
+      const char *origin = cli_text(s, "origin");
       bool is_plain = json_is_string(value) || json_is_null(value);
       char_auto_t *text = is_plain ? NULL : json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
       const char *shown = text ? text : json_string_value(value);
       buf_auto_t safe = {0};
       buf_safe(&safe, str_from(shown ? shown : "-"), false);
-      printf("%-15s %-40s %s\n", json_string_value(json_object_get(s, "key")), buf_c(&safe),
-             origin ? origin : "not set");
+      printf("%-15s %-40s %s\n", cli_text(s, "key"), buf_c(&safe), origin ? origin : "not set");
     }
   }
-  json_decref(values);
-  json_decref(list);
   return STATUS_COMPLETE;
 }
 

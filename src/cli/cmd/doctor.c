@@ -123,7 +123,7 @@ static const char *agent_besides(const struct provider_registry *registry,
                                  const struct provider *provider) {
   const struct profile *profile = backends_profile(registry, provider->capability.name);
   bool besides = profile != NULL && provider_profile(provider) == NULL;
-  return besides ? json_string_value(json_object_get(profile->keys, "install")) : NULL;
+  return besides ? cli_text(profile->keys, "install") : NULL;
 }
 
 /* Prints one line of names for each kind of absent backend that nobody asked for. */
@@ -304,7 +304,7 @@ static void look_at_containers(struct doctor_report *r, const struct config *use
 /* Says what confines agents here. */
 static void look_at_sandbox(struct doctor_report *r, const struct config *user, bool quick) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
-  const char *level = json_string_value(json_object_get(sandbox, "level"));
+  const char *level = cli_text(sandbox, "level");
   const char *why;
   (void)sandbox_mechanism(user->sandbox, &why);
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
@@ -316,7 +316,7 @@ static void look_at_sandbox(struct doctor_report *r, const struct config *user, 
              level, by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
              version >= 6 ? ", signals, abstract sockets" : "",
              version < 3 ? "; a file that must not be written can still be truncated" : "",
-             json_string_value(json_object_get(sandbox, "limits_by")));
+             cli_text(sandbox, "limits_by"));
   char place[256];
   const char *no = sandbox_bwrap_why_not(place, sizeof place);
   if (no == NULL)

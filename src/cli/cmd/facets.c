@@ -33,15 +33,15 @@ static void print_facets(const json_t *list) {
   const json_t *entry;
   const char *last = "";
   json_array_foreach((json_t *)list, i, entry) {
-    const char *kind = json_string_value(json_object_get(entry, "kind"));
-    const char *by = json_string_value(json_object_get(entry, "shadowed_by"));
+    const char *kind = cli_text(entry, "kind");
+    const char *by = cli_text(entry, "shadowed_by");
     if (strcmp(kind, last) != 0)
       printf("%s%s\n", i > 0 ? "\n" : "", kind);
     last = kind;
     buf_auto_t name = {0};
-    buf_safe(&name, str_from(json_string_value(json_object_get(entry, "name"))), false);
-    printf("  %-24s %-9s ", buf_c(&name), json_string_value(json_object_get(entry, "from")));
-    cli_say(stdout, "%s\n", json_string_value(json_object_get(entry, "file")));
+    buf_safe(&name, str_from(cli_text(entry, "name")), false);
+    printf("  %-24s %-9s ", buf_c(&name), cli_text(entry, "from"));
+    cli_say(stdout, "%s\n", cli_text(entry, "file"));
     if (by != NULL)
       cli_say(stdout, "  %-24s           shadowed by %s\n", "", by);
   }
@@ -49,10 +49,10 @@ static void print_facets(const json_t *list) {
 
 static int facets_run(const struct cli_args *args) {
   struct err err = {0};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES], config[PATHS_BYTES],
       user[PATHS_BYTES + 16] = "";
-  const char *cwd = cli_value(args, "cwd") ? cli_value(args, "cwd") : ".";
+  const char *cwd = cli_value_or(args, "cwd", ".");
   cli_errors_as_json(cli_flag(args, "json"));
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
@@ -61,10 +61,8 @@ static int facets_run(const struct cli_args *args) {
   struct facets facets = {.project = project[0] ? project : NULL,
                           .home = home[0] ? home : NULL,
                           .user = user[0] ? user : NULL};
-  if (args->word_count > 0 && !beside_workflow(&facets, &arena, args->words[0], cwd, &err)) {
-    arena_deinit(&arena);
+  if (args->word_count > 0 && !beside_workflow(&facets, &arena, args->words[0], cwd, &err))
     return cli_fail("facets", &err);
-  }
   json_auto_t *list = facets_list(&facets);
   if (cli_flag(args, "json"))
     json_io_print(list, JSON_IO_COMPACT);
@@ -77,7 +75,6 @@ static int facets_run(const struct cli_args *args) {
     fprintf(stderr,
             "segue facets: %s is ignored: it belongs to another user, or others can write to it\n",
             foreign);
-  arena_deinit(&arena);
   return STATUS_COMPLETE;
 }
 

@@ -44,20 +44,45 @@ static bool take_instruction(const struct cli_args *args, json_t *body, struct e
 }
 
 /* Turns the flags into members of POST .../fork. */
-static json_t *fork_body(const struct cli_args *args, struct err *err) {
-  json_t *body = json_object();
+static bool fork_body(const struct cli_args *args, json_t *body, struct err *err) {
   const char *cwd = cli_value(args, "cwd");
   bool ok = cli_value(args, "from") != NULL ||
             err_set(err, ERR_USAGE, "say where to start: --from MOVEMENT, or MOVEMENT#N");
-  ok = ok && body_text(args, body, "from", err) && take_instruction(args, body, err) &&
-       body_steer(args, body, err) && (cwd == NULL || body_path(body, "cwd", "--cwd", cwd, err));
-  if (ok)
-    return body;
-  json_decref(body);
-  return NULL;
+  return ok && body_text(args, body, "from", err) && take_instruction(args, body, err) &&
+         body_steer(args, body, err) && (cwd == NULL || body_path(body, "cwd", "--cwd", cwd, err));
 }
 
 /* --- here --- */
+
+static bool worked_on(const struct store_ref *ref, const char *branch) {
+  AUTO(trees_deinit) struct trees t = {0};
+  struct err err;
+  if (!trees_read(&t, ref, &err))
+    return false;
+  const struct tree_item *own = trees_own(&t, &err);
+  return own != NULL && strcmp(own->branch, branch) == 0;
+}
+
+/* Finds the newest session that worked on that branch. False: none did. */
+static bool find_newest_of(const char *branch, const char *logs, struct store_ref *ref,
+                           struct err *err) {
+  struct store store;
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  bool found = false;
+  if (!resolve_id_store(logs, &store, err))
+    return false;
+  if (store_exists(&store) && !store_list(&store, &ids, &count, err))
+    return false;
+  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
+    for (size_t i = 0; i < count && !found; i++)
+      if ((strstr(branch, ids[i].id) != NULL) == (named == 1)) {
+        store_ref(&store, ids[i].id, ref);
+        found = worked_on(ref, branch);
+      }
+  free(ids);
+  return found || err_set(err, ERR_NOT_FOUND, "no session worked on branch %.200s", branch);
+}
 
 /* Finds the session of a branch: the one in its name, or else any that worked on it. */
 static bool find_by_branch(const struct cli_args *args, const char *branch, struct store_ref *ref,
@@ -76,7 +101,7 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
               branch, own->branch);
     return is;
   }
-  return trees_find_branch(branch, cli_value(args, "logs"), ref, &why) ||
+  return find_newest_of(branch, cli_value(args, "logs"), ref, &why) ||
          err_set(err, ERR_NOT_FOUND,
                  "no session here worked on the pull request's branch %.200s: start one with segue "
                  "run WORKFLOW --pr N",
@@ -86,8 +111,7 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
 /* Reads what is new at the forge, and finds where the session's work stands now. */
 static bool take_pull_request(const struct cli_args *args, struct fork_wish *w,
                               struct store_ref *ref, struct forge_task *got, struct err *err) {
-  const char *cwd = cli_value(args, "cwd");
-  if (!forge_task_read(got, cwd ? cwd : ".", NULL, cli_value(args, "pr"), err))
+  if (!forge_task_read(got, cli_value_or(args, "cwd", "."), NULL, cli_value(args, "pr"), err))
     return false;
   const char *branch = json_string_value(got->item.head);
   if (branch == NULL)
@@ -108,7 +132,7 @@ static bool take_pull_request(const struct cli_args *args, struct fork_wish *w,
 
 static int fork_here(const struct cli_args *args, json_t *body) {
   struct store_ref ref;
-  struct forge_task got = {0};
+  AUTO(forge_task_deinit) struct forge_task got = {0};
   struct err err = {0};
   struct fork_wish w = {.command = "fork",
                         .ref = &ref,
@@ -121,9 +145,7 @@ static int fork_here(const struct cli_args *args, json_t *body) {
     ok = take_pull_request(args, &w, &ref, &got, &err);
   else
     ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err);
-  int status = ok ? forking_run(&w) : cli_fail("fork", &err);
-  forge_task_deinit(&got);
-  return status;
+  return ok ? forking_run(&w) : cli_fail("fork", &err);
 }
 
 static int fork_run(const struct cli_args *args) {
@@ -137,8 +159,8 @@ static int fork_run(const struct cli_args *args) {
     return cli_fail("fork", &err);
   if (!there && cli_value(args, "socket"))
     return cli_refuse("fork", "--socket needs --daemon");
-  json_auto_t *body = fork_body(args, &err);
-  if (body == NULL)
+  json_auto_t *body = json_object();
+  if (!fork_body(args, body, &err))
     return cli_fail("fork", &err);
   return there ? session_post_told(args, "fork", body) : fork_here(args, body);
 }

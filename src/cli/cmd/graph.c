@@ -77,7 +77,7 @@ static void graph_print(const struct cli_args *args, const struct graph *graph, 
     fprintf(stderr,
             "segue graph: %ld turn%s of the session match%s no movement in this file: leave FILE "
             "out to draw the session's own workflow\n",
-            strangers, strangers == 1 ? "" : "s", strangers == 1 ? "s" : "");
+            strangers, PLURAL(strangers), strangers == 1 ? "s" : "");
 }
 
 static int graph_run(const struct cli_args *args) {
@@ -106,7 +106,7 @@ static int graph_run(const struct cli_args *args) {
   if (ok)
     graph_print(args, graph, mermaid);
   graph_free(graph);
-  return ok ? STATUS_COMPLETE : cli_fail("graph", &err);
+  return cli_done("graph", ok, &err);
 }
 
 const struct cli_command cmd_graph = {

@@ -62,7 +62,7 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
   while ((n = getline(&line, &room, file)) > 0) {
     buf_auto_t text = {0};
     json_auto_t *entry = json_loadb(line, (size_t)n, 0, NULL);
-    const char *type = json_string_value(json_object_get(entry, "type"));
+    const char *type = cli_text(entry, "type");
     if (type != NULL && strcmp(type, "assistant") == 0)
       put_texts(&text, json_object_get(json_object_get(entry, "message"), "content"));
     if (text.n > 0) {
@@ -76,7 +76,7 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
 }
 
 static bool stop_last_answer(const json_t *event, struct buf *out, struct err *err) {
-  const char *path = json_string_value(json_object_get(event, "transcript_path"));
+  const char *path = cli_text(event, "transcript_path");
   buf_str(out, json_view(json_object_get(event, "last_assistant_message")));
   if (out->n > 0)
     return true;
@@ -90,7 +90,7 @@ static bool stop_last_answer(const json_t *event, struct buf *out, struct err *e
 
 /* Names the file that counts for a conversation: its size is the count. */
 static bool count_path(const json_t *event, char out[PATHS_BYTES]) {
-  const char *id = json_string_value(json_object_get(event, "session_id"));
+  const char *id = cli_text(event, "session_id");
   char state[PATHS_BYTES], hash[SHA256_HEX];
   struct err err;
   if (id == NULL || !paths_state("hooks", state, &err))
@@ -162,8 +162,8 @@ struct stop_seen {
 };
 
 static void see_record(struct stop_seen *seen, json_t *record) {
-  const char *type = json_string_value(json_object_get(record, "type"));
-  const char *movement = json_string_value(json_object_get(record, "movement"));
+  const char *type = cli_text(record, "type");
+  const char *movement = cli_text(record, "movement");
   json_t **into = NULL;
   if (type == NULL)
     return;
@@ -193,13 +193,13 @@ static struct str stop_tail(const char *text) {
 static const char *stop_reason(const json_t *judgment) {
   const json_t *stages = json_object_get(judgment, "stages");
   size_t n = json_array_size(stages);
-  return n > 0 ? json_string_value(json_object_get(json_array_get(stages, n - 1), "reason")) : NULL;
+  return n > 0 ? cli_text(json_array_get(stages, n - 1), "reason") : NULL;
 }
 
 static enum stop_verdict stop_told(const struct stop_hook *hook, const struct stop_seen *seen,
                                    int status, struct buf *why) {
   const char *reason = stop_reason(seen->judgment);
-  const char *method = json_string_value(json_object_get(seen->judgment, "method"));
+  const char *method = cli_text(seen->judgment, "method");
   json_int_t rule = json_integer_value(json_object_get(seen->judgment, "rule"));
   if (status == 0)
     return STOP_MAY;
@@ -210,9 +210,8 @@ static enum stop_verdict stop_told(const struct stop_hook *hook, const struct st
     return STOP_MUST_GO_ON;
   }
   if (status == 3 && hook->gate != NULL) {
-    const char *text = json_string_value(json_object_get(seen->gate, "text"));
-    const char *error =
-        json_string_value(json_object_get(json_object_get(seen->gate, "error"), "message"));
+    const char *text = cli_text(seen->gate, "text");
+    const char *error = cli_text(json_object_get(seen->gate, "error"), "message");
     buf_printf(why,
                "`%s` failed (exit %" JSON_INTEGER_FORMAT "). Mend it, then say what you did.\n",
                hook->gate, json_integer_value(json_object_get(seen->gate, "exit")));
@@ -222,7 +221,7 @@ static enum stop_verdict stop_told(const struct stop_hook *hook, const struct st
       buf_safe(why, stop_tail(text), true);
     return STOP_MUST_GO_ON;
   }
-  const char *message = json_string_value(json_object_get(seen->stop, "message"));
+  const char *message = cli_text(seen->stop, "message");
   buf_printf(why, "segue could not judge whether it is done: %s",
              message ? message : "see segue show last");
   return STOP_UNKNOWN;
@@ -233,8 +232,8 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   char program[PATHS_BYTES], flow[PATHS_BYTES + 32], scenario[PATHS_BYTES + 32];
   const char *words[STOP_WORDS_MAX] = {program,      "run",    flow,          "--json",
                                        "--scenario", scenario, "--task-file", "-"};
-  const char *cwd = json_string_value(json_object_get(event, "cwd"));
-  const char *id = json_string_value(json_object_get(event, "session_id"));
+  const char *cwd = cli_text(event, "cwd");
+  const char *id = cli_text(event, "session_id");
   size_t n = 8;
   buf_auto_t task = {0};
   if (!fs_own_program(program, sizeof program))
@@ -388,7 +387,7 @@ static int claude_stop(const struct cli_args *args) {
                           json_stringn(buf_c(&why), why.n));
     json_io_put(answer);
   }
-  return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
+  return cli_done("hook", ok, &err);
 }
 
 /* ---- install ---- */
@@ -441,7 +440,7 @@ static json_t *find_installed_hook(const json_t *stop) {
   json_t *hook;
   json_array_foreach((json_t *)(size_t)stop, i, group)
       json_array_foreach(json_object_get(group, "hooks"), k, hook) {
-    const char *command = json_string_value(json_object_get(hook, "command"));
+    const char *command = cli_text(hook, "command");
     if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
       return hook;
   }
@@ -537,7 +536,7 @@ static int hook_install(const struct cli_args *args) {
   char_auto_t *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
   ok = text != NULL && install_into(args, path, text, is_there, &err);
   json_decref(settings);
-  return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
+  return cli_done("hook", ok, &err);
 }
 
 /* For Claude Code, status 2 of a hook forbids stopping and its errors are the reason: with a

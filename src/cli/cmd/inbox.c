@@ -117,7 +117,7 @@ static void inbox_put_item(const json_t *item) {
   const json_t *cost = json_object_get(spent, "cost");
   json_int_t calls = json_integer_value(json_object_get(spent, "calls"));
   if (spent != NULL && calls != 0) {
-    printf("    so far: %" JSON_INTEGER_FORMAT " call%s", calls, calls == 1 ? "" : "s");
+    printf("    so far: %" JSON_INTEGER_FORMAT " call%s", calls, PLURAL(calls));
     if (json_is_number(cost))
       printf(", $%.4f", json_number_value(cost));
     putchar('\n');

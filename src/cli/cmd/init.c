@@ -124,7 +124,6 @@ static bool init_write(struct init *init, const char *cwd, struct err *err) {
 
 static int init_run(const struct cli_args *args) {
   struct err err = {0};
-  const char *cwd = cli_value(args, "cwd");
   bool json = cli_flag(args, "json");
   cli_errors_as_json(json);
   struct init init = {.name = args->word_count > 0 ? args->words[0] : "work",
@@ -134,7 +133,7 @@ static int init_run(const struct cli_args *args) {
             err_set(&err, ERR_USAGE,
                     "\"%.80s\" cannot be the name of a workflow: use letters, digits, _ and -",
                     init.name);
-  ok = ok && init_write(&init, cwd ? cwd : ".", &err);
+  ok = ok && init_write(&init, cli_value_or(args, "cwd", "."), &err);
   if (ok && json) {
     json_io_put(
         json_pack("{ss sO sO}", "workflow", init.name, "written", init.written, "kept", init.kept));
@@ -154,7 +153,7 @@ static int init_run(const struct cli_args *args) {
   }
   json_decref(init.written);
   json_decref(init.kept);
-  return ok ? STATUS_COMPLETE : cli_fail("init", &err);
+  return cli_done("init", ok, &err);
 }
 
 const struct cli_command cmd_init = {

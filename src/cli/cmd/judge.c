@@ -53,13 +53,13 @@ static void judge_on_finished(void *ctx, struct session *s) {
 }
 
 static bool build_workflow(struct setup *setup, const struct cli_args *args, struct err *err) {
-  const char *name = cli_value(args, "name"), *rule;
-  const char *language = cli_value(args, "language");
-  const char *provider = json_string_value(json_object_get(setup->config, "provider"));
+  const char *name = cli_value_or(args, "name", "step"), *rule;
+  const char *language = cli_value_or(args, "language", "en");
+  const char *provider = cli_text(setup->config, "provider");
   if (provider == NULL)
     provider = setup->user.provider;
   const char *model = cli_value(args, "model");
-  json_t *rules = json_array(), *stages = NULL, *doc;
+  json_auto_t *rules = json_array(), *stages = NULL;
   long count = 0;
   bool ok = true;
   for (size_t i = 0; ok && (rule = cli_values(args, "rule", i)) != NULL; i++) {
@@ -72,26 +72,21 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
     ok = err_set(err, ERR_USAGE, "give at least one --rule");
   ok = ok && setup_stages(cli_value(args, "stages"), &stages, err);
   ok = ok && cli_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &count, err);
-  if (ok && name &&
-      (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
+  if (ok && (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
     ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
-  if (ok && language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
+  if (ok && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     ok = err_set(err, ERR_USAGE, "--language must be en or ja");
-  if (!ok) {
-    json_decref(rules);
-    json_decref(stages);
+  if (!ok)
     return false;
-  }
-  json_t *judge = json_pack("{so* ss* ss* sO*}", "stages", stages, "provider", provider, "model",
+  json_t *judge = json_pack("{sO* ss* ss* sO*}", "stages", stages, "provider", provider, "model",
                             model ? model : setup->user.model, "options",
                             json_object_get(setup->config, "options"));
   if (count > 0)
     json_object_set_new(judge, "max_reasks", json_integer(count));
-  doc = json_pack("{ss ss ss s[{ss s[s] so so}]}", "name", "judge", "language",
-                  language ? language : "en", "initial_movement", name ? name : "step", "movements",
-                  "name", name ? name : "step", "command", "given", "judge", judge, "rules", rules);
+  json_auto_t *doc = json_pack("{ss ss ss s[{ss s[s] so sO}]}", "name", "judge", "language",
+                               language, "initial_movement", name, "movements", "name", name,
+                               "command", "given", "judge", judge, "rules", rules);
   setup->workflow = workflow_build(doc, err);
-  json_decref(doc);
   if (setup->workflow == NULL) {
     /* "movements[0].rules[2].condition: ..." becomes the --rule that it comes from. */
     struct err raw = *err;
@@ -107,11 +102,11 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
 
 /* Says why this stage decided, or why it did not. */
 static void append_note(const json_t *stage, struct buf *out) {
-  const char *outcome = json_string_value(json_object_get(stage, "outcome"));
+  const char *outcome = cli_text(stage, "outcome");
   const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
-  const char *reason = json_string_value(json_object_get(stage, "reason"));
-  const char *tag = json_string_value(json_object_get(stage, "tag"));
-  const char *class = json_string_value(json_object_get(stage, "class"));
+  const char *reason = cli_text(stage, "reason");
+  const char *tag = cli_text(stage, "tag");
+  const char *class = cli_text(stage, "class");
   const char *text = reason ? reason : tag;
   if (strcmp(outcome, "matched") != 0) {
     buf_printf(out, "%s%s", class ? class : "", class && error ? ": " : "");
@@ -129,18 +124,16 @@ static void print_judgment(const struct judging *j, bool colours) {
   if (json_is_integer(rule)) {
     buf_printf(&text, "%s%d%s  ", cli_paint(colours, COLOUR_BOLD), (int)json_integer_value(rule),
                cli_paint(colours, COLOUR_NONE));
-    (void)cli_fit(&text, str_from(json_string_value(json_object_get(j->judgment, "condition"))),
-                  200);
-    buf_printf(&text, "  %s%s", json_string_value(json_object_get(j->judgment, "match_method")),
+    (void)cli_fit(&text, str_from(cli_text(j->judgment, "condition")), 200);
+    buf_printf(&text, "  %s%s", cli_text(j->judgment, "match_method"),
                json_is_true(json_object_get(j->judgment, "ambiguous")) ? "  ambiguous" : "");
   } else {
     buf_puts(&text, "none  ");
-    (void)cli_fit(&text, str_from(json_string_value(json_object_get(j->judgment, "reason"))), 200);
+    (void)cli_fit(&text, str_from(cli_text(j->judgment, "reason")), 200);
   }
   buf_putc(&text, '\n');
   json_array_foreach(json_object_get(j->judgment, "stages"), i, stage) {
-    buf_printf(&text, "   %-18s %-12s ", json_string_value(json_object_get(stage, "stage")),
-               json_string_value(json_object_get(stage, "outcome")));
+    buf_printf(&text, "   %-18s %-12s ", cli_text(stage, "stage"), cli_text(stage, "outcome"));
     append_note(stage, &text);
     while (text.n > 0 && text.p[text.n - 1] == ' ')
       text.n--;
@@ -183,14 +176,14 @@ static int judge_text(const struct setup *setup, const struct cli_args *args, st
     if (session_broken(s) != NULL) {
       (void)cli_fail("judge", session_broken(s));
     } else if (j.judgment == NULL) {
-      const char *reason = json_string_value(json_object_get(j.stop, "reason"));
+      const char *reason = cli_text(j.stop, "reason");
       cli_say(stderr, "segue judge: %s: %s\n", reason ? reason : "failed",
               cli_word(j.stop, "message"));
       if (j.stop != NULL && cli_flag(args, "json"))
         judge_print_record(j.stop);
       status = signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
     } else {
-      const char *failure = json_string_value(json_object_get(j.judgment, "failure"));
+      const char *failure = cli_text(j.judgment, "failure");
       status = STATUS_COMPLETE;
       if (failure != NULL)
         status = strcmp(failure, "rule_no_match") == 0 ? STATUS_NO_RULE : STATUS_FAILED;

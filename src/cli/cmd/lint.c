@@ -142,7 +142,7 @@ static int lint_for_people(struct setup *setup, const struct cli_args *args) {
     }
     if (!cli_flag(args, "quiet")) {
       cli_say(stdout, "ok  %s  %zu movement%s\n", args->words[i], setup->workflow->movement_count,
-              setup->workflow->movement_count == 1 ? "" : "s");
+              PLURAL(setup->workflow->movement_count));
       setup_print_facets(setup, NULL, stdout);
     }
     lint_forget(setup);

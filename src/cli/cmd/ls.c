@@ -14,7 +14,6 @@
 #include "store/index.h"
 #include "store/shared.h"
 #include "store/summary.h"
-#include "view/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -224,9 +223,9 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 
 /* Adds to a session of a shared store which worker has it, or why none has. */
 static void ls_put_place(json_t *s, const json_t *place) {
-  const char *worker = json_string_value(json_object_get(place, "worker"));
-  const char *waits = json_string_value(json_object_get(place, "waits"));
-  const char *moved_to = json_string_value(json_object_get(place, "moved_to"));
+  const char *worker = cli_text(place, "worker");
+  const char *waits = cli_text(place, "waits");
+  const char *moved_to = cli_text(place, "moved_to");
   buf_auto_t say = {0};
   json_object_update(s, (json_t *)place);
   if (moved_to != NULL) /* whatever it stopped for, it cannot continue here */

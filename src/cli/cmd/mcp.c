@@ -236,7 +236,7 @@ static json_t *capabilities(void) {
 }
 
 static json_t *initialize(const json_t *params) {
-  const char *asked = json_string_value(json_object_get(params, "protocolVersion"));
+  const char *asked = cli_text(params, "protocolVersion");
   const char *version = eras[1];
   for (size_t i = 1; i < ARRAY_LEN(eras); i++)
     if (asked != NULL && strcmp(asked, eras[i]) == 0)
@@ -442,7 +442,7 @@ static void run_deinit(struct mcp_run *run) {
 
 static json_t *tools_call(const json_t *message) {
   const json_t *params = json_object_get(message, "params");
-  const char *name = json_string_value(json_object_get(params, "name"));
+  const char *name = cli_text(params, "name");
   const struct mcp_tool *tool = mcp_tools;
   struct err err = {0};
   while (tool->name && (name == NULL || strcmp(tool->name, name) != 0))
@@ -469,8 +469,8 @@ static json_t *sessions_told(const struct program *p) {
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
     json_auto_t *session = json_loadb(line.p, line.n, 0, NULL);
-    const char *id = json_string_value(json_object_get(session, "id"));
-    const char *status = json_string_value(json_object_get(session, "status"));
+    const char *id = cli_text(session, "id");
+    const char *status = cli_text(session, "status");
     char uri[100];
     if (id != NULL && strlen(id) < 40) {
       print_into(uri, sizeof uri, MCP_SCHEME "%s", id);
@@ -494,7 +494,7 @@ static json_t *records_told(const struct program *p) {
 
 static json_t *resources_read(const json_t *message) {
   const json_t *params = json_object_get(message, "params"), *id = json_object_get(message, "id");
-  const char *uri = json_string_value(json_object_get(params, "uri"));
+  const char *uri = cli_text(params, "uri");
   struct err err;
   if (uri == NULL || strncmp(uri, MCP_SCHEME, strlen(MCP_SCHEME)) != 0)
     return mcp_error(id, RPC_INVALID_PARAMS, "the address of a log is " MCP_SCHEME "ID");
@@ -511,7 +511,7 @@ static json_t *resources_read(const json_t *message) {
 /* Returns the answer to one message as a new reference; NULL for a notification, which has none. */
 static json_t *mcp_answer(const json_t *message) {
   const json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
-  const char *method = json_string_value(json_object_get(message, "method"));
+  const char *method = cli_text(message, "method");
   if (method == NULL && json_is_object(message) && id != NULL &&
       (json_object_get(message, "result") || json_object_get(message, "error")))
     return NULL; /* it answers nothing that we asked */
@@ -624,7 +624,7 @@ static void mcp_take_line(const char *line, size_t n) {
     send_unreadable("this line is not JSON");
     return;
   }
-  const char *method = json_string_value(json_object_get(message, "method"));
+  const char *method = cli_text(message, "method");
   bool runs =
       method && (strcmp(method, "tools/call") == 0 || strstr(method, "resources/") == method);
   if (runs) {

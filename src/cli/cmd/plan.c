@@ -6,7 +6,6 @@
 #include "cli/setup.h"
 #include "core/budget.h"
 #include "provider/probe.h"
-#include "view/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -267,14 +266,14 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   bool calls_none = json_is_integer(calls) && json_integer_value(calls) == 0;
   if (json_is_integer(max))
     buf_printf(&text, "at most %lld turn%s", (long long)json_integer_value(max),
-               json_integer_value(max) == 1 ? "" : "s");
+               PLURAL(json_integer_value(max)));
   else
     buf_puts(&text, "any number of turns");
   if (calls_none)
     buf_puts(&text, ", no calls to providers");
   else if (json_is_integer(calls))
     buf_printf(&text, ", at most %lld call%s to providers", (long long)json_integer_value(calls),
-               json_integer_value(calls) == 1 ? "" : "s");
+               PLURAL(json_integer_value(calls)));
   else
     buf_puts(&text, ", any number of calls");
   if (!calls_none)
@@ -313,7 +312,7 @@ static void plan_print_budget(const struct plan_page *page, const json_t *budget
   const json_t *unseen = json_object_get(budget, "unseen");
   struct buf text = {0};
   json_array_foreach((json_t *)limits, i, one) {
-    const char *movement = json_string_value(json_object_get(one, "movement"));
+    const char *movement = cli_text(one, "movement");
     buf_printf(&text, "%s: ", movement ? movement : "session");
     put_amounts(&text, json_object_get(one, "limits"));
     plan_row(page, i == 0 ? "budget" : "", COLOUR_DIM, &text);

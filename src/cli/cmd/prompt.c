@@ -60,8 +60,7 @@ static void note_panel(const json_t *votes, long shown) {
   fprintf(stderr, "segue prompt: note: %zu judges vote; this is what vote %ld is asked\n",
           json_array_size(votes), shown);
   json_array_foreach((json_t *)votes, i, vote) {
-    fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1,
-            json_string_value(json_object_get(vote, "provider")));
+    fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1, cli_text(vote, "provider"));
     json_array_foreach(json_object_get(vote, "rules"), k, number) {
       fprintf(stderr, "%s%" JSON_INTEGER_FORMAT, k > 0 ? ", " : " ", json_integer_value(number));
     }
@@ -134,18 +133,14 @@ static bool refuse_group(const struct workflow *wf, const struct movement *m, st
   return false;
 }
 
-/* Shows the child of a for_each with the first item, if the file has the list. */
-static json_t *show_item(const struct workflow *wf, const struct movement *m,
-                         struct prompt_view *view) {
+/* Returns the item with which the child of a for_each is shown: the first, if the file has the
+ * list. */
+static json_t *shown_item(const struct workflow *wf, const struct movement *m) {
   const struct movement *group = m->group != NO_GROUP ? &wf->movements[m->group] : NULL;
   if (group == NULL || group->for_each == NULL)
     return NULL;
   json_t *item = json_incref(json_array_get(group->for_each, 0));
-  if (item == NULL)
-    item = json_string("(an item)");
-  view->item = item;
-  view->index = 1;
-  return item;
+  return item != NULL ? item : json_string("(an item)");
 }
 
 static bool render(const struct cli_args *args, const struct setup *setup, struct prompt *out,
@@ -187,7 +182,11 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   const struct capability *cap = capability_find(registry_capabilities(setup->registry), provider);
   view.held = cap ? cap->held : NULL;
   bool ok = true;
-  json_auto_t *item = show_item(setup->workflow, m, &view);
+  json_auto_t *item = shown_item(setup->workflow, m);
+  if (item != NULL) {
+    view.item = item;
+    view.index = 1;
+  }
   if (stage_name == NULL && m->child_count > 0) {
     ok = refuse_group(setup->workflow, m, err);
   } else if (stage_name == NULL) {

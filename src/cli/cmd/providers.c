@@ -149,8 +149,8 @@ static void print_news(void *ctx, const struct provider_news *news) {
 
 static int test(const struct cli_args *args, const struct provider_registry *registry) {
   const char *path = cli_value(args, "transcript"), *name = cli_value(args, "transport");
-  struct transcript t = {0};
-  struct call_result result = {0};
+  AUTO(transcript_deinit) struct transcript t = {0};
+  AUTO(call_result_deinit) struct call_result result = {0};
   struct err err = {0};
   enum transport transport = TRANSPORT_EXEC;
   if (args->word_count != 2 || path == NULL)
@@ -168,9 +168,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
     subscription_check(&result, clock_real_ms()); /* this is what happens when a call ends */
     json_io_put(replay_end_json(&result));
   }
-  call_result_deinit(&result);
-  transcript_deinit(&t);
-  return ok ? STATUS_COMPLETE : cli_fail("providers", &err);
+  return cli_done("providers", ok, &err);
 }
 
 static int providers_run(const struct cli_args *args) {

@@ -218,7 +218,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   size_t i;
   json_t *name;
   const json_t *env = json_object_get(config, "env");
-  const char *cwd = json_string_value(json_object_get(config, "cwd"));
+  const char *cwd = cli_text(config, "cwd");
   if (!cli_is_folder(cwd))
     return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   if (strlen(cwd) >= sizeof f->cwd)
@@ -297,7 +297,7 @@ static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t recor
 /* Prints what `segue ask` would have, from the finished log of its question. A session that stopped
  * without a verdict has already said why. */
 static int print_answer(const struct store_ref *ref, enum ui_mode mode, int status) {
-  struct ask_trace told = {0};
+  AUTO(ask_trace_deinit) struct ask_trace told = {0};
   AUTO(reader_close) struct log_reader r = {0};
   struct str line;
   struct err err;
@@ -318,7 +318,6 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
     else if (!has_value)
       ui_complain("resume", result);
   }
-  ask_trace_deinit(&told);
   return status;
 }
 
@@ -334,16 +333,11 @@ static void seal_late(struct host *host, const struct summary *b) {
 }
 
 /* Turns the flags into members, as the daemon's API takes them. */
-static json_t *resume_body(const struct cli_args *args, struct err *err) {
-  json_t *body = json_object();
-  bool ok = body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
-            body_steer(args, body, err) && body_budget(args, body, err);
+static bool resume_body(const struct cli_args *args, json_t *body, struct err *err) {
   if (cli_flag(args, "no-lock"))
     json_object_set_new(body, "lock", json_false());
-  if (ok)
-    return body;
-  json_decref(body);
-  return NULL;
+  return body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
+         body_steer(args, body, err) && body_budget(args, body, err);
 }
 
 /* Queues the session like a submitted one. */
@@ -409,7 +403,7 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
   assert(ui->solo.session == NULL);
   json_auto_t *person = resume_options_person();
   bool known = !cut && summary_read(&before, ref, &err);
-  ui->solo.host.cut_by = cut ? json_string_value(json_object_get(person, "name")) : NULL;
+  ui->solo.host.cut_by = cut ? cli_text(person, "name") : NULL;
   if ((known && !resume_is_whole(ui->solo.host.store, &before, &err)) ||
       !resume_open(ui, found, ref, user, &err)) {
     status = cli_fail("resume", &err);
@@ -441,9 +435,8 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   enum ui_mode mode = ui_mode_of(args);
   int status;
   store_of(ref, &store);
-  json_t *start = mode == UI_JSON ? NULL : read_start(ref);
+  json_auto_t *start = mode == UI_JSON ? NULL : read_start(ref);
   bool asks = ask_trace_is_of(start);
-  json_decref(start);
   bool ok = resume_options_parse(&found.steer, body, registry, &err) &&
             (scenario == NULL || replies_take(&found.replies, scenario, found.steer.changed, &err));
   if (ok && lacks_its_text(ref))
@@ -497,10 +490,11 @@ static int resume_release(const struct cli_args *args) {
 
 static int resume_resume(const struct cli_args *args) {
   struct err err = {0};
-  json_auto_t *body = resume_body(args, &err);
+  json_auto_t *body = json_object();
+  bool read = resume_body(args, body, &err);
   bool release = cli_flag(args, "release");
   bool says = release || cli_flag(args, "cut") || json_object_size(body) > 0;
-  if (body == NULL || (says && !resume_options_by_person("resume", args->words[0], &err)))
+  if (!read || (says && !resume_options_by_person("resume", args->words[0], &err)))
     return cli_fail("resume", &err);
   if (release)
     return resume_release(args);

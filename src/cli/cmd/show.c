@@ -27,8 +27,6 @@
 
 /* Why a session that was submitted does not run yet: its daemon knows, or its shared store. */
 
-struct store;
-
 enum { QUEUE_STATUS_BYTES = 24 };
 
 /* Asks the daemon that has the session for its status, and what it says about it (nothing or a
@@ -268,7 +266,8 @@ static void print_status(const struct show *s) {
 /* Prints what was used, and apart by purpose, movement and provider where there are several. */
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
-  json_t *spent = turn_lines_spent(&s->summary), *part;
+  json_auto_t *spent = turn_lines_spent(&s->summary);
+  json_t *part;
   buf_auto_t text = {0};
   const char *name;
   spend_print(spent, &text);
@@ -284,7 +283,6 @@ static void print_spent(const struct show *s) {
         show_print_row(s, "", buf_view(&line));
     }
   }
-  json_decref(spent);
 }
 
 /* Prints where the reports are files, and which of them differ from the log. */
@@ -572,7 +570,7 @@ static int show_view(const struct cli_args *args) {
     return cli_fail("show", &err);
   if (args->word_count > 1) {
     bool ok = show_turn_view(&ref, args->words[1], cli_flag(args, "full"), &err);
-    return ok ? STATUS_COMPLETE : cli_fail("show", &err);
+    return cli_done("show", ok, &err);
   }
   if (!view_session_read(&v, &ref, &err))
     return cli_fail_with(STATUS_USAGE, "show", &err);

@@ -144,8 +144,7 @@ static int store_limit(const struct cli_args *args, const char *url) {
     json_io_put(json_pack("{ss so}", "provider", args->words[1], "limit",
                           slots > 0 ? json_integer(slots) : json_null()));
   } else if (slots > 0) {
-    printf("%s: %u call%s at once over all workers\n", args->words[1], slots,
-           slots == 1 ? "" : "s");
+    printf("%s: %u call%s at once over all workers\n", args->words[1], slots, PLURAL(slots));
   } else {
     printf("%s: no limit\n", args->words[1]);
   }
@@ -175,8 +174,7 @@ static int store_check(const struct cli_args *args, const char *url) {
   if (!shared_check(url, cli_flag(args, "mend"), on_finding, &c, &err))
     return cli_fail("store", &err);
   if (!c.json)
-    printf("%zu session%s, %zu with a problem\n", c.sessions, c.sessions == 1 ? "" : "s",
-           c.problems);
+    printf("%zu session%s, %zu with a problem\n", c.sessions, PLURAL(c.sessions), c.problems);
   return c.problems == 0 ? STATUS_COMPLETE : STATUS_FAILED;
 }
 

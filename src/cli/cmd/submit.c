@@ -195,13 +195,13 @@ static bool set_turn(const struct cli_args *args, json_t *body, bool *late, stru
 }
 
 static bool make_body(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
-  const char *cwd = cli_value(args, "cwd"), *scenario = cli_value(args, "scenario");
+  const char *cwd = cli_value_or(args, "cwd", "."), *scenario = cli_value(args, "scenario");
   char found[PATHS_BYTES];
-  const char *path = paths_workflow(args->words[0], cwd ? cwd : ".", found, err);
+  const char *path = paths_workflow(args->words[0], cwd, found, err);
   if (path != NULL && err->code != ERR_NONE)
     log_warn("%s", err->text);
   return path != NULL && body_path(body, "workflow", "WORKFLOW", path, err) &&
-         body_path(body, "cwd", "--cwd", cwd ? cwd : ".", err) &&
+         body_path(body, "cwd", "--cwd", cwd, err) &&
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&
@@ -215,8 +215,8 @@ static bool print_errors(const struct client_reply *reply) {
   size_t i;
   json_t *item;
   json_array_foreach(errors, i, item) {
-    const char *file = json_string_value(json_object_get(item, "file"));
-    const char *message = json_string_value(json_object_get(item, "message"));
+    const char *file = cli_text(item, "file");
+    const char *message = cli_text(item, "message");
     struct err err = {0};
     if (file != NULL)
       err_set_at(&err, ERR_FILE, file, (int)json_integer_value(json_object_get(item, "line")),
@@ -285,8 +285,7 @@ static int submit_run(const struct cli_args *args) {
     fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
             cli_value(args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
-    paths_note_last(json_string_value(json_object_get(reply.value, "log")),
-                    json_string_value(json_object_get(body, "cwd")));
+    paths_note_last(cli_text(reply.value, "log"), cli_text(body, "cwd"));
   if (cli_flag(args, "json"))
     json_io_print(reply.value, JSON_IO_COMPACT);
   else if (!cli_flag(args, "follow"))

@@ -26,7 +26,7 @@ enum { NAME_BYTES = 256, SIG_PATH_BYTES = 4096 };
 
 /* Runs ssh-keygen with the file as its input; what it prints goes into `out`. Returns false if it
  * said no. */
-static bool run_keygen(char *const argv[], const char *input, char *out, size_t room,
+static bool run_keygen(const char *const argv[], const char *input, char *out, size_t room,
                        struct err *err) {
   posix_spawn_file_actions_t actions;
   int ends[2], status = 0;
@@ -41,7 +41,7 @@ static bool run_keygen(char *const argv[], const char *input, char *out, size_t 
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addclose(&actions, ends[0]);
   posix_spawn_file_actions_addclose(&actions, ends[1]);
-  int number = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+  int number = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(size_t)argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   while (number == 0 && n < room - 1 && (got = read(ends[0], out + n, room - 1 - n)) > 0)
@@ -63,16 +63,14 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
   assert(path != NULL);
   assert(signers != NULL);
   char signature[SIG_PATH_BYTES], name[NAME_BYTES], ignored[NAME_BYTES];
-  char keygen[] = "ssh-keygen", how[] = "-Y", find[] = "find-principals", verify[] = "verify";
-  char of[] = "-s", from[] = "-f", who[] = "-I", space[] = "-n", heads[] = "segue-heads";
-  char_auto_t *file = strdup(signers);
   print_into(signature, sizeof signature, "%s.sig", path);
-  char *const finding[] = {keygen, how, find, of, signature, from, file, NULL};
+  const char *const finding[] = {"ssh-keygen", "-Y", "find-principals", "-s",
+                                 signature,    "-f", signers,           NULL};
   bool ok = access(signature, R_OK) == 0 || err_set_errno(err, errno, "cannot open %s", signature);
   ok = ok && run_keygen(finding, path, name, sizeof name, err);
   name[ok ? strcspn(name, "\n") : 0] = '\0';
-  char *const verifying[] = {keygen, how,   verify, from, file,      who,
-                             name,   space, heads,  of,   signature, NULL};
+  const char *const verifying[] = {"ssh-keygen", "-Y", "verify",      "-f", signers,   "-I",
+                                   name,         "-n", "segue-heads", "-s", signature, NULL};
   return ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
 }
 
@@ -158,16 +156,15 @@ static void verify_print_line(const struct verifying *v, const char *path,
   switch (r->state) {
   case VERIFY_COMPLETE:
   case VERIFY_OPEN:
-    printf("  %llu record%s, %s, %s\n", records, records == 1 ? "" : "s",
-           verify_state_name(r->state), seal_name(r->seal));
+    printf("  %llu record%s, %s, %s\n", records, PLURAL(records), verify_state_name(r->state),
+           seal_name(r->seal));
     break;
   case VERIFY_EMPTY:
     printf("  no records: the session had not started\n");
     break;
   case VERIFY_TORN:
-    printf("  %llu record%s, open, with a torn tail of %llu byte%s\n", records,
-           records == 1 ? "" : "s", (unsigned long long)r->torn_bytes,
-           r->torn_bytes == 1 ? "" : "s");
+    printf("  %llu record%s, open, with a torn tail of %llu byte%s\n", records, PLURAL(records),
+           (unsigned long long)r->torn_bytes, PLURAL(r->torn_bytes));
     break;
   case VERIFY_BAD:
     cli_say(stdout, "  record %llu: %s\n", (unsigned long long)r->bad_record, r->why.text);
@@ -454,7 +451,7 @@ static void print_sum(const struct verifying *v) {
                                 "logs", (json_int_t)logs, "states", states, "missing",
                                 (json_int_t)v->gone));
   else
-    printf("%zu log%s%s\n", logs, logs == 1 ? "" : "s", buf_c(&text));
+    printf("%zu log%s%s\n", logs, PLURAL(logs), buf_c(&text));
 }
 
 static bool load_kept(struct verifying *v, const struct cli_args *args, struct err *err) {

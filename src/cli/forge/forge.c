@@ -259,14 +259,14 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
   json_auto_t *about = r->base ? NULL : forge_json(f, project, STR(""), err);
   const char *base = r->base;
   if (base == NULL)
-    base = json_string_value(json_object_get(about, "default_branch"));
+    base = cli_text(about, "default_branch");
   if (base == NULL)
     return NULL;
   json_auto_t *body = json_pack("{ss ss ss so}", "source_branch", r->branch, "target_branch", base,
                                 "title", title, "description", json_stringn(r->body.p, r->body.n));
   char *text = json_dump_text(body, JSON_COMPACT), *found = NULL;
   json_auto_t *made = forge_json(f, words, str_from(text), err);
-  const char *url = json_string_value(json_object_get(made, "web_url"));
+  const char *url = cli_text(made, "web_url");
   if (url != NULL)
     found = xstrdup(url);
   else if (made != NULL)
@@ -387,7 +387,7 @@ static bool glab_checks(const struct forge *f, struct forge_item *item, const js
                         struct err *err) {
   char path[128];
   const char *const words[] = {"api", path, NULL};
-  const char *status = json_string_value(json_object_get(pipeline, "status"));
+  const char *status = cli_text(pipeline, "status");
   size_t i;
   const json_t *job;
   if (status == NULL || strcmp(status, "failed") != 0)
@@ -586,11 +586,10 @@ const char *forge_task_base(struct forge_task *got, const char *branch) {
 bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *config,
                      struct err *err) {
   const char *issue = cli_value(args, "issue"), *pr = cli_value(args, "pr");
-  const char *cwd = cli_value(args, "cwd");
-  struct forge_task got;
+  AUTO(forge_task_deinit) struct forge_task got = {0};
   if (issue == NULL && pr == NULL)
     return true;
-  bool ok = forge_task_read(&got, cwd ? cwd : ".", issue, pr, err);
+  bool ok = forge_task_read(&got, cli_value_or(args, "cwd", "."), issue, pr, err);
   if (ok) {
     bool is_pr = got.item.kind == FORGE_PR;
     if (task->n == 0)
@@ -606,6 +605,5 @@ bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *conf
     err_wrap(err, issue ? "--issue" : "--pr");
     err->code = ERR_USAGE;
   }
-  forge_task_deinit(&got);
   return ok;
 }

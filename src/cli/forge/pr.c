@@ -75,7 +75,7 @@ static void pr_take_title(struct pr *p, const char *given) {
 
 /* Adds the newest of each report, if its file is as the log has it. */
 static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *err) {
-  struct report_files files = {0};
+  AUTO(report_files_deinit) struct report_files files = {0};
   AUTO(reader_close) struct log_reader r = {0};
   struct store store;
   struct str line;
@@ -100,7 +100,6 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
       buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",
                  STR_ARG(str_trim(buf_view(&text))));
   }
-  report_files_deinit(&files);
   return true;
 }
 
@@ -135,7 +134,7 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
 static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struct err *err) {
   const json_t *source = p->trees.source;
-  const char *head = json_string_value(json_object_get(source, "branch"));
+  const char *head = cli_text(source, "branch");
   bool again = json_is_true(json_object_get(source, "ours")) && head != NULL;
   p->to = again ? head : p->own->branch;
   if (!forge_push(&p->forge, p->own->branch, p->to, err))
@@ -192,7 +191,7 @@ static int pr_run(const struct cli_args *args) {
   buf_deinit(&p.title);
   buf_deinit(&p.body);
   free(p.url);
-  return ok ? STATUS_COMPLETE : cli_fail("pr", &err);
+  return cli_done("pr", ok, &err);
 }
 
 const struct cli_command cmd_pr = {

@@ -74,9 +74,9 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
     return err_set(err, ERR_NOT_FOUND, "item %ld of movement %.80s has no worktree in session %s",
                    item, movement, t->session);
   json_array_foreach(t->commits, i, entry) {
-    const char *name = json_string_value(json_object_get(entry, "movement"));
+    const char *name = cli_text(entry, "movement");
     if (strcmp(name, movement) == 0)
-      print_into(r->to, sizeof r->to, "%.64s", json_string_value(json_object_get(entry, "commit")));
+      print_into(r->to, sizeof r->to, "%.64s", cli_text(entry, "commit"));
   }
   print_into(r->parent, sizeof r->parent, "%.64s^", r->to);
   r->folder = t->cwd;
@@ -99,9 +99,8 @@ static bool use_commits(const struct trees *t, struct diff_range *r, struct err 
   if (n == 0)
     return trees_own(t, err) != NULL;
   print_into(r->parent, sizeof r->parent, "%.64s^",
-             json_string_value(json_object_get(json_array_get(t->commits, 0), "commit")));
-  print_into(r->to, sizeof r->to, "%.64s",
-             json_string_value(json_object_get(json_array_get(t->commits, n - 1), "commit")));
+             cli_text(json_array_get(t->commits, 0), "commit"));
+  print_into(r->to, sizeof r->to, "%.64s", cli_text(json_array_get(t->commits, n - 1), "commit"));
   r->folder = t->cwd;
   r->from = r->parent;
   return true;
@@ -151,7 +150,7 @@ static void say_untracked(const struct diff_range *r) {
     n += answer.out.p[i] == '\0';
   if (n > 0)
     fprintf(stderr, "segue diff: and %zu new file%s that %s not committed: git -C %s status\n", n,
-            n == 1 ? "" : "s", n == 1 ? "is" : "are", resolve_id_shown(r->folder));
+            PLURAL(n), n == 1 ? "is" : "are", resolve_id_shown(r->folder));
 }
 
 /* Reads git's "ADDED\tREMOVED\tPATH\0", with - for a file that is not text. */
@@ -264,7 +263,7 @@ static int diff_run(const struct cli_args *args) {
     ok = print_diff(&r, form, &err);
   if (value != NULL)
     json_io_put(value);
-  return ok ? STATUS_COMPLETE : cli_fail("diff", &err);
+  return cli_done("diff", ok, &err);
 }
 
 const struct cli_command cmd_diff = {

@@ -4,6 +4,7 @@
 #include "cli/trees/session_trees.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"yes", 'y', NULL, "do not ask", false},
@@ -25,6 +26,19 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
   return trees_may_go(t, force, err);
 }
 
+/* Asks on the terminal; without one --yes must have been given. */
+static bool discard_sure(const char *question, bool yes, struct err *err) {
+  char answer[16] = "";
+  if (yes)
+    return true;
+  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    return err_set(err, ERR_USAGE, "there is nobody to ask: give --yes");
+  fputs(question, stderr);
+  fputs(" [y/N] ", stderr);
+  bool said = fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+  return said || err_set(err, ERR_USAGE, "nothing was done");
+}
+
 static int discard_run(const struct cli_args *args) {
   struct store_ref ref;
   AUTO(trees_deinit) struct trees t = {0};
@@ -35,11 +49,11 @@ static int discard_run(const struct cli_args *args) {
   if (ok) {
     print_into(question, sizeof question,
                "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
-               t.count, t.count == 1 ? "" : "s", t.session, t.count == 1 ? "its" : "their",
+               t.count, PLURAL(t.count), t.session, t.count == 1 ? "its" : "their",
                t.count == 1 ? "" : "es");
-    ok = trees_sure(question, cli_flag(args, "yes"), &err) && trees_discard(&t, true, &err);
+    ok = discard_sure(question, cli_flag(args, "yes"), &err) && trees_discard(&t, true, &err);
   }
-  return ok ? STATUS_COMPLETE : cli_fail("discard", &err);
+  return cli_done("discard", ok, &err);
 }
 
 const struct cli_command cmd_discard = {

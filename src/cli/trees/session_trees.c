@@ -12,47 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool worked_on(const struct store_ref *ref, const char *branch) {
-  AUTO(trees_deinit) struct trees t = {0};
-  struct err err;
-  if (!trees_read(&t, ref, &err))
-    return false;
-  const struct tree_item *own = trees_own(&t, &err);
-  return own != NULL && strcmp(own->branch, branch) == 0;
-}
-
-bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
-                       struct err *err) {
-  struct store store;
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  bool found = false;
-  if (!resolve_id_store(logs, &store, err))
-    return false;
-  if (store_exists(&store) && !store_list(&store, &ids, &count, err))
-    return false;
-  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
-    for (size_t i = 0; i < count && !found; i++)
-      if ((strstr(branch, ids[i].id) != NULL) == (named == 1)) {
-        store_ref(&store, ids[i].id, ref);
-        found = worked_on(ref, branch);
-      }
-  free(ids);
-  return found || err_set(err, ERR_NOT_FOUND, "no session worked on branch %.200s", branch);
-}
-
 /* --- git --- */
-
-static void git_words(struct git_ask *ask, size_t n, va_list words) {
-  while ((ask->words[n] = va_arg(words, const char *)) != NULL) {
-    n++;
-    assert(n < GIT_WORDS);
-  }
-}
 
 static bool ask_git(const char *folder, struct git_answer *answer, struct err *err, va_list words) {
   struct git_ask ask = {.folder = folder};
-  git_words(&ask, 0, words);
+  for (size_t n = 0; (ask.words[n] = va_arg(words, const char *)) != NULL; n++)
+    assert(n + 1 < GIT_WORDS);
   return git_now(&ask, answer, err);
 }
 
@@ -261,31 +226,6 @@ void trees_sign_as_nobody(struct git_ask *ask) {
     ask->extra[i] = nobody[i];
 }
 
-int trees_merge(const char *folder, const char *commit, const char *branch,
-                struct git_answer *answer, struct err *err) {
-  char message[512];
-  struct git_ask ask = {.folder = folder,
-                        .words = {"merge", "--no-ff", "--no-edit", "--no-verify",
-                                  "--no-verify-signatures", "--quiet", "--no-stat", "-m", message,
-                                  commit, NULL}};
-  print_into(message, sizeof message, "Merge %.450s", branch);
-  trees_sign_as_nobody(&ask);
-  return git_now(&ask, answer, err) ? 0 : -1;
-}
-
-bool trees_commit(const char *folder, struct err *err, ...) {
-  struct git_ask ask = {.folder = folder, .words = {"commit", "--quiet", "--no-verify"}};
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  va_list words;
-  va_start(words, err);
-  git_words(&ask, 3, words);
-  va_end(words);
-  trees_sign_as_nobody(&ask);
-  if (!git_now(&ask, &answer, err))
-    return false;
-  return answer.exit == 0 || trees_complain("git commit", &answer, err);
-}
-
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   bool ok = true;
   for (size_t i = 0; ok && i < t->count; i++) {
@@ -298,31 +238,4 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
       (void)trees_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
   }
   return ok;
-}
-
-/* Removes the item's branch if something else holds its tip, too; each holder is one line of the
- * list, the branch included. */
-bool trees_drop_branch(const struct trees *t, const struct tree_item *item) {
-  struct err err;
-  char_auto_t *tip = trees_tip(t->cwd, item->branch, &err);
-  if (tip == NULL)
-    return true; /* it is gone */
-  char_auto_t *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
-                                    "refs/heads", "refs/remotes", "refs/tags", NULL);
-  bool others = holders != NULL && strchr(holders, '\n') != NULL;
-  if (others)
-    (void)trees_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
-  return others;
-}
-
-bool trees_sure(const char *question, bool yes, struct err *err) {
-  char answer[16] = "";
-  if (yes)
-    return true;
-  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return err_set(err, ERR_USAGE, "there is nobody to ask: give --yes");
-  fputs(question, stderr);
-  fputs(" [y/N] ", stderr);
-  bool said = fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
-  return said || err_set(err, ERR_USAGE, "nothing was done");
 }

@@ -94,7 +94,7 @@ static int worktrees_run(const struct cli_args *args) {
   bool any = false;
   if (!config_load(&user, &err))
     return cli_fail("worktrees", &err);
-  const char *set = json_string_value(json_object_get(user.workspace, "folder"));
+  const char *set = cli_text(user.workspace, "folder");
   bool ok = set != NULL || paths_state("worktrees", folder, &err);
   if (set != NULL)
     print_into(folder, sizeof folder, "%s", set);

@@ -47,8 +47,8 @@ static void show_pair(const struct agree_pair *p) {
   (void)cli_fit(&line, str_from(p->first), 60);
   buf_puts(&line, " and ");
   (void)cli_fit(&line, str_from(p->second), 60);
-  buf_printf(&line, "\n    %lu turn%s, the same in %.1f %% (%.1f to %.1f)", k.n,
-             k.n == 1 ? "" : "s", 100 * k.agreement, 100 * k.agreement_low, 100 * k.agreement_high);
+  buf_printf(&line, "\n    %lu turn%s, the same in %.1f %% (%.1f to %.1f)", k.n, PLURAL(k.n),
+             100 * k.agreement, 100 * k.agreement_low, 100 * k.agreement_high);
   if (k.known)
     buf_printf(&line, ", kappa %.2f (%.2f to %.2f)", kappa_shown(k.kappa), kappa_shown(k.low),
                kappa_shown(k.high));
@@ -139,7 +139,7 @@ static int agree_run(const struct cli_args *args) {
     agree_print(&a);
   agree_free(a.agree);
   aggregate_free(c);
-  return ok ? STATUS_COMPLETE : cli_fail("agree", &err);
+  return cli_done("agree", ok, &err);
 }
 
 const struct cli_command cmd_agree = {

@@ -178,7 +178,7 @@ static void show_methods(const struct aggregate *c) {
   show_title("Decided by");
   for (size_t i = 0; i < t->count; i++) {
     const struct group_by_row *g = &t->groups[i];
-    struct buf line = {0}, name = {0};
+    buf_auto_t line = {0}, name = {0};
     if (g->judgments == 0) /* calls that no judgment came of */
       continue;
     key_text(c, AGGREGATE_METHODS, g, 0, &name);
@@ -190,7 +190,6 @@ static void show_methods(const struct aggregate *c) {
     buf_printf(&line, "%*s %5.1f %%  ", BAR_COLUMNS - cells, "", share * 100);
     show_number(&line, g->judgments);
     show_line(&line);
-    buf_deinit(&name);
   }
 }
 
@@ -201,7 +200,7 @@ static void show_stages(const struct aggregate *c) {
   for (size_t i = 0; i < t->count; i++) {
     const struct group_by_row *g = &t->groups[i];
     static const int percents[] = {50, 90, 99};
-    struct buf line = {0}, cell = {0};
+    buf_auto_t line = {0}, cell = {0};
     key_text(c, AGGREGATE_STAGES, g, 0, &cell);
     show_cell(&line, buf_c(&cell), 17);
     buf_printf(&line, "%9llu  %5.1f %%", (count)g->units,
@@ -214,7 +213,6 @@ static void show_stages(const struct aggregate *c) {
     buf_printf(&line, "%13lld %10.4f", (long long)(g->use.input + g->use.output),
                (double)g->use.cost_nano / nano_usd);
     show_line(&line);
-    buf_deinit(&cell);
   }
 }
 
@@ -223,7 +221,7 @@ static void show_falls(const struct aggregate *c) {
   size_t shown = 0;
   for (size_t i = 0; i < t->count && shown < FALL_COUNT; i++) {
     const struct group_by_row *g = &t->groups[i];
-    struct buf line = {0}, cell = {0};
+    buf_auto_t line = {0}, cell = {0};
     if (g->units == g->decided)
       continue;
     if (shown++ == 0)
@@ -240,7 +238,6 @@ static void show_falls(const struct aggregate *c) {
     buf_putc(&line, ' ');
     buf_safe(&line, buf_view(&cell), false);
     show_line(&line);
-    buf_deinit(&cell);
   }
 }
 
@@ -250,7 +247,7 @@ static void show_top(const struct aggregate *c, enum aggregate_table table, cons
   const struct group_by_table *t = &c->tables[table];
   for (size_t i = 0; i < t->count && i < TOP_COUNT; i++) {
     const struct group_by_row *g = &t->groups[i];
-    struct buf line = {0}, name = {0};
+    buf_auto_t line = {0}, name = {0};
     if (share(g) <= 0)
       break;
     if (i == 0)
@@ -260,7 +257,6 @@ static void show_top(const struct aggregate *c, enum aggregate_table table, cons
     show_cell(&line, buf_c(&name), 40);
     buf_printf(&line, " of %llu", (count)(units ? g->units : g->judgments));
     show_line(&line);
-    buf_deinit(&name);
   }
 }
 
@@ -291,7 +287,7 @@ static void show_forms(const struct group_by_row *all) {
 static void show_failures(const struct aggregate *c) {
   uint64_t more = 0;
   for (size_t i = 0; i < c->cause_count; i++) {
-    struct buf line = {0}, cause = {0};
+    buf_auto_t line = {0}, cause = {0};
     if (i >= CAUSE_COUNT) {
       more += c->causes[i].count;
       continue;
@@ -304,7 +300,6 @@ static void show_failures(const struct aggregate *c) {
     buf_puts(&line, " e.g. ");
     buf_safe(&line, str_from(c->causes[i].example), false);
     show_line(&line);
-    buf_deinit(&cause);
   }
   if (more > 0)
     printf("%9llu  by other causes: --json names them\n", (count)more);
@@ -394,8 +389,8 @@ static void audit_show_groups(const struct aggregate *c) {
 /* --- errors --- */
 
 static void audit_show_flaws(const struct format_errors *f) {
-  printf("%llu failing answer%s, %llu error%s\n", (count)f->answers, f->answers == 1 ? "" : "s",
-         (count)f->errors, f->errors == 1 ? "" : "s");
+  printf("%llu failing answer%s, %llu error%s\n", (count)f->answers, PLURAL(f->answers),
+         (count)f->errors, PLURAL(f->errors));
   for (size_t i = 0; i < f->count; i++) {
     const struct format_error_group *g = &f->groups[i];
     struct buf line = {0};
@@ -484,7 +479,7 @@ static bool export_close(struct exporting *e, const char *path, struct err *err)
   ok = fclose(e->file) == 0 && ok;
   if (!ok)
     return err_set_errno(err, errno, "cannot write %s", path);
-  fprintf(stderr, "%zu case%s in %s\n", e->count, e->count == 1 ? "" : "s", path);
+  fprintf(stderr, "%zu case%s in %s\n", e->count, PLURAL(e->count), path);
   return true;
 }
 
@@ -519,7 +514,7 @@ static int audit_errors(const struct aggregate *c, const struct cli_args *args, 
     audit_show_flaws(f);
   }
   format_errors_free(f);
-  return ok ? STATUS_COMPLETE : cli_fail("audit", &err);
+  return cli_done("audit", ok, &err);
 }
 
 /* Counts one folder, and reads only what is new. */

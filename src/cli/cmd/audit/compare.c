@@ -40,7 +40,7 @@ static void show_side(const char *name, const struct compare_side *side) {
   buf_puts(&line, "  ");
   (void)cli_fit(&line, str_from(compare_word(side->workflow, "?")), 30);
   buf_printf(&line, ", %s, %zu turn%s, %.1f s, %lld tokens, $%.4f",
-             compare_word(side->outcome, "open"), side->count, side->count == 1 ? "" : "s",
+             compare_word(side->outcome, "open"), side->count, PLURAL(side->count),
              (double)side->ms / 1000, (long long)side->tokens, (double)side->cost_nano / 1e9);
   puts(buf_c(&line));
 }
@@ -95,7 +95,7 @@ static void show_shared(const struct compare_side *a, const struct compare_side 
   printf("%c was forked from %c after its record %llu", names[0], names[1],
          (unsigned long long)child->fork.seq);
   if (proven)
-    printf(": both contain its first %zu turn%s (=)\n", turns, turns == 1 ? "" : "s");
+    printf(": both contain its first %zu turn%s (=)\n", turns, PLURAL(turns));
   else
     printf(", but that record has changed since: segue verify says more\n");
 }
@@ -149,7 +149,7 @@ static int compare_run(const struct cli_args *args) {
       compare_show(&a, &b, rows, count);
     free(rows);
   }
-  return ok ? STATUS_COMPLETE : cli_fail("compare", &err);
+  return cli_done("compare", ok, &err);
 }
 
 const struct cli_command cmd_compare = {

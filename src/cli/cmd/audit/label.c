@@ -392,14 +392,13 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
 
 static bool sample_draw(struct sample *d, const struct store *store, const struct cli_args *args,
                         struct err *err) {
-  const char *by = cli_value(args, "by"), *seed = cli_value(args, "seed");
   struct label who;
   long n = 0;
   if (!str_to_long(str_from(cli_value(args, "sample")), &n) || n < 1 || n > SAMPLE_MOST)
     return err_set(err, ERR_USAGE, "--sample: write how many, 1 to %d", SAMPLE_MOST);
   if (!label_by(label_who(args), &who, err) ||
-      !sample_init(d, (struct aggregate *)d->aggregate, by ? by : "", (size_t)n, seed ? seed : "",
-                   err) ||
+      !sample_init(d, (struct aggregate *)d->aggregate, cli_value_or(args, "by", ""), (size_t)n,
+                   cli_value_or(args, "seed", ""), err) ||
       !sample_read_store(d, store, err) || !sample_end(d, err))
     return false;
   if (d->unsound > 0)
@@ -446,7 +445,7 @@ static int label_run(const struct cli_args *args) {
   else
     ok = label_usage(args, &err) && label_one(args, &l, &err);
   dictionary_deinit(&l.names);
-  return ok ? STATUS_COMPLETE : cli_fail("label", &err);
+  return cli_done("label", ok, &err);
 }
 
 const struct cli_command cmd_label = {

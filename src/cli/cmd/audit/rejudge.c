@@ -435,7 +435,7 @@ static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
     return false;
   struct rejudge_job *job = xcalloc(1, sizeof *job);
   json_auto_t *config = job_config(a, p, repeat);
-  struct call_result answer;
+  AUTO(call_result_deinit) struct call_result answer = {0};
   const struct session_params params = {.setup = setup_session(setup),
                                         .workflow = p->made->core.workflow,
                                         .task = STR(""),
@@ -451,7 +451,6 @@ static bool rejudge_start(struct again *a, struct pending *p, long repeat) {
   list_push_back(&a->jobs, &job->in_jobs);
   rejudge_answer(p->made, &answer);
   host_answer_with(job->session, &answer);
-  call_result_deinit(&answer);
   return true;
 }
 
@@ -844,7 +843,7 @@ static size_t again_open(const struct again *a) {
 
 static void again_plan(const struct again *a, FILE *out) {
   size_t judges = a->panel != NULL ? json_array_size(a->panel) : 1;
-  fprintf(out, "%zu judgment%s", a->of.count, a->of.count == 1 ? "" : "s");
+  fprintf(out, "%zu judgment%s", a->of.count, PLURAL(a->of.count));
   if (a->repeat > 1)
     fprintf(out, ", each %ld times", a->repeat);
   if (a->done > 0)
@@ -852,7 +851,7 @@ static void again_plan(const struct again *a, FILE *out) {
   if (a->left_count > 0)
     fprintf(out, ", %zu unfinished to continue", a->left_count);
   cli_say(out, ": %zu or more calls as \"%s\"; their judging took %lld call%s, $%.4f then",
-          again_open(a) * judges, a->name, (long long)a->of.calls, a->of.calls == 1 ? "" : "s",
+          again_open(a) * judges, a->name, (long long)a->of.calls, PLURAL(a->of.calls),
           (double)a->of.cost_nano / 1e9);
   if (a->of.passed_over > 0)
     fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
@@ -949,7 +948,7 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
     puts("no judgment that needed a judge matches");
     return;
   }
-  printf("%zu verdict%s: %zu as recorded", read, read == 1 ? "" : "s", s->same);
+  printf("%zu verdict%s: %zu as recorded", read, PLURAL(read), s->same);
   if (read > 0) {
     double share = (double)s->same / (double)read;
     kappa_wilson(share, (double)read, &low, &high);

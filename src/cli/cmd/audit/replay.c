@@ -109,8 +109,8 @@ static void replay_sum(const struct replaying *r) {
     print_into(apart, sizeof apart, " (%zu not sound)", r->unsound);
   printf("%llu judgment%s in %zu session%s%s: %llu as recorded, %llu by another stage, %llu would "
          "differ, %llu would ask again, %llu by a person\n",
-         (unsigned long long)all, all == 1 ? "" : "s", r->sessions, r->sessions == 1 ? "" : "s",
-         apart, (unsigned long long)n[REPLAY_SAME], (unsigned long long)n[REPLAY_METHOD],
+         (unsigned long long)all, PLURAL(all), r->sessions, PLURAL(r->sessions), apart,
+         (unsigned long long)n[REPLAY_SAME], (unsigned long long)n[REPLAY_METHOD],
          (unsigned long long)n[REPLAY_RULE], (unsigned long long)n[REPLAY_ASKS],
          (unsigned long long)n[REPLAY_HUMAN]);
 }

@@ -432,7 +432,7 @@ static void junit_case(struct testing *t, const struct trial_case *c, const char
 
 static bool test_case(struct testing *t, struct str line, unsigned long long number,
                       struct err *err) {
-  struct trial_case c;
+  AUTO(trial_case_deinit) struct trial_case c = {0};
   struct cell *cells = xcalloc(t->provider_count, sizeof *cells);
   char id[64];
   bool ok = trial_case_read(&c, line, err);
@@ -462,18 +462,16 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
     buf_deinit(&cells[i].why);
   }
   free(cells);
-  trial_case_deinit(&c);
   return ok || err_wrap(err, "line %llu", number);
 }
 
 /* Checks a case as far as this is possible without asking anybody. */
 static bool check_case(struct testing *t, struct str line, unsigned long long number,
                        struct err *err) {
-  struct trial_case c;
+  AUTO(trial_case_deinit) struct trial_case c = {0};
   bool ok = trial_case_read(&c, line, err);
   for (size_t i = 0; ok && !c.no_judgment && i < t->provider_count; i++)
     ok = trial_check(&c, t, i, err);
-  trial_case_deinit(&c);
   return ok || err_wrap(err, "line %llu", number);
 }
 
@@ -550,7 +548,7 @@ static size_t test_sum(const struct testing *t) {
     printf(
         "skipped: %zu answer%s that %s to be a movement's value and are no judgments; leave them "
         "out with: segue audit --errors --method structured_output,ai_judge --export FILE\n",
-        t->skipped, t->skipped == 1 ? "" : "s", t->skipped == 1 ? "was" : "were");
+        t->skipped, PLURAL(t->skipped), t->skipped == 1 ? "was" : "were");
   return missed;
 }
 

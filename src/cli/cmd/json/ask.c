@@ -325,15 +325,14 @@ static void count_class(json_t *counts, const char *class) {
 static void ask_batch_count(struct ask_tally *t, const json_t *result) {
   const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
   const char *outcome = cli_word(result, "outcome");
-  const char *class = json_string_value(json_object_get(first, "outcome"));
+  const char *class = cli_text(first, "outcome");
   size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
   bool repaired = json_is_true(json_object_get(first, "repaired"));
   t->asked++;
   /* The answer was not judged: a backend's error or an interruption says nothing about prompt,
    * schema and model. */
   if (!str_among(str_from(outcome), "value failed sentinel")) {
-    const char *trouble =
-        json_string_value(json_object_get(json_object_get(result, "error"), "class"));
+    const char *trouble = cli_text(json_object_get(result, "error"), "class");
     count_class(t->troubles, trouble ? trouble : "error");
     return;
   }
@@ -346,7 +345,7 @@ static void ask_batch_count(struct ask_tally *t, const json_t *result) {
       t->late++;
   }
   if (first == NULL)
-    class = json_string_value(json_object_get(result, "reason"));
+    class = cli_text(result, "reason");
   else if (class != NULL && strcmp(class, "valid") == 0)
     class = repaired ? "repaired" : NULL;
   if (class != NULL)
@@ -442,7 +441,7 @@ static void print_rates(const struct ask_tally *t, bool json) {
     put_counts(&text, t->troubles);
   }
   if (t->refused > 0)
-    buf_printf(&text, "%zu line%s could not be asked\n", t->refused, t->refused == 1 ? "" : "s");
+    buf_printf(&text, "%zu line%s could not be asked\n", t->refused, PLURAL(t->refused));
   size_t before = text.n;
   put_advice(t, &text);
   if (text.n > before)

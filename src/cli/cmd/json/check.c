@@ -213,16 +213,14 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     return;
   }
   if (status == SCHEMA_OK) {
-    buf_auto_t safe = {0};
     bool colours = cli_colours(STDOUT_FILENO);
-    buf_safe(&safe, str_from(file), false);
-    printf("%sok%s %s\n", cli_paint(colours, COLOUR_GREEN), cli_paint(colours, COLOUR_NONE),
-           buf_c(&safe));
+    printf("%sok%s ", cli_paint(colours, COLOUR_GREEN), cli_paint(colours, COLOUR_NONE));
+    cli_say(stdout, "%s\n", file);
     return;
   }
   schema_errors_print(stdout, file, errs);
   if (status == SCHEMA_TOO_COMPLEX)
-    schema_line_print(stdout, file, "", "too complex to check: neither valid nor invalid");
+    cli_say(stdout, "%s: too complex to check: neither valid nor invalid\n", file);
 }
 
 /* Reports that the schema, the only thing given, is sound, and what may go wrong with a model. */
@@ -235,11 +233,9 @@ static void print_sound(const struct checking *c, const char *file, const json_t
   } else {
     const struct schema_errors none = {0};
     print_verdict(c, file, SCHEMA_OK, &none);
-    for (size_t i = 0; i < warnings.count; i++) {
-      buf_auto_t place = {0};
-      buf_printf(&place, ": warning: %s", warnings.items[i].path);
-      schema_line_print(stdout, file, buf_c(&place), warnings.items[i].message);
-    }
+    for (size_t i = 0; i < warnings.count; i++)
+      cli_say(stdout, "%s: warning: %s: %s\n", file, warnings.items[i].path,
+              warnings.items[i].message);
   }
 }
 
@@ -252,9 +248,7 @@ static int unreadable(const struct checking *c, const char *file, const struct e
                           "errors", "error", "code", "not_json", "line", err->line, "column",
                           err->column, "message", json_io_string(err->text)));
   } else {
-    char place[64];
-    print_into(place, sizeof place, ":%d:%d", err->line, err->column);
-    schema_line_print(stdout, file, place, err->text);
+    cli_say(stdout, "%s:%d:%d: %s\n", file, err->line, err->column, err->text);
   }
   return STATUS_FAILED;
 }

@@ -162,15 +162,11 @@ static void extract_explain(const struct extract_result *r, struct str text) {
   fprintf(stderr, "truncated: %s\n", r->truncated ? "yes" : "no");
 }
 
-static void print_schema_errors(const char *before, const struct schema_errors *errs) {
-  for (size_t i = 0; i < errs->count; i++) {
-    buf_auto_t line = {0}, safe = {0};
-    buf_printf(&line, "%s: %s", errs->items[i].path, errs->items[i].message);
-    buf_safe(&safe, buf_view(&line), false);
-    fprintf(stderr, "%s%s\n", before, buf_c(&safe));
-  }
+static void print_schema_errors(const struct schema_errors *errs) {
+  for (size_t i = 0; i < errs->count; i++)
+    cli_say(stderr, "  %s: %s\n", errs->items[i].path, errs->items[i].message);
   if (errs->dropped > 0)
-    fprintf(stderr, "%sand %zu more errors\n", before, errs->dropped);
+    fprintf(stderr, "  and %zu more errors\n", errs->dropped);
 }
 
 /* Reports what was in the text but is not in the value. */
@@ -196,7 +192,7 @@ static void tell_left_out(const struct extract_result *r) {
 
 static int extract_one(const struct extraction *how, struct extract_schema *asked, bool json,
                        struct str text) {
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r = {0};
   enum json_io_form form = isatty(STDOUT_FILENO) ? JSON_IO_TERMINAL : JSON_IO_COMPACT;
   run_extract(how, asked, text, &r);
   if (how->explain && !json)
@@ -214,14 +210,12 @@ static int extract_one(const struct extraction *how, struct extract_schema *aske
     if (r.value != NULL && !r.valid) {
       AUTO(schema_errors_deinit) struct schema_errors errs = {0};
       (void)schema_check(asked->schema, r.value, &errs);
-      print_schema_errors("  ", &errs);
+      print_schema_errors(&errs);
     }
   } else if (!json && !how->explain) {
     tell_left_out(&r);
   }
-  int status = found(&r) ? STATUS_COMPLETE : STATUS_FAILED;
-  extract_result_deinit(&r);
-  return status;
+  return found(&r) ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
 /* ---- a batch ---- */
@@ -281,7 +275,7 @@ static void extract_answer(struct extract_batch *b, json_t *in, unsigned long lo
   const json_t *text = json_object_get(in, "text"), *want = json_object_get(in, "want");
   struct extraction how = b->how;
   struct extract_schema asked;
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r = {0};
   json_object_set(out, "id", json_object_get(in, "id"));
   if (!json_is_string(text)) {
     extract_refuse(out, line, "bad_line", "\"text\" must be a string");
@@ -296,7 +290,6 @@ static void extract_answer(struct extract_batch *b, json_t *in, unsigned long lo
     return;
   run_extract(&how, &asked, json_view(text), &r);
   add_result(out, &how, &asked, &r);
-  extract_result_deinit(&r);
 }
 
 static void extract_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
@@ -339,7 +332,7 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
     err_set(&err, ERR_USAGE, "%.300s is not a usable schema (%s)", path,
             schema_status_name(status));
     (void)cli_fail("extract", &err);
-    print_schema_errors("  ", &errs);
+    print_schema_errors(&errs);
   }
   return *schema != NULL;
 }

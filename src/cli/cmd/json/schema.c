@@ -102,7 +102,7 @@ static bool as_example(const struct rendering_job *job, const char *name, struct
 static bool as_gbnf(const struct rendering_job *job, const char *name, struct buf *out,
                     json_t *notes, struct err *err) {
   struct gbnf_opts opts = {job->think, job->opts.registry, job->opts.default_draft};
-  struct gbnf_result result = {0};
+  AUTO(gbnf_result_deinit) struct gbnf_result result = {0};
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;
   for (size_t i = 0; i < result.note_count; i++) {
@@ -118,7 +118,6 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
             result.refusal_pointer ? result.refusal_pointer : "",
             result.refusal_pointer && *result.refusal_pointer ? ": " : "",
             result.refusal ? result.refusal : "");
-  gbnf_result_deinit(&result);
   return status == GBNF_OK;
 }
 
