@@ -53,7 +53,7 @@ struct kind_list {
   struct sqlite3_stmt *put;
 };
 
-/* What `sum` covers, in the order of the columns. FACT_LAST_MS: time of the last row. */
+/* `sum` covers these, in the order of the columns. FACT_LAST_MS: time of the last row. */
 enum fact {
   FACT_BYTES,
   FACT_TIME_NS,
@@ -134,11 +134,12 @@ static void kind_put(struct aggregate_cache *k, enum kind_of of, const uint32_t 
   (void)api->bind_int64(put, 1, (int64_t)number);
   (void)api->bind_int64(put, 2, kind_sum(k, of, number, kept));
   for (size_t i = 0; i < kinds_are[of].fields; i++) {
-    struct str word = i < kinds_are[of].words ? dictionary_text(&k->words, kept[i]) : STR("");
-    if (i >= kinds_are[of].words)
-      (void)api->bind_int64(put, (int)i + 3, kept[i]);
-    else /* NULL for no word */
+    if (i < kinds_are[of].words) {
+      struct str word = dictionary_text(&k->words, kept[i]); /* NULL for no word */
       (void)api->bind_text(put, (int)i + 3, word.p, (int)word.n, NULL);
+    } else {
+      (void)api->bind_int64(put, (int)i + 3, kept[i]);
+    }
   }
   (void)sqlite_put(k->s, put);
 }

@@ -279,19 +279,10 @@ enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool mo
   return check_source(ref, &end, err) ? copy_through(to, ref, NULL, id, &end, err) : COPY_FAILED;
 }
 
-static bool list_stand_of(const struct store *store, enum store_stand stand, struct store_id **ids,
-                          size_t *count, struct err *err) {
+bool copy_list_moved(const struct store *store, bool in_transit, struct store_id **ids,
+                     size_t *count, struct err *err) {
+  enum store_stand stand = in_transit ? STAND_IN_TRANSIT : STAND_SET_ASIDE;
   *ids = NULL;
   *count = 0;
   return store->ops->list_stand == NULL || store->ops->list_stand(store, stand, ids, count, err);
-}
-
-bool copy_list_aside(const struct store *store, struct store_id **ids, size_t *count,
-                     struct err *err) {
-  return list_stand_of(store, STAND_SET_ASIDE, ids, count, err);
-}
-
-bool copy_list_in_transit(const struct store *store, struct store_id **ids, size_t *count,
-                          struct err *err) {
-  return list_stand_of(store, STAND_IN_TRANSIT, ids, count, err);
 }

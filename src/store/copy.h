@@ -23,11 +23,9 @@ enum copy_result {
 enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool move,
                           struct err *err) MUST_CHECK;
 
-/* Lists the ids of sessions that store_list leaves out: those that were moved away, and those being
- * copied there now; free() the array. */
-bool copy_list_aside(const struct store *store, struct store_id **ids, size_t *count,
-                     struct err *err) MUST_CHECK;
-bool copy_list_in_transit(const struct store *store, struct store_id **ids, size_t *count,
-                          struct err *err) MUST_CHECK;
+/* Lists the ids of sessions that store_list leaves out: those that were moved away, or those in
+ * transit, which are being copied there now; free() the array. */
+bool copy_list_moved(const struct store *store, bool in_transit, struct store_id **ids,
+                     size_t *count, struct err *err) MUST_CHECK;
 
 #endif

@@ -2,11 +2,10 @@
 #include "store/filter.h"
 
 #include "core/record.h"
-#include "format/json_object.h"
 #include "judge/stage.h"
 #include "store/reader.h"
+#include "json/pull.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,30 +82,54 @@ bool filter_wants_summary(const struct filter *s, const struct summary *b) {
   return s->workflow == NULL || (b->workflow != NULL && strcmp(b->workflow, s->workflow) == 0);
 }
 
-/* Looks for a judgment or an answer. Only lines that can contain one are parsed. */
-static bool log_holds(const struct store_ref *ref, const char *method, const char *provider) {
+static bool has_line(const struct buf *lines, struct str line) {
+  struct str rest = buf_view(lines);
+  while (rest.n > 0)
+    if (str_eq(str_next_line(&rest), line))
+      return true;
+  return false;
+}
+
+/* Adds the name that a record has in a member, unless it is there. */
+static void filter_add_name(struct buf *lines, struct str record, const char *member) {
+  struct pull at = pull_of(record);
+  struct str key, text;
+  struct buf scratch = {0};
+  for (bool in = pull_open(&at, '{'); in && pull_key(&at, &key);)
+    if (!str_eq_c(key, member)) {
+      pull_skip(&at);
+    } else if (pull_text(&at, &text)) {
+      struct str name = pull_decode(text, &scratch);
+      if (name.n > 0 && !has_line(lines, name))
+        buf_printf(lines, STR_FMT "\n", STR_ARG(name));
+    }
+  buf_deinit(&scratch);
+}
+
+bool filter_read_names(const struct store_ref *ref, struct buf *providers, struct buf *methods) {
   struct log_reader r;
   struct str line;
   struct err err;
   if (!reader_open(&r, ref, &err))
     return false;
-  while ((method != NULL || provider != NULL) && reader_next(&r, &line)) {
-    bool judged = method != NULL && str_has(line, "\"type\":\"judgment\"");
-    bool called = provider != NULL && str_has(line, "\"type\":\"call_start\"");
-    if (!judged && !called)
-      continue;
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-    if (judged && str_eq_c(json_view_at(record, "method"), method))
-      method = NULL;
-    if (called && str_eq_c(json_view_at(record, "provider"), provider))
-      provider = NULL;
-    json_decref(record);
-  }
+  while (reader_next(&r, &line) && r.whole) /* only lines that can say so are taken apart */
+    if (str_has(line, "\"type\":\"judgment\""))
+      filter_add_name(methods, line, "method");
+    else if (str_has(line, "\"type\":\"call_start\""))
+      filter_add_name(providers, line, "provider");
+  bool ok = !r.too_long && r.error == 0;
   reader_close(&r);
-  return method == NULL && provider == NULL;
+  return ok;
 }
 
 bool filter_wants_log(const struct filter *s, const struct store_ref *ref) {
-  assert(ref != NULL);
-  return (s->method == NULL && s->provider == NULL) || log_holds(ref, s->method, s->provider);
+  struct buf providers = {0}, methods = {0};
+  if (s->method == NULL && s->provider == NULL)
+    return true;
+  (void)filter_read_names(ref, &providers, &methods);
+  bool wanted = (s->method == NULL || has_line(&methods, str_from(s->method))) &&
+                (s->provider == NULL || has_line(&providers, str_from(s->provider)));
+  buf_deinit(&providers);
+  buf_deinit(&methods);
+  return wanted;
 }

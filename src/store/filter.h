@@ -25,4 +25,8 @@ bool filter_is_set(const struct filter *s); /* does it leave any session out? */
 bool filter_wants_summary(const struct filter *s, const struct summary *b);
 bool filter_wants_log(const struct filter *s, const struct store_ref *ref);
 
+/* Adds the providers that the log's calls went to, and the methods that decided its judgments, each
+ * once and on a line of its own. Returns false if the log was not read to its end. */
+bool filter_read_names(const struct store_ref *ref, struct buf *providers, struct buf *methods);
+
 #endif

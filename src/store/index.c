@@ -7,7 +7,6 @@
 #include "store/backend.h"
 #include "store/reader.h"
 #include "store/summary.h"
-#include "json/pull.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -449,51 +448,6 @@ const struct index_row *index_row_of_list(struct index *x, const char *id) {
   return row != NULL && (row->flags & INDEX_ENDED) ? row : index_row(x, id);
 }
 
-/* --- one log --- */
-
-static void add_line(struct buf *names, struct str name) {
-  struct str rest = buf_view(names);
-  while (rest.n > 0)
-    if (str_eq(str_next_line(&rest), name))
-      return;
-  buf_printf(names, STR_FMT "\n", STR_ARG(name));
-}
-
-/* Reads a name, which has no escapes; "": the record has no such member. */
-static struct str text_of(struct str line, const char *member) {
-  struct pull at = pull_of(line);
-  struct str key, text = {0}, found = STR("");
-  if (pull_open(&at, '{'))
-    while (pull_key(&at, &key)) {
-      if (!str_eq_c(key, member))
-        pull_skip(&at);
-      else if (pull_text(&at, &text))
-        found = text;
-    }
-  return at.bad ? STR("") : found;
-}
-
-/* Reads which providers were called and how judgments were decided, only from lines that can say
- * so. */
-static bool read_details(const struct store_ref *ref, struct buf *providers, struct buf *methods) {
-  struct log_reader r;
-  struct str line;
-  struct err err;
-  if (!reader_open(&r, ref, &err))
-    return false;
-  while (reader_next(&r, &line) && r.whole) {
-    bool judged = str_has(line, "\"type\":\"judgment\"");
-    if (!judged && !str_has(line, "\"type\":\"call_start\""))
-      continue;
-    struct str name = text_of(line, judged ? "method" : "provider");
-    if (name.n > 0)
-      add_line(judged ? methods : providers, name);
-  }
-  bool ok = !r.too_long && r.error == 0;
-  reader_close(&r);
-  return ok;
-}
-
 /* --- all logs --- */
 
 enum { HEAD_BYTES = 16 }; /* of a hash, in hexadecimal digits */
@@ -527,7 +481,7 @@ static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64
   if (strcmp(b.status, "running") == 0)
     summary_look(&b, &ref);
   if (record_time_parse(b.started, &started_ms) && record_time_parse(b.updated, &updated_ms) &&
-      read_details(&ref, &providers, &methods)) {
+      filter_read_names(&ref, &providers, &methods)) {
     refresh_text(r, 1, str_from(id));
     refresh_number(r, 2, (int64_t)bytes);
     refresh_number(r, 3, time_ns);

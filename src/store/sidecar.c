@@ -142,8 +142,8 @@ static bool chain_extend(const struct store *store, const char *name, const char
 }
 
 /* Opens the file to read it. *missing: it does not exist yet. */
-static bool chain_read(const struct store *store, const char *name, struct log_reader *r,
-                       struct store_ref *ref, bool *missing, struct err *err) {
+static bool chain_read_open(const struct store *store, const char *name, struct log_reader *r,
+                            struct store_ref *ref, bool *missing, struct err *err) {
   char path[PATH_BYTES];
   chain_path(store, name, path);
   *missing = access(path, F_OK) != 0 && errno == ENOENT;
@@ -221,7 +221,7 @@ bool files_ledger_read(const struct store *store,
   bool missing;
   *end = (struct ledger_end){0};
   memcpy(end->hash, record_line_first_hash, SHA256_HEX);
-  if (!chain_read(store, heads_name, &r, &ref, &missing, err))
+  if (!chain_read_open(store, heads_name, &r, &ref, &missing, err))
     return missing;
   while (reader_next(&r, &text) && r.whole && ledger_next(text, end, each, ctx))
     ;
@@ -298,7 +298,7 @@ bool files_labels_read(const struct store *store, label_fn each, void *ctx, stru
   struct str text;
   bool missing, ok = true;
   memcpy(hash, record_line_first_hash, SHA256_HEX);
-  if (!chain_read(store, labels_name, &r, &ref, &missing, err))
+  if (!chain_read_open(store, labels_name, &r, &ref, &missing, err))
     return missing;
   for (uint64_t n = 1; ok && reader_next(&r, &text) && r.whole; n++)
     ok = label_next(text, n, hash, each, ctx, err) || err_wrap(err, "%s", ref.name);

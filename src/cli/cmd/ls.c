@@ -272,7 +272,7 @@ static void say_in_transit(const struct store *store) {
   struct store_id *ids;
   struct err err;
   size_t count;
-  if (!copy_list_in_transit(store, &ids, &count, &err))
+  if (!copy_list_moved(store, true, &ids, &count, &err))
     return;
   for (size_t i = 0; i < count; i++)
     fprintf(

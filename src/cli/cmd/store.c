@@ -248,7 +248,9 @@ static bool store_copy_list(struct store_copying *c, const struct store *from, b
                             struct err *err) {
   struct store_id *ids;
   size_t count;
-  if (!(aside ? copy_list_aside : store_list)(from, &ids, &count, err))
+  bool listed =
+      aside ? copy_list_moved(from, false, &ids, &count, err) : store_list(from, &ids, &count, err);
+  if (!listed)
     return false;
   for (size_t i = count; i-- > 0;) {
     struct store_ref ref;

@@ -43,7 +43,7 @@ static void write_log(const struct fixture *f, int i, const char *more) {
       "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-02T03:04:05.%03dZ\",\"type\":\"session_start\","
       "\"session\":\"%s\",\"workflow\":{\"name\":\"flow%d\"},\"config\":{},\"hash\":\"%064d\"}\n"
       "{\"v\":1,\"seq\":2,\"ts\":\"2026-01-02T03:04:06.000Z\",\"type\":\"call_start\",\"turn\":1,"
-      "\"provider\":\"p%d\",\"hash\":\"%064d\"}\n"
+      "\"provider\":\"p\\\"%d\",\"hash\":\"%064d\"}\n"
       "{\"v\":1,\"seq\":3,\"ts\":\"2026-01-02T03:04:07.000Z\",\"type\":\"judgment\",\"turn\":1,"
       "\"method\":\"when\",\"hash\":\"%064d\"}\n"
       "{\"v\":1,\"seq\":4,\"ts\":\"2026-01-02T03:04:08.000Z\",\"type\":\"session_end\",\"turn\":1,"
@@ -266,13 +266,13 @@ static void filters_pass_over_by_row(void **state) {
       {{.statuses = "stopped"}, 0, 0},
       {{.workflow = "flow1"}, 2, 1},
       {{.workflow = "flow"}, 0, 0},
-      {{.provider = "p2"}, 3, 2},
+      {{.provider = "p\"2"}, 3, 2},
       {{.provider = "p"}, 0, 0},
       {{.method = "when"}, 0, 1},
       {{.method = "ai_judge"}, 0, 0},
       {{.since_ms = INT64_MAX}, 0, 0},
       {{.since_ms = 1}, 0, 1},
-      {{.statuses = "abort,running", .provider = "p0"}, 15, 0},
+      {{.statuses = "abort,running", .provider = "p\"0"}, 15, 0},
   };
   refresh(f);
   for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
