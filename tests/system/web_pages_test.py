@@ -807,7 +807,9 @@ def every_screen():
             root = enter(b, box.code())
             sizes = "return [...document.querySelectorAll('main p, td, th, dd')].map((e) => parseFloat(getComputedStyle(e).fontSize))"
             shown = {}
-            for name, page in screens.pages().items():
+            pages = screens.pages()
+            drawn = [*sample.draw("screens", pages, 3), "providers", "judgments"]
+            for name, page in ((n, p) for n, p in pages.items() if n in drawn):
                 b.emulate(width=360, still=True)
                 b.open(root + page)
                 b.wait(READY)
