@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 
-from audit_logs import METHOD, START_MS, ZERO, Log, Maker, dump, session_id, write
+from audit_logs import START_MS, Log, Maker, session_id, write
 from support import BUILD, SANITIZED, WAIT_S, Box, expect, main, sample
 
 SESSIONS = int(os.environ.get("SEGUE_AUDIT_SESSIONS") or (1200 if sample.ALL else 500))

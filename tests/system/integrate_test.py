@@ -9,7 +9,7 @@ import os
 import sys
 
 from support import Box, expect, main, need_build, of_type, records, sample, verified
-from worktree_test import configure, git, repository, worktrees
+from worktree_test import git, repository, worktrees
 
 FLOW = """
 name: parts
@@ -200,7 +200,7 @@ def copies_stay_out_of_merges():
             os.mkdir(box.cwd + "/modules")
             git(box, "add", ".gitignore")
             git(box, "commit", "-qm", "ignore")
-            configure(box, "workspace: {copy: [.env, plain], link: [modules]}\n")
+            box.config("workspace: {copy: [.env, plain], link: [modules]}\n")
             done = box.segue("run", box.file("parts.yaml", flow), "--cwd", box.cwd, "--logs", box.logs,
                              "--commit", commits, "--json")
             expect(done.returncode == 0, done.stdout, done.stderr)

@@ -81,11 +81,6 @@ class Fleet(Box):
         with open(f"{self.dir}/said{n}", "rb") as f:
             return f.read()
 
-    def config(self, text):
-        os.makedirs(self.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-        with open(self.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
-            f.write(text)
-
     def workflow(self, delay=0.1, held=False):
         """Of three calls. Those of a while last longer on a busy machine: they are to be seen side by side.
         Held, the second call of each session lasts until `works` has seen as many as it wants."""
@@ -232,10 +227,7 @@ def it_goes_where_it_was_sent():
             return done.stdout.decode().strip().rsplit("#", 1)[-1]
 
         ids = [sent("--on", "gpu"), sent("--on", "gpu,big")]
-        config = fleet.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(config, exist_ok=True)
-        with open(config + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write(f"shared_paths:\n  /: everywhere\n  {fleet.dir}/: nfs1\n  {fleet.dir}/wor: no\n")
+        fleet.config(f"shared_paths:\n  /: everywhere\n  {fleet.dir}/: nfs1\n  {fleet.dir}/wor: no\n")
         ids += [sent(), sent("--on", "gpu")]
         needs = [fleet.sql(f"SELECT needs FROM segue.session WHERE id = '{i}'") for i in ids]
         expect(needs == ["{gpu}", "{gpu,big}", "{nfs1}", "{gpu}"], needs)
@@ -270,8 +262,7 @@ def it_goes_where_it_was_sent():
         expect(done.returncode == 2 and b"--store" in done.stderr, done)
         for text, says in (("[a]", b"a map of folders"), ("{work: nfs1}", b"an absolute path"), ("{/work: [a]}", b"a label"),
                            ("{/work: " + "L" * 1024 + "}", b"config.yaml:1:23: a label has 1 to 128 bytes"), ("{/work: a b}", b"a label")):
-            with open(config + "/config.yaml", "w", encoding="utf-8") as f:
-                f.write("shared_paths: " + text)
+            fleet.config("shared_paths: " + text)
             done = fleet.segue("submit", flow, *cwd)
             expect(done.returncode == 2 and says in done.stderr, text, done)
 

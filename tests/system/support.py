@@ -207,6 +207,14 @@ class Box:
             f.write(content if isinstance(content, bytes) else content.encode())
         return path
 
+    def config(self, value):
+        """Writes the user's configuration: YAML, or a value as JSON. Its path."""
+        os.makedirs(self.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
+        path = self.env["XDG_CONFIG_HOME"] + "/segue/config.yaml"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(value if isinstance(value, str) else json.dumps(value))
+        return path
+
     def segue(self, *words, stdin=None, env=None, timeout=WAIT_S, prefix=()):
         """Runs segue to its end; stdout and stderr as bytes."""
         words = on_store.words(self, words) if on_store.SERVER else words

@@ -4,7 +4,6 @@
 usage: timers_test.py BUILD_DIR [CASE...]
 """
 import json
-import os
 import sys
 import time
 

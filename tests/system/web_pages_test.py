@@ -136,10 +136,7 @@ def waits():
     """Each kind of waiting is marked while it lasts, and hatched in its own way on the axis."""
     with WebBox() as box:
         asks = stops(box)
-        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(folder, exist_ok=True)
-        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write("providers: {script: {concurrency: 1}}\n")
+        box.config("providers: {script: {concurrency: 1}}\n")
         box.serve()
         first, second = (box.submit(*simple(box, delay), task=task) for delay, task in ((600000, "one"), (1, "two")))
         box.until(lambda: of_type(records(box.log(second)), "admission"), "it does not wait")
