@@ -1,5 +1,5 @@
 /* log_book.h - the log of a whole session, and its book, read to the end; for tests of what is
- * shown of it. */
+ * shown of it. A group has both from its setup on. */
 #ifndef SEGUE_TESTS_LOG_BOOK_H
 #define SEGUE_TESTS_LOG_BOOK_H
 
@@ -15,10 +15,23 @@ static inline void log_book_open(struct verified_reader *book, const char *path)
     json_decref(record);
 }
 
-static inline void log_book_drive(struct drive *drive) {
-  drive_init(drive);
-  drive_everything(drive);
-  drive_write(drive);
+static struct drive drive;
+static struct verified_reader log_book;
+
+static int log_book_setup(void **state) {
+  (void)state;
+  drive_init(&drive);
+  drive_everything(&drive);
+  drive_write(&drive);
+  log_book_open(&log_book, drive.path);
+  return 0;
+}
+
+static int log_book_teardown(void **state) {
+  (void)state;
+  verified_close(&log_book);
+  drive_deinit(&drive);
+  return 0;
 }
 
 #endif

@@ -89,8 +89,7 @@ def player(box, name, lines):
 def config(box, **keys):
     folder = box.dir + "/home/config/segue"
     os.makedirs(folder + "/providers", exist_ok=True)
-    with open(folder + "/config.yaml", "w") as f:
-        json.dump({"sandbox": {"write": [box.dir]}, **keys}, f)  # where the players leave their notes
+    box.config({"sandbox": {"write": [box.dir]}, **keys})  # where the players leave their notes
     return folder
 
 

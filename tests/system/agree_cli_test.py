@@ -6,7 +6,7 @@ import math
 import os
 import sys
 
-from audit_logs import session_id, write
+from audit_logs import write
 from support import Box, expect, main, need_build
 
 need_build()

@@ -61,9 +61,7 @@ class Model:
 
 def judge(model, box, settings, *words, stages="structured_output"):
     """segue judge on the model; exit status, records of its log."""
-    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-        json.dump({"providers": {"tiny": settings}}, f)
+    box.config({"providers": {"tiny": settings}})
     shutil.rmtree(box.logs, ignore_errors=True)
     done = box.segue("judge", "--rule", "the work is done", "--rule", "something is missing", "--stages", stages,
                      "--provider", "tiny", "--model", "tiny", "--logs", box.logs, *words, "--name", "work", stdin=b"I did all of it.\n\n[WORK:1]\n", timeout=WAIT_S)

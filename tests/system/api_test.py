@@ -738,9 +738,7 @@ def case_segue():
     server = FakeApi(answer)
     with Box() as box:
         try:
-            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                f.write(f"""providers:
+            box.config(f"""providers:
   claude-api: {{type: anthropic, base_url: "{server.url('a')}", key_env: SEGUE_TEST_KEY, model: big}}
   ollama: {{base_url: "{server.url('o')}"}}
 """)
@@ -820,9 +818,7 @@ def case_shared_prefix():
     server = FakeApi(answer)
     with Box() as box:
         try:
-            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                f.write(f"providers:\n  a: {{type: anthropic, model: m, base_url: '{server.url('a')}'}}\n")
+            box.config(f"providers:\n  a: {{type: anthropic, model: m, base_url: '{server.url('a')}'}}\n")
             report = box.file("report.txt", "A line of a long report of what was done.\n" * 730)
             flow = box.file("w.yaml", f"""name: w
 judge: {{provider: a, stages: [structured_output, phase3_tag, ai_judge]}}
@@ -863,10 +859,8 @@ def case_judges_parameters():
     server = FakeApi(answer)
     with Box() as box:
         try:
-            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                f.write("providers:\n" + "".join(
-                    f"  {name}: {{type: openai-chat, model: m, base_url: {server.url(name)}/v1}}\n" for name in ("none", "long", "good")))
+            box.config("providers:\n" + "".join(
+                f"  {name}: {{type: openai-chat, model: m, base_url: {server.url(name)}/v1}}\n" for name in ("none", "long", "good")))
             for first, options, wanted in (("none", "", 0), ("long", "", 5), ("good", ", options: {temperature: 0}", 0),
                                            ("good", ", options: {temperature: null}", 0)):
                 server.requests.clear()
@@ -905,10 +899,8 @@ def case_two_requests_are_logged_whole():
     server = FakeApi(answer)
     try:
         with Box() as box:
-            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                json.dump({"providers": {"twice": {"type": "ollama", "base_url": server.url("x"), "think": True,
-                                                   "think_mode": "two_requests"}}}, f)
+            box.config({"providers": {"twice": {"type": "ollama", "base_url": server.url("x"), "think": True,
+                                                "think_mode": "two_requests"}}})
             done = box.segue("judge", "--rule", "all pass", "--rule", "some fail", "--stages", "structured_output",
                              "--provider", "twice", "--model", "m", "--logs", box.logs, stdin=b"Two of five fail.")
             expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
@@ -942,9 +934,7 @@ def case_names_given_twice():
                 schema = box.file("ages.json", json.dumps({
                     "type": "object", "properties": {"ages": {"type": "object", "additionalProperties": {"type": "integer"}}},
                     "required": ["ages"], "additionalProperties": False}))
-                os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-                with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                    json.dump({"providers": {"p": {"type": dialect, "base_url": base(server, "x", dialect), "model": "m"}}}, f)
+                box.config({"providers": {"p": {"type": dialect, "base_url": base(server, "x", dialect), "model": "m"}}})
                 done = box.segue("ask", "--schema", schema, "-p", "p", "--json", "--logs", box.logs, "How old?",
                                  env={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
                 result = json.loads(done.stdout)
@@ -966,9 +956,7 @@ def case_a_name_with_nul():
     try:
         with Box() as box:
             schema = box.file("s.json", '{"type": "object", "additionalProperties": {"type": "integer"}}')
-            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                json.dump({"providers": {"p": {"type": "ollama", "base_url": server.url("x"), "model": "m"}}}, f)
+            box.config({"providers": {"p": {"type": "ollama", "base_url": server.url("x"), "model": "m"}}})
             done = box.segue("ask", "--schema", schema, "-p", "p", "--json", "--logs", box.logs, "Which?")
             result = json.loads(done.stdout)
             expect(done.returncode == 0 and result["value"] == {"ab": 1} and result["attempts"] == 2, result, done.stderr)

@@ -10,10 +10,10 @@ import sqlite3
 import subprocess
 import sys
 
-from audit_logs import METHOD, START_MS, ZERO, Log, Maker, dump, session_id, write
-from support import BUILD, SANITIZED, WAIT_S, Box, expect, main
+from audit_logs import START_MS, Log, Maker, session_id, write
+from support import BUILD, SANITIZED, WAIT_S, Box, expect, main, sample
 
-SESSIONS = int(os.environ.get("SEGUE_AUDIT_SESSIONS", "1200"))
+SESSIONS = int(os.environ.get("SEGUE_AUDIT_SESSIONS") or (1200 if sample.ALL else 500))
 SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/audit.json"
 made = {}
 

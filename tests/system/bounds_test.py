@@ -94,10 +94,7 @@ def a_secret_at_a_limit():
     with Box() as box:
         secret = "sk-" + "SECRET" * 6
         box.file("home/.keep", "")
-        import os
-        os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-        with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-            f.write("env: [MYTOKEN]\n")
+        box.config("env: [MYTOKEN]\n")
         script = ("head -c 262130 /dev/zero | tr '\\0' x >&2; printf %s \"$MYTOKEN\" >&2; "
                   "printf 'here %s\\n' \"$MYTOKEN\"")
         log, path = run(box, command(script), env={"MYTOKEN": secret})

@@ -107,14 +107,11 @@ BACK = {"task_id": "b1", "description": "explore", "is_backgrounded": True}
 
 
 def prepare(box, plan, settings=""):
-    folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-    os.makedirs(folder, exist_ok=True)
     for name in ("calls", "books"):
         os.makedirs(f"{box.dir}/{name}", exist_ok=True)
     box.file("plan.json", json.dumps(plan))
     os.chmod(box.file("claude", CLIENT), 0o755)
-    with open(folder + "/config.yaml", "w") as f:
-        f.write("sandbox: off\nproviders: {claude: {program: %s/claude%s}}\n" % (box.dir, settings))
+    box.config("sandbox: off\nproviders: {claude: {program: %s/claude%s}}\n" % (box.dir, settings))
 
 
 def play(box, flow, plan, settings="", more=(), status=0):

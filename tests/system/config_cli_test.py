@@ -1,18 +1,9 @@
 #!/usr/bin/env python3
 """segue config show: each setting with its value and where that comes from."""
 import json
-import os
 import sys
 
 from support import Box, expect, main, need_build
-
-
-def write(box, text):
-    folder = box.dir + "/home/config/segue"
-    os.makedirs(folder, exist_ok=True)
-    with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-        f.write(text)
-    return folder + "/config.yaml"
 
 
 def rows(box, **env):
@@ -26,7 +17,7 @@ def values_have_an_origin():
     with Box() as box:
         told, found = rows(box)
         expect("file" not in told and found["provider"]["value"] is None and "origin" not in found["provider"], told)
-        path = write(box, "provider: claude\nproviders:\n  azure:\n    type: openai\n    base_url: https://example.com/v1\n"
+        path = box.config("provider: claude\nproviders:\n  azure:\n    type: openai\n    base_url: https://example.com/v1\n"
                           "    headers: {api-key: $SECRET, x: plain}\n")
         told, found = rows(box, SEGUE_LOGS="/somewhere", NO_COLOR="1", SECRET="s3cr3t-value")
         expect(told["file"] == path and found["provider"]["value"] == "claude" and found["provider"]["origin"] == path, told)
@@ -34,23 +25,23 @@ def values_have_an_origin():
         expect(found["colours"]["origin"] == "NO_COLOR", found["colours"])
         headers = found["providers"]["value"]["azure"]["headers"]
         expect(set(headers.values()) == {"(hidden)"}, "a header may be a key:", headers)
-        write(box, "store: postgres://db.example/segue\n")
+        box.config("store: postgres://db.example/segue\n")
         _, found = rows(box)
         expect(found["store"]["value"] == "postgres://db.example/segue" and found["store"]["variable"] == "SEGUE_STORE",
                found["store"])
         _, found = rows(box, SEGUE_STORE="postgres://other/x")
         expect(found["store"]["value"] == "postgres://other/x" and found["store"]["origin"] == "SEGUE_STORE", found["store"])
-        write(box, "store: /somewhere\n")
+        box.config("store: /somewhere\n")
         done = box.segue("ls")
         expect(done.returncode == 2 and b"is not a store's address" in done.stderr, done)
-        write(box, "provider: claude\nproviders: {azure: {type: openai, headers: {api-key: $SECRET, x: plain}}}\n")
+        box.config("provider: claude\nproviders: {azure: {type: openai, headers: {api-key: $SECRET, x: plain}}}\n")
         text = box.segue("config").stdout.decode()
         expect("claude" in text and path in text and "plain" not in text, text)
 
 
 def a_bad_file_is_named():
     with Box() as box:
-        write(box, "providr: claude\n")
+        box.config("providr: claude\n")
         done = box.segue("config", "show")
         expect(done.returncode == 2 and b'did you mean "provider"' in done.stderr, done)
         expect(box.segue("config", "set").returncode == 2, "another word")

@@ -214,10 +214,7 @@ def lists_and_pages():
 def waiting_for_a_provider():
     """Who waits for a place, for a pause to end or for the next attempt says so, and since when."""
     with DaemonBox() as box:
-        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(folder)
-        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write("providers: {script: {concurrency: 1}}\n")
+        box.config("providers: {script: {concurrency: 1}}\n")
         workflow, scenario = simple(box, 60000)
 
         def fails(ms):

@@ -16,7 +16,7 @@ import sys
 import time
 
 from support import (SEGUE, WAIT_S, Failed, at_once, chance, expect, interrupt, main, need_build, needs, of_type,
-                     processes_of, records, sound, verdicts, verified)
+                     processes_of, records, sound, verified)
 from daemon import LONG, ROOT, DaemonBox, Events, simple
 
 SEED = chance()
@@ -376,10 +376,7 @@ def stopping():
 def stopping_while_calls_wait_for_a_place():
     """Of two calls one waits for the other: it has not left, so nothing waits for it."""
     with DaemonBox() as box:
-        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(folder)
-        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write("providers: {script: {concurrency: 1}}\n")
+        box.config("providers: {script: {concurrency: 1}}\n")
         workflow, scenario = simple(box, 700)
         box.serve()
         sids = [box.submit(workflow, scenario) for _ in range(3)]
@@ -389,8 +386,7 @@ def stopping_while_calls_wait_for_a_place():
         expect(sorted(ends) == [0, 0, 1], "calls that ended:", ends)
         for sid in sids:
             expect(records(box.log(sid))[-1]["reason"] == "shutdown", records(box.log(sid))[-1])
-        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write("providers: {script: {concurrency: 3}}\n")
+        box.config("providers: {script: {concurrency: 3}}\n")
         box.serve()
         for sid in sids:
             box.wait_status(sid, "complete")
@@ -401,28 +397,21 @@ def stopping_while_calls_wait_for_a_place():
 
 def the_configuration_is_read_again():
     with DaemonBox() as box:
-        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(folder)
-
-        def configure(text):
-            with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-                f.write(text)
-
         workflow, scenario = simple(box, 300)
         with open(workflow, "r+", encoding="utf-8") as f:  # it takes the user's default backend
             text = f.read().replace("provider: script\n", "")
             f.seek(0)
             f.truncate()
             f.write(text)
-        configure("provider: script\nmodel: first\n")
+        box.config("provider: script\nmodel: first\n")
         box.serve()
         running = box.submit(workflow, scenario)
-        configure("provider: script\nmodel: second\noptions: {seed: 3}\n")
+        box.config("provider: script\nmodel: second\noptions: {seed: 3}\n")
         box.process.send_signal(signal.SIGHUP)
         box.wait_said("was read again")
         sid = box.submit(workflow, scenario)
         expect(records(box.log(sid))[0]["config"]["default_model"] == "second", "not read")
-        configure("modle: third\n")
+        box.config("modle: third\n")
         box.process.send_signal(signal.SIGHUP)
         box.wait_said("the old one stays")
         expect(any("config.yaml:1:1" in s and "did you mean" in s for s in box.said), box.said)

@@ -32,12 +32,6 @@ def midday(box):
     box.env["TZ"] = "XYZ%+d" % shift
 
 
-def config(box, text):
-    folder = os.path.join(box.env["XDG_CONFIG_HOME"], "segue")
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "config.yaml"), "w") as f:
-        f.write(text)
-
 
 def start(box, status, *more):
     done = box.segue("run", box.file("flow.yaml", LOOP), "--cwd", box.cwd, "--logs", box.logs, "-s",
@@ -57,7 +51,7 @@ def stop_of(path, **wanted):
 def test_two_sessions_share_a_day(box):
     """1,500 tokens: the first session takes 1,200 of them; the second one call, not a second one.
     Nobody starts a call any more, not a resume either; more in the file lets it go on."""
-    config(box, "budget: {day: {tokens: 1500}}\n")
+    box.config("budget: {day: {tokens: 1500}}\n")
     start(box, 0)
     path, said = start(box, 1)
     stop = stop_of(path, of="day", unit="tokens", used=1600, limit=1500)
@@ -69,21 +63,21 @@ def test_two_sessions_share_a_day(box):
     expect(done.returncode == 1, done.stdout, done.stderr)
     expect(len(of_type(records(path), "call_start")) == 1, "a resume started a call")
     stop_of(path, of="day")
-    config(box, "budget: {day: {tokens: 9999}}\n")
+    box.config("budget: {day: {tokens: 9999}}\n")
     done = box.segue("resume", path)
     expect(done.returncode == 0, done.stdout, done.stderr)
     verified(box, path)
 
 
 def test_of_one_provider(box):
-    config(box, "budget: {providers: {script: {calls: 2}, claude: {calls: 1}}}\n")
+    box.config("budget: {providers: {script: {calls: 2}, claude: {calls: 1}}}\n")
     path, _ = start(box, 1)
     stop = stop_of(path, of="day", unit="calls", used=2, limit=2, provider="script")
     expect("of script" in stop["message"], stop)
 
 
 def test_four_fifths_are_noted_once(box):
-    config(box, "budget: {day: {cost: 0.6}}\n")
+    box.config("budget: {day: {cost: 0.6}}\n")
     path, said = start(box, 0)
     notes = [n for r in records(path) for n in r.get("budget", []) if r["type"] == "call_start"]
     expect([n["level"] for n in notes] == ["soft"] and notes[0]["of"] == "day", notes)
@@ -91,7 +85,7 @@ def test_four_fifths_are_noted_once(box):
 
 
 def test_plan_and_doctor(box):
-    config(box, "budget:\n  day: {tokens: 2000, cost: 20}\n  providers: {script: {tokens: 1200}}\n")
+    box.config("budget:\n  day: {tokens: 2000, cost: 20}\n  providers: {script: {tokens: 1200}}\n")
     start(box, 0)
     words = (box.file("flow.yaml", LOOP), "--logs", box.logs, "-s", box.dir + "/replies.json", "--task", "Do it.")
     done = box.segue("plan", *words, "--json")
@@ -106,7 +100,7 @@ def test_plan_and_doctor(box):
 
 
 def test_torn_and_foreign_lines_count_for_nothing(box):
-    config(box, "budget: {day: {tokens: 1500}}\n")
+    box.config("budget: {day: {tokens: 1500}}\n")
     start(box, 0)
     folder = os.path.join(box.env["XDG_STATE_HOME"], "segue", "spent")
     old = os.path.join(folder, "2001-01-01")
@@ -121,7 +115,7 @@ def test_torn_and_foreign_lines_count_for_nothing(box):
 
 def test_a_daemon_counts_on(box):
     """What was used before a restart counts after it; nobody takes it further by itself."""
-    config(box, "budget: {day: {tokens: 500}}\n")
+    box.config("budget: {day: {tokens: 500}}\n")
     box.serve()
     sid = box.submit(box.file("flow.yaml", LOOP), {"text": json.dumps({"replies": [REPLY]})})
     box.wait_status(sid, "stopped")
@@ -145,12 +139,12 @@ def test_errors_say_where(box):
             ("budget:\n  day: {}\n", "2:8", "map"),
             ("budget:\n  week: {cost: 1}\n", "2:3", "day and providers"),
             ("budget:\n  providers: {script: 5}\n", "2:23", "map")):
-        config(box, text)
+        box.config(text)
         done = box.segue("run", box.file("flow.yaml", LOOP), "--logs", box.logs)
         said = done.stderr.decode()
         expect(done.returncode == 2 and "config.yaml:" + where in said and word in said, text, said,
                done.returncode)
-    config(box, "budget: {providers: {clode: {cost: 1}}}\n")
+    box.config("budget: {providers: {clode: {cost: 1}}}\n")
     done = box.segue("run", box.file("flow.yaml", LOOP), "--logs", box.logs)
     expect(b"did you mean" in done.stderr and b"budget" in done.stderr, done.stderr)
 

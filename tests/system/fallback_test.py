@@ -4,7 +4,6 @@
 usage: fallback_test.py BUILD_DIR [CASE...]
 """
 import json
-import os
 import signal
 import socket
 import sys
@@ -39,11 +38,6 @@ REPLIES = [
 ]
 WANTED = [(1, "work", 1, "structured_output"), (2, "check", 1, "phase3_tag")]
 
-
-def config(box, text):
-    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue")
-    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-        f.write(text)
 
 
 def words_of(box):
@@ -96,7 +90,7 @@ def a_second_account_takes_over():
 
 def without_a_key(box):
     """A provider that fails at once."""
-    config(box, 'providers:\n  away: {type: openai-chat, base_url: "http://127.0.0.1:9/v1", '
+    box.config('providers:\n  away: {type: openai-chat, base_url: "http://127.0.0.1:9/v1", '
                 'model: big, key_env: SEGUE_TEST_NO_KEY}\n')
     return words_of(box)
 
@@ -108,7 +102,7 @@ def asked(log):
 def nobody_listens():
     with socket.socket() as taken, Box() as box:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: refused, and nobody else gets it
-        config(box, 'providers:\n  away: {type: openai-chat, model: big, '
+        box.config('providers:\n  away: {type: openai-chat, model: big, '
                     f'base_url: "http://127.0.0.1:{taken.getsockname()[1]}/v1"}}\n'
                     'fallback: {away: [script]}\n')
         flow = FLOW.replace("provider: [away, script]\nm", "provider: away\nm").replace(
@@ -177,7 +171,7 @@ def batch(box, replies, n, *more):
 def few_places():
     """Six at once, two places: everybody gets an answer, and never more than two are asked."""
     with Box() as box:
-        config(box, "providers: {script: {concurrency: 2}}\n")
+        box.config("providers: {script: {concurrency: 2}}\n")
         good = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
         done = box.segue(*batch(box, [{"text": good, "times": 0, "delay_ms": 500}], 6))
         expect(done.returncode == 0, done.stdout, done.stderr)
@@ -198,7 +192,7 @@ def a_wait_for_a_provider_can_be_left():
     with Box() as box:
         replies = [{"times": 0, "error": {"class": "rate_limit", "message": "later",
                                           "retry_after_ms": 3600000}}]
-        config(box, "providers: {script: {concurrency: 1}}\n")
+        box.config("providers: {script: {concurrency: 1}}\n")
         process = box.start(*batch(box, replies, 3))
         until = time.monotonic() + WAIT_S
         while not [p for p in box.log_paths() if b'"reason":"cooldown"' in open(p, "rb").read()]:

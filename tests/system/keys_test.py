@@ -91,9 +91,7 @@ def what_a_program_writes_of_it():
                    "printf %s \"$SOME_API_KEY\" | od -An -tx1", "printf %s \"$SOME_API_KEY\" | od -tx1",
                    "printf %s \"$SOME_API_KEY\" | od -An -v -tx1 | tr -d ' \\n' | fold -w 60"):
         with Box() as box:
-            os.makedirs(box.dir + "/home/config/segue", exist_ok=True)
-            with open(box.dir + "/home/config/segue/config.yaml", "w") as f:
-                f.write("env: [SOME_API_KEY]\n")
+            box.config("env: [SOME_API_KEY]\n")
             done, said = run(box, flow(box, ["sh", "-c", script]))
             expect(done.returncode == 0, said)
             end = of_type(records(box.log_paths()[-1]), "call_end")[0]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from support import Box, expect, main, need_build, records, verified
-from worktree_test import configure, git, repository, run, worktrees
+from worktree_test import git, repository, run, worktrees
 
 
 def write(box, name, text):
@@ -426,7 +426,7 @@ def lists():
             f.write("x")
         out = asked(box, "worktrees").stdout.decode()
         expect("complete" in out and "not committed" in out, out)
-        configure(box, f"workspace: {{folder: {box.dir}/elsewhere}}\n")
+        box.config(f"workspace: {{folder: {box.dir}/elsewhere}}\n")
         expect(b"no worktrees in" in asked(box, "worktrees").stderr, "elsewhere")
 
 

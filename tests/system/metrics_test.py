@@ -7,7 +7,7 @@ import re
 import sys
 
 from daemon import Connection, DaemonBox, simple
-from support import expect, main, of_type, records
+from support import expect, main, records
 
 LINE = re.compile(r'^([a-z_]+)(?:\{([^{}]*)\})? (\S+)$')
 

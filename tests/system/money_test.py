@@ -29,10 +29,7 @@ JUDGE = "  - {purpose: judge, structured: {reason: r, step: 1}, usage: {input: 1
 
 
 def run(box, replies, config=""):
-    folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-    os.makedirs(folder, exist_ok=True)
-    with open(folder + "/config.yaml", "w") as f:
-        f.write(config)
+    box.config(config)
     flow, scenario = box.file("w.yaml", FLOW), box.file("s.yaml", "replies:\n" + replies)
     done = box.segue("run", flow, "--scenario", scenario, "--task", "t", "--logs", box.logs)
     expect(done.returncode == 0, done.stdout, done.stderr)
@@ -82,8 +79,7 @@ def case_unknown():
         ls = box.segue("ls", "--logs", box.logs).stdout.decode()
         expect(" ? " in ls, ls)
         for wrong, words in (("prices: {big: {in: 1}}", b"must be a map of models"), ("prices: {big: {input: -1}}", b"US dollars")):
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                f.write(wrong + "\n")
+            box.config(wrong + "\n")
             done = box.segue("run", box.file("w.yaml", FLOW), "--task", "t", "--logs", box.logs)
             expect(done.returncode == 2 and words in done.stderr, done.stderr)
 

@@ -43,16 +43,10 @@ movements:
 """
 
 
-def config(box, text):
-    folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-    os.makedirs(folder, exist_ok=True)
-    with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-        f.write(text)
-
 
 def hook(box, script="cat >> $TOLD", more=""):
     """A program that keeps what it is told, one notice a line."""
-    config(box, "notify:\n  command: [sh, -c, %s]\n%s" %
+    box.config("notify:\n  command: [sh, -c, %s]\n%s" %
            (json.dumps(script.replace("$TOLD", box.dir + "/told")), more))
 
 
@@ -184,11 +178,11 @@ def mistakes_are_told_with_their_place():
                 ("notify: {command: [a], stall: 5 minutes}", "1:31", "must be a duration"),
                 ("notify: {comand: [a]}", "1:10", 'did you mean "command"'),
                 ("notfy: [a]", "1:1", 'did you mean "notify"')):
-            config(box, text + "\n")
+            box.config(text + "\n")
             done = box.segue("run", box.file("w.yaml", ASKS), "--logs", box.logs)
             expect(done.returncode == 2 and f"config.yaml:{where}: " in done.stderr.decode() and
                    word in done.stderr.decode(), text, done.stderr)
-        config(box, "notify: [no-such-program-at-all]\n")
+        box.config("notify: [no-such-program-at-all]\n")
         _, said = run(box, ASKS, status=1)
         expect("no-such-program-at-all cannot be run" in said, said)
 
@@ -314,7 +308,7 @@ def mail():
         path = box.file("bin/sendmail", f"#!/bin/sh\ntest \"$*\" = -t && cat > {box.dir}/mail\n")
         os.chmod(path, 0o755)
         box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
-        config(box, recipe("sendmail -t"))
+        box.config(recipe("sendmail -t"))
         log, said = run(box, ASKS, status=1)
         with open(box.dir + "/mail", encoding="utf-8") as f:
             head, _, body = f.read().partition("\n\n")
@@ -327,7 +321,7 @@ def ntfy():
     needs("jq", "curl", path="/usr/bin:/bin")
     with Box() as box:
         def act(address):
-            config(box, recipe("ntfy.sh").replace("https://ntfy.sh", address))
+            box.config(recipe("ntfy.sh").replace("https://ntfy.sh", address))
             run(box, ASKS, status=1)
         (path, _, body), = served(act)
         value = json.loads(body)
@@ -340,7 +334,7 @@ def slack():
     needs("jq", "curl", path="/usr/bin:/bin")
     with Box() as box:
         def act(address):
-            config(box, recipe("SLACK_WEBHOOK]\n  command:"))
+            box.config(recipe("SLACK_WEBHOOK]\n  command:"))
             box.env["SLACK_WEBHOOK"] = address + "/services/T0/B0/x"
             run(box, ASKS, status=1)
         (path, headers, body), = served(act)

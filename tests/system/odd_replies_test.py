@@ -214,9 +214,7 @@ movements:
 
 
 def session(box, provider, config):
-    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-        json.dump({"sandbox": {"write": [box.dir]}, **config}, f)  # players leave notes there
+    box.config({"sandbox": {"write": [box.dir]}, **config})  # players leave notes there
     done = box.segue("run", box.file("w.yaml", FLOW % provider), "--task", "t", "--logs", box.logs, "--cwd", box.cwd)
     return done, records(box.log_paths()[-1])
 

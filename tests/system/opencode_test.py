@@ -24,14 +24,10 @@ movements:
 
 
 def setup(box, fake, **settings):
-    folder = box.dir + "/home/config/segue"
-    os.makedirs(folder, exist_ok=True)
     os.makedirs(box.dir + "/state", exist_ok=True)
     opencode = {"program": [sys.executable, FAKE], "transport": "native", "model": "a/b",
                 "set": {"FAKE": fake, "FAKE_STATE": box.dir + "/state"}, **settings}
-    with open(folder + "/config.yaml", "w") as f:
-        json.dump({"providers": {"opencode": opencode},
-                   "sandbox": {"write": [box.dir + "/state"]}}, f)
+    box.config({"providers": {"opencode": opencode}, "sandbox": {"write": [box.dir + "/state"]}})
 
 
 def words(box, stage="phase1_tag", workflow=WORKFLOW):

@@ -4,7 +4,6 @@
 usage: outage_test.py BUILD_DIR [CASE...]
 """
 import json
-import os
 import signal
 import sys
 import threading
@@ -75,10 +74,8 @@ class Server:
 
 
 def config(box, url, more=""):
-    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
-        f.write("provider: away\nproviders:\n  away: {type: openai-chat, model: big, stream: false, "
-                f"key_env: SEGUE_TEST_NO_KEY, base_url: \"{url}\"}}\n{more}")
+    box.config("provider: away\nproviders:\n  away: {type: openai-chat, model: big, stream: false, "
+               f"key_env: SEGUE_TEST_NO_KEY, base_url: \"{url}\"}}\n{more}")
     box.env["SEGUE_TEST_NO_KEY"] = "a-key-for-nobody"
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from daemon import ROOT, DaemonBox
-from support import SEGUE, WAIT_S, Box, expect, main, need_build, of_type, records, verified
+from support import SEGUE, Box, expect, main, need_build, of_type, records, verified
 
 ASKS = """
 name: asks

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """segue plan: what would run, counted at its worst, and what the sessions before used."""
 import json
-import os
 import sys
 
 from support import Box, expect, main
@@ -39,10 +38,7 @@ def plan(box, workflow, *words, status=0):
 
 
 def prices(box, price):
-    folder = box.dir + "/home/config/segue"
-    os.makedirs(folder)
-    with open(folder + "/config.yaml", "w") as f:
-        f.write(f"prices: {{m: {price}}}\n")
+    box.config(f"prices: {{m: {price}}}\n")
 
 
 def what_would_run():

@@ -6,7 +6,7 @@ import os
 import sys
 
 from daemon import DaemonBox
-from support import Box, expect, main, of_type, records
+from support import Box, expect, main
 
 MANY = """name: many
 provider: claude
@@ -131,10 +131,7 @@ def nothing_is_started_for_it():
     with Box() as box:
         program = box.file("agent", f"#!/bin/sh\ntouch {box.dir}/ran\n")
         os.chmod(program, 0o755)
-        folder = box.dir + "/home/config/segue"
-        os.makedirs(folder)
-        with open(folder + "/config.yaml", "w") as f:
-            json.dump({"providers": {"codex": {"program": program}}}, f)
+        box.config({"providers": {"codex": {"program": program}}})
         text = FALLS.replace("[codex, script]", "codex").replace("go on\n", "\"go {task}\"\n")
         done = run(box, box.file("w.yaml", text))
         expect(done.returncode == 2 and b"{task}" in done.stderr, done)

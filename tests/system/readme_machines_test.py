@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import readme_test
-from support import BUILD, WAIT_S, Box, expect, main, need_build, needs
+from support import WAIT_S, Box, expect, main, need_build, needs
 import postgres
 
 PAGES = ("README.md", "README.ja.md")

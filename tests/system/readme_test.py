@@ -58,9 +58,7 @@ def claude(box):
             f.write(text)
         os.chmod(f"{box.dir}/bin/{name}", 0o755)
     os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
-    os.makedirs(box.dir + "/home/config/segue")
-    with open(box.dir + "/home/config/segue/config.yaml", "w", encoding="utf-8") as f:
-        f.write("sandbox: off\n" if os.environ.get("SEGUE_README_SANDBOX") else "")
+    box.config("sandbox: off\n" if os.environ.get("SEGUE_README_SANDBOX") else "")
     box.env.update(PATH=box.dir + "/bin:" + box.env["PATH"], ANTHROPIC_API_KEY="sk-test-0123456789abcdef")
 
 

@@ -238,9 +238,7 @@ def families():
     try:
         with Box() as box:
             bases = {"anthropic": "", "openai": "/v1", "openai-chat": "/v1", "openrouter": "/v1"}
-            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-                json.dump({"providers": {p: {"base_url": server.url("x") + end} for p, end in bases.items()}}, f)
+            box.config({"providers": {p: {"base_url": server.url("x") + end} for p, end in bases.items()}})
             keys = {"ANTHROPIC_API_KEY": "sk-test-1", "OPENAI_API_KEY": "sk-test-2", "OPENROUTER_API_KEY": "sk-test-3"}
             flow = box.file("one.yaml", ONE)
             for provider, model in WORKERS:

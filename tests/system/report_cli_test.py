@@ -11,7 +11,7 @@ import threading
 import browser
 from audit_logs import Log, START_MS, ZERO, session_id, write
 from copied_logs import copied
-from support import WAIT_S, Box, expect, main, needs, of_type, records
+from support import WAIT_S, Box, expect, main, needs, of_type, records, sample
 
 WORKFLOW = """
 name: two <i>steps</i>
@@ -238,7 +238,7 @@ def large():
 def many_named():
     """200 sessions that are named one by one stay below 2 MB, and say what there was no room for."""
     with Box() as box:
-        for turns in (4, 10, 60):
+        for turns in (4, *sample.draw("lengths of sessions", (10, 60), 2)):
             path = long_session(box, turns)
             with open(path, "rb") as f:
                 template = (os.path.basename(path)[:-7].encode(), f.read().splitlines())

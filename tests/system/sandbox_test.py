@@ -152,7 +152,7 @@ class Stage(DaemonBox):
                   "state: [~/state-of-it/]\n")
 
     def configure(self, **sandbox):
-        self.file("home/config/segue/config.yaml", json.dumps({"provider": "hostile", "sandbox": {"secret": ["~/mine"], **sandbox}}))
+        self.config({"provider": "hostile", "sandbox": {"secret": ["~/mine"], **sandbox}})
 
     def own(self):
         if self.user:

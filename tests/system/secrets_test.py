@@ -42,9 +42,7 @@ def agent(box):
 
 
 def config(box, **keys):
-    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-        json.dump(keys, f)
+    box.config(keys)
 
 
 def run(box, flow=FLOW, **env):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a store of several machines promises, from the shell: workers that die, hang and come back, a
 server that crashes, sessions that go to another database, and no password anywhere. The whole is
-done once at the server itself and once behind a pooler."""
+done at the server itself or behind a pooler, as the commit says; both with ./dev test --all."""
 import filecmp
 import json
 import os
@@ -12,7 +12,7 @@ import threading
 
 from shared_daemon_test import MOVEMENTS, STOPS, Fleet
 import shared_daemon_test
-from support import expect, main, need_build, skip
+from support import expect, main, need_build, sample, skip
 import postgres
 
 SERVER = None
@@ -29,7 +29,7 @@ class Watch:
         self.thread.start()
 
     def look(self):
-        while not self.ends.wait(0.2):
+        while not self.ends.wait(0.5):
             self.ps += subprocess.run(["ps", "-ewwo", "args"], capture_output=True, check=False).stdout
             done = self.fleet.segue("ls", "--json", "-n", "500")
             for line in done.stdout.splitlines():
@@ -177,10 +177,16 @@ def at_the_server():
 
 
 def behind_a_pooler():
-    if not postgres.Pooler.there():
-        skip("pgbouncer is not installed")
     with postgres.Pooler(SERVER, user="secretive", password=PASSWORD) as pooler:
         accept(pooler.url(SERVER.database()), pooler.url(SERVER.database()))
+
+
+def everything():
+    if not postgres.Pooler.there():
+        at_the_server()
+        skip("pgbouncer is not installed")
+    for way in sample.draw("ways to the server", [at_the_server, behind_a_pooler], 2):
+        way()
 
 
 def wrong_password():
@@ -199,5 +205,5 @@ if __name__ == "__main__":
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
         SERVER.with_password("secretive", PASSWORD)
-        status = main([wrong_password, at_the_server, behind_a_pooler])
+        status = main([wrong_password, everything])
     sys.exit(status)

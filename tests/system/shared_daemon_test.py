@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.parse
 
-from support import SEGUE, WAIT_S, Box, at_once, expect, let_go, main, need_build, slack
+from support import SEGUE, WAIT_S, Box, at_once, expect, let_go, main, need_build, skip, slack
 import postgres
 
 SERVER = None
@@ -81,11 +80,6 @@ class Fleet(Box):
     def said(self, n):
         with open(f"{self.dir}/said{n}", "rb") as f:
             return f.read()
-
-    def config(self, text):
-        os.makedirs(self.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-        with open(self.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
-            f.write(text)
 
     def workflow(self, delay=0.1, held=False):
         """Of three calls. Those of a while last longer on a busy machine: they are to be seen side by side.
@@ -233,10 +227,7 @@ def it_goes_where_it_was_sent():
             return done.stdout.decode().strip().rsplit("#", 1)[-1]
 
         ids = [sent("--on", "gpu"), sent("--on", "gpu,big")]
-        config = fleet.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(config, exist_ok=True)
-        with open(config + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write(f"shared_paths:\n  /: everywhere\n  {fleet.dir}/: nfs1\n  {fleet.dir}/wor: no\n")
+        fleet.config(f"shared_paths:\n  /: everywhere\n  {fleet.dir}/: nfs1\n  {fleet.dir}/wor: no\n")
         ids += [sent(), sent("--on", "gpu")]
         needs = [fleet.sql(f"SELECT needs FROM segue.session WHERE id = '{i}'") for i in ids]
         expect(needs == ["{gpu}", "{gpu,big}", "{nfs1}", "{gpu}"], needs)
@@ -271,8 +262,7 @@ def it_goes_where_it_was_sent():
         expect(done.returncode == 2 and b"--store" in done.stderr, done)
         for text, says in (("[a]", b"a map of folders"), ("{work: nfs1}", b"an absolute path"), ("{/work: [a]}", b"a label"),
                            ("{/work: " + "L" * 1024 + "}", b"config.yaml:1:23: a label has 1 to 128 bytes"), ("{/work: a b}", b"a label")):
-            with open(config + "/config.yaml", "w", encoding="utf-8") as f:
-                f.write("shared_paths: " + text)
+            fleet.config("shared_paths: " + text)
             done = fleet.segue("submit", flow, *cwd)
             expect(done.returncode == 2 and says in done.stderr, text, done)
 
@@ -490,44 +480,15 @@ def cancelled_wherever_they_are():
         expect([r["status"] for r in rows] == ["cancelled", "cancelled"], rows)
 
 
-@contextlib.contextmanager
-def pooler(database):
-    """Stands between: the address of the database behind it, or None."""
-    program = "/usr/sbin/pgbouncer"
-    if not os.path.exists(program):
-        print("skipped: pgbouncer is not installed")
-        yield None
-        return
-    ini = SERVER.dir + "/pgbouncer.ini"
-    with open(ini, "w", encoding="utf-8") as f:
-        f.write(f"[databases]\n* = user=postgres host={SERVER.dir}\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n"
-                f"unix_socket_dir = {SERVER.dir}\nauth_type = any\npool_mode = transaction\n"
-                "default_pool_size = 5\n"
-                f"logfile = {SERVER.dir}/pgbouncer.log\nignore_startup_parameters = extra_float_digits\n")
-    os.chmod(ini, 0o644)
-    process = subprocess.Popen([program, "-q", ini], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, cwd=SERVER.dir, **SERVER.drop)
-    try:
-        end = time.monotonic() + WAIT_S
-        while not os.path.exists(SERVER.dir + "/.s.PGSQL.6432"):
-            expect(time.monotonic() < end and process.poll() is None, "pgbouncer does not start")
-            time.sleep(0.02)  # a look at a time
-        yield f"postgres://postgres@{urllib.parse.quote(SERVER.dir, safe='')}/{database}?port=6432"
-    finally:
-        process.terminate()
-        process.wait(WAIT_S)
-
-
 def behind_a_pooler():
-    with pooler(SERVER.database().rsplit("/", 1)[1]) as url:
-        if url is None:
-            return
-        with Fleet("2s", store=url) as fleet:
-            fleet.serve()
-            fleet.serve()
-            ids = fleet.submit(fleet.workflow(), 6)
-            fleet.all_complete(ids)
-            expect(len(fleet.starts()) == 6 * MOVEMENTS, "a call was repeated")
+    if not postgres.Pooler.there():
+        skip("pgbouncer is not installed")
+    with postgres.Pooler(SERVER, size=5) as pooler, Fleet("2s", store=pooler.url(SERVER.database())) as fleet:
+        fleet.serve()
+        fleet.serve()
+        ids = fleet.submit(fleet.workflow(), 6)
+        fleet.all_complete(ids)
+        expect(len(fleet.starts()) == 6 * MOVEMENTS, "a call was repeated")
 
 
 def notifications_that_do_not_come_through():
@@ -538,17 +499,16 @@ def notifications_that_do_not_come_through():
         fleet.serve()  # each hears the other's word, too
         fleet.all_complete(fleet.submit(fleet.workflow(0.7)))  # longer than an answer is waited for
         expect(said not in fleet.said(0) + fleet.said(1), fleet.said(0), fleet.said(1))
-    with pooler(SERVER.database().rsplit("/", 1)[1]) as url:
-        if url is None:
-            return
-        with Fleet("3s", store=url) as fleet:
-            fleet.serve()
-            fleet.until(lambda: said in fleet.said(0), "it says that it hears nothing")
-            SERVER.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'segue %'")
-            began = time.monotonic()
-            fleet.all_complete(fleet.submit(fleet.workflow(0.01), 2))
-            at_once(began, 20, "it does not look by itself")
-            expect(fleet.said(0).count(said) == 1, fleet.said(0))
+    if not postgres.Pooler.there():
+        skip("pgbouncer is not installed")
+    with postgres.Pooler(SERVER, size=5) as pooler, Fleet("3s", store=pooler.url(SERVER.database())) as fleet:
+        fleet.serve()
+        fleet.until(lambda: said in fleet.said(0), "it says that it hears nothing")
+        SERVER.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'segue %'")
+        began = time.monotonic()
+        fleet.all_complete(fleet.submit(fleet.workflow(0.01), 2))
+        at_once(began, 20, "it does not look by itself")
+        expect(fleet.said(0).count(said) == 1, fleet.said(0))
 
 
 def wrong_words():

@@ -12,7 +12,7 @@ from support import Box, end_of, every_way, expect, main, need_build, read_until
 import postgres
 
 SERVER = None
-POINTS = sample.draw("points of a move", range(1, 60), 4)  # no move of a short session has more
+POINTS = sample.draw("points of a move", range(1, 60), 6)  # no move of a short session has more
 
 
 class MoveBox(Box):

@@ -73,10 +73,7 @@ def tables_of_version_1_are_brought_up_to_date():
 
 def named_in_the_configuration():
     with SharedBox() as box:
-        folder = box.dir + "/home/config/segue"
-        os.makedirs(folder)
-        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write(f"store: '{box.store}'\n")
+        box.config(f"store: '{box.store}'\n")
         del box.env["SEGUE_STORE"]
         expect(box.segue("run", *box.words(), "-q").returncode == 0, "run")
         _, rows = box.json("ls")

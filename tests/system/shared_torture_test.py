@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Three workers, many sessions, and whatever can happen to them, at random; then the whole history is checked.
 
-usage: shared_torture_test.py BUILD_DIR        SEGUE_TORTURE_S: for so many seconds (15; 60 with ./dev test --all); SEGUE_SEED repeats a run
+usage: shared_torture_test.py BUILD_DIR        SEGUE_TORTURE_S: for so many seconds (8; 60 with ./dev test --all); SEGUE_SEED repeats a run
 
 Workers are killed, stopped and gone on with, their shims killed, connections ended, the server crashed. Each program
 leaves a tick each 50 ms, so that two trees of one session at once would be seen."""
@@ -19,7 +19,7 @@ from support import chance, expect, main, need_build, sample
 import shared_daemon_test
 import postgres
 
-SECONDS = float(os.environ.get("SEGUE_TORTURE_S") or (60 if sample.ALL else 15))
+SECONDS = float(os.environ.get("SEGUE_TORTURE_S") or (60 if sample.ALL else 8))
 SEED = chance()
 SESSIONS, TICKS, LEASE_S = 200 if SECONDS >= 60 else 60, 12, 2
 WORKFLOW = """

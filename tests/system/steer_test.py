@@ -185,11 +185,6 @@ def final_ones():
         expect("ABORT" in resume(box, path, status=3), "it is another end")
 
 
-def config(box, text):
-    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
-    with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
-        f.write(text)
-
 
 class NoEntry(http.server.BaseHTTPRequestHandler):
     """A model API that takes no key."""
@@ -216,7 +211,7 @@ def other_providers():
              (["--provider", "work=script"], {"providers": {"work": "script"}})]
     for flags, changed in cases:
         with Box() as box:
-            config(box, AWAY)
+            box.config(AWAY)
             replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
             path, _ = run(box, ELSEWHERE, status=1)
             expect(records(path)[-1]["reason"] == "provider_error", records(path)[-1])
@@ -234,7 +229,7 @@ def other_providers():
 
 def another_judge():
     with Box() as box:
-        config(box, AWAY)
+        box.config(AWAY)
         flow = JUDGED.replace("judge: {", "judge: {provider: away, ")
         replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
         path, _ = run(box, flow, "-s", replies, status=1)
@@ -248,10 +243,10 @@ def another_judge():
 def the_configuration_of_now():
     """A fallback that the user wrote meanwhile takes over, and the log says what is new."""
     with Box() as box:
-        config(box, AWAY)
+        box.config(AWAY)
         replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
         path, _ = run(box, ELSEWHERE, "-s", replies, status=1)
-        config(box, AWAY + "fallback: {away: [script]}\n")
+        box.config(AWAY + "fallback: {away: [script]}\n")
         resume(box, path, status=0)
         log = records(path)
         verified(box, path)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""All screens of the window as axe-core sees them."""
+"""The screens of the window as axe-core sees them: one in three, or all with ./dev test --all."""
 import sys
 
 import browser
 from screens import Screens
-from support import expect, main, needs, skip
+from support import expect, main, needs, sample, skip
 from web_gate_test import WebBox
 from web_pages_test import READY, enter
 
@@ -23,7 +23,7 @@ def access():
         screens = Screens(box)
         with browser.Browser() as b:
             root = enter(b, box.code())
-            for page in (*screens.pages().values(), "?sort=turns"):
+            for page in sample.draw("screens that axe sees", (*screens.pages().values(), "?sort=turns"), 3):
                 b.open(root + page)
                 b.wait(READY)
                 for width, dark, rules in WAYS:

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What programs read of sessions over the socket: the same as the commands tell, in pages, and in bounds."""
 import json
-import os
 import sys
 import urllib.parse
 
@@ -188,10 +187,7 @@ def compared():
 def providers():
     """How the providers stand: places, calls that run and wait, errors of the last hour."""
     with DaemonBox() as box:
-        os.makedirs(box.dir + "/config/segue")
-        box.env["XDG_CONFIG_HOME"] = box.dir + "/config"
-        with open(box.dir + "/config/segue/config.yaml", "w", encoding="utf-8") as f:
-            f.write("providers: {script: {concurrency: 1}}\n")
+        box.config("providers: {script: {concurrency: 1}}\n")
         box.serve()
         script = next(p for p in box.get("/v1/providers")["providers"] if p["name"] == "script")
         expect((script["calls"], script["waiting"], script["places"]) == (0, 0, 1), script)

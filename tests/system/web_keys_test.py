@@ -7,7 +7,7 @@ import browser
 from audit_logs import write
 from daemon import simple
 from report_cli_test import session
-from support import Box, expect, main, needs, records
+from support import Box, expect, main, needs, records, sample
 from web_gate_test import WebBox
 from web_pages_test import READY, alone, clean, enter
 
@@ -183,14 +183,15 @@ def tab_alone():
         process.wait()
 
 
-def hundred_merges():
-    """Over 100 merges of a session that runs: the focus, what is open, what is typed and the rows stay."""
+def many_merges():
+    """Over many merges of a session that runs: the focus, what is open, what is typed and the rows stay."""
+    turns = 150 if sample.ALL else 60
     with WebBox() as box:
         box.serve()
         flow = box.file("loop.yaml", "name: loop\nprovider: script\nmax_movements: 1000\nmovements:\n  - name: work\n"
                         "    instruction: go on\n    judge: {stages: [phase1_tag]}\n"
                         "    rules: [{condition: done, next: COMPLETE}, {condition: more, next: work}]\n")
-        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more\n[WORK:2]", "times": 149, "delay_ms": 200},
+        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more\n[WORK:2]", "times": turns - 1, "delay_ms": 200},
                                                                  {"text": "done\n[WORK:1]"}]}))
         with browser.Browser() as b:
             root = enter(b, box.code())
@@ -203,13 +204,13 @@ def hundred_merges():
                 window.merges = 0; window.lost = 0;
                 new MutationObserver(() => { merges++; lost += document.activeElement !== link; })
                   .observe(document.getElementById('main'), {subtree: true, childList: true, characterData: true})""")
-            b.wait("return window.merges >= 100")
+            b.wait(f"return window.merges >= {turns * 2 // 3}")
             expect(b.run("return window.lost") == 0, "the focus was elsewhere", b.run("return window.lost"), "times")
             expect(b.run("return document.getElementById('task').open && document.querySelector('input[name=q]').value == 'typed'"
                          " && document.getElementById('r1') === row"))
             box.wait_status(sid, "complete")
-            b.wait("return document.querySelectorAll('[aria-label=Turns] tbody tr').length == 150"
-                   " && document.getElementById('main').innerText.includes('complete')")
+            b.wait("return document.querySelectorAll('[aria-label=Turns] tbody tr').length == arguments[0]"
+                   " && document.getElementById('main').innerText.includes('complete')", turns)
             shown = b.run("return document.getElementById('main').outerHTML")
             b.open(f"{root}s/{sid}/")
             b.wait(READY)
@@ -248,4 +249,4 @@ def copied():
 
 if __name__ == "__main__":
     needs(*browser.PROGRAMS)
-    sys.exit(main([every_key, back_to_row, inbox_by_keys, records_by_keys, tab_alone, hundred_merges, copied]))
+    sys.exit(main([every_key, back_to_row, inbox_by_keys, records_by_keys, tab_alone, many_merges, copied]))

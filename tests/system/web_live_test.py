@@ -10,7 +10,7 @@ import time
 
 import browser
 from daemon import simple
-from support import WAIT_S, expect, main, needs, of_type, records
+from support import WAIT_S, expect, main, needs
 from web_gate_test import FETCH, WebBox
 from web_pages_test import READY, clean, enter, text
 

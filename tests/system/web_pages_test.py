@@ -136,10 +136,7 @@ def waits():
     """Each kind of waiting is marked while it lasts, and hatched in its own way on the axis."""
     with WebBox() as box:
         asks = stops(box)
-        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
-        os.makedirs(folder, exist_ok=True)
-        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
-            f.write("providers: {script: {concurrency: 1}}\n")
+        box.config("providers: {script: {concurrency: 1}}\n")
         box.serve()
         first, second = (box.submit(*simple(box, delay), task=task) for delay, task in ((600000, "one"), (1, "two")))
         box.until(lambda: of_type(records(box.log(second)), "admission"), "it does not wait")
@@ -807,7 +804,9 @@ def every_screen():
             root = enter(b, box.code())
             sizes = "return [...document.querySelectorAll('main p, td, th, dd')].map((e) => parseFloat(getComputedStyle(e).fontSize))"
             shown = {}
-            for name, page in screens.pages().items():
+            pages = screens.pages()
+            drawn = [*sample.draw("screens", pages, 3), "providers", "judgments"]
+            for name, page in ((n, p) for n, p in pages.items() if n in drawn):
                 b.emulate(width=360, still=True)
                 b.open(root + page)
                 b.wait(READY)

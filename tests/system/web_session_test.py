@@ -7,7 +7,7 @@ import signal
 import sys
 
 import browser
-from day_budget_test import config, midday
+from day_budget_test import midday
 from support import Box, expect, main, needs, of_type, records
 from web_gate_test import WebBox, Window
 from web_pages_test import READY, alone, clean, enter, text
@@ -195,7 +195,7 @@ def what_would_stop_it():
     for daemon in (False, True):
         with WebBox() as box:
             midday(box)
-            config(box, budgets)
+            box.config(budgets)
             tools = [{"name": "Bash", "argument": "make"}] * 3
             said = {"text": "did it", "usage": {"input": 700, "output": 100}, "cost": 0.25}
             replies = [said, {"text": "and on", "tools": tools, "delay_ms": 600000}]

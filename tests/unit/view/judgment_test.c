@@ -4,20 +4,6 @@
 #include "format/json_object.h"
 #include "support/log_book.h"
 
-static struct drive drive;
-
-static int setup(void **state) {
-  (void)state;
-  log_book_drive(&drive);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  drive_deinit(&drive);
-  return 0;
-}
-
 static void read_told(struct view_judgment *told, const struct verified_reader *book, long turn,
                       size_t max) {
   struct err err;
@@ -27,19 +13,17 @@ static void read_told(struct view_judgment *told, const struct verified_reader *
 
 /* However much of each text is kept: as many pieces, what is missing is told, marks stay within. */
 static void cut(void **state) {
-  struct verified_reader book;
   (void)state;
-  log_book_open(&book, drive.path);
   for (long turn = 1; turn <= 4; turn++) {
     struct view_judgment whole;
-    read_told(&whole, &book, turn, SIZE_MAX);
+    read_told(&whole, &log_book, turn, SIZE_MAX);
     assert_false(view_judgment_is_cut(&whole));
     assert_int_equal(whole.pieces[0].kind, VIEW_TITLE);
     assert_non_null(whole.judgment);
     for (size_t max = 0; max < 200; max += 9) {
       struct view_judgment told;
       bool any = false;
-      read_told(&told, &book, turn, max);
+      read_told(&told, &log_book, turn, max);
       assert_int_equal(told.count, whole.count);
       for (size_t i = 0; i < told.count; i++) {
         const struct view_piece *p = &told.pieces[i];
@@ -54,7 +38,6 @@ static void cut(void **state) {
     }
     view_judgment_deinit(&whole);
   }
-  verified_close(&book);
 }
 
 /* Is there a mark of this kind on exactly these bytes? */
@@ -69,11 +52,9 @@ static bool is_marked(const struct view_judgment *told, enum text_writer_mark wh
 }
 
 static void marked(void **state) {
-  struct verified_reader book;
   struct view_judgment told;
   (void)state;
-  log_book_open(&book, drive.path);
-  read_told(&told, &book, 2, SIZE_MAX);
+  read_told(&told, &log_book, 2, SIZE_MAX);
   assert_true(
       is_marked(&told, TEXT_WRITER_PIECE, "{\"reason\": \"a case fails\", \"matched_index\": 2}"));
   assert_true(is_marked(&told, TEXT_WRITER_MENTION, "[REVIEW:1]"));
@@ -82,10 +63,9 @@ static void marked(void **state) {
   assert_int_equal(json_integer_value(json_at(json_at(json, "judgment"), "rule")), 2);
   assert_true(json_array_size(json_at(json, "told")) > 3);
   view_judgment_deinit(&told);
-  read_told(&told, &book, 3, SIZE_MAX);
+  read_told(&told, &log_book, 3, SIZE_MAX);
   assert_true(is_marked(&told, TEXT_WRITER_TAG, "[FIX:1]"));
   view_judgment_deinit(&told);
-  verified_close(&book);
 }
 
 static bool has_line(const struct view_judgment *told, const char *line) {
@@ -120,5 +100,5 @@ static void ambiguous(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(cut), cmocka_unit_test(marked),
                                      cmocka_unit_test(ambiguous)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
 }

@@ -4,23 +4,6 @@
 #include "format/json_object.h"
 #include "support/log_book.h"
 
-static struct drive drive;
-static struct verified_reader book;
-
-static int setup(void **state) {
-  (void)state;
-  log_book_drive(&drive);
-  log_book_open(&book, drive.path);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  verified_close(&book);
-  drive_deinit(&drive);
-  return 0;
-}
-
 static struct str line_of(size_t number) {
   struct str log = buf_view(&drive.log), line = {0};
   for (size_t i = 0; i < number; i++)
@@ -38,7 +21,7 @@ static void pages(void **state) {
     do {
       struct view_raws raws;
       struct err err;
-      assert_true(view_raws_read(&raws, &book, after, max, SIZE_MAX, &err));
+      assert_true(view_raws_read(&raws, &log_book, after, max, SIZE_MAX, &err));
       assert_true(raws.count <= max);
       for (size_t i = 0; i < raws.count; i++) {
         const struct view_raw *raw = &raws.items[i];
@@ -65,7 +48,7 @@ static void cut_lines(void **state) {
   for (size_t max = 0; max < 700; max += 7) {
     struct view_raws raws;
     struct err err;
-    assert_true(view_raws_read(&raws, &book, 0, 100, max, &err));
+    assert_true(view_raws_read(&raws, &log_book, 0, 100, max, &err));
     for (size_t i = 0; i < raws.count; i++) {
       struct str line = line_of(i + 1);
       assert_true(raws.items[i].line.n <= max);
@@ -85,7 +68,7 @@ static void in_pieces(const char *ref, struct str whole) {
     do {
       struct view_excerpt e;
       struct err err;
-      if (!view_excerpt_read(&e, &book, ref, from, max, &err))
+      if (!view_excerpt_read(&e, &log_book, ref, from, max, &err))
         fail_msg("%s: %s", ref, err.text);
       assert_int_equal(e.offset, from);
       assert_int_equal(e.bytes, whole.n);
@@ -128,7 +111,7 @@ static void from_a_blob(void **state) {
       continue;
     blobs++;
     print_into(ref, sizeof ref, "%zu#/text", i + 1);
-    assert_true(view_excerpt_read(&e, &book, ref, 0, 100, &err));
+    assert_true(view_excerpt_read(&e, &log_book, ref, 0, 100, &err));
     assert_true(str_eq(e.text, (struct str){"fixed \xff it\n", 11}));
     view_excerpt_deinit(&e);
   }
@@ -149,11 +132,11 @@ static void odd_offsets(void **state) {
       continue;
     print_into(ref, sizeof ref, "%zu", i + 1);
     for (size_t k = 0; k < 3; k++) {
-      assert_true(view_excerpt_read(&e, &book, ref, (size_t)(at - line.p) + k, 100, &err));
+      assert_true(view_excerpt_read(&e, &log_book, ref, (size_t)(at - line.p) + k, 100, &err));
       assert_int_equal(e.offset, at - line.p);
       view_excerpt_deinit(&e);
     }
-    assert_true(view_excerpt_read(&e, &book, ref, line.n + 50, 100, &err));
+    assert_true(view_excerpt_read(&e, &log_book, ref, line.n + 50, 100, &err));
     assert_int_equal(e.text.n, 0);
     assert_int_equal(e.offset, line.n);
     view_excerpt_deinit(&e);
@@ -167,27 +150,27 @@ static void no_texts(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     struct view_excerpt e;
     struct err err = {0};
-    if (view_excerpt_read(&e, &book, wrong[i], 0, 10, &err))
+    if (view_excerpt_read(&e, &log_book, wrong[i], 0, 10, &err))
       fail_msg("\"%s\" is a place", wrong[i]);
     assert_int_equal(err.code, ERR_NOT_FOUND);
-    assert_null(view_text_json(&book, wrong[i], 0, 10, &err));
+    assert_null(view_text_json(&log_book, wrong[i], 0, 10, &err));
   }
 }
 
 static void as_json(void **state) {
   struct err err;
   (void)state;
-  json_auto_t *first = view_text_json(&book, "1#/task", 0, 4, &err);
+  json_auto_t *first = view_text_json(&log_book, "1#/task", 0, 4, &err);
   assert_string_equal(json_string_value(json_at(first, "text")), "Mend");
   assert_int_equal(json_integer_value(json_at(first, "next")), 4);
-  json_auto_t *last = view_text_json(&book, "1#/task", 4, 400, &err);
+  json_auto_t *last = view_text_json(&log_book, "1#/task", 4, 400, &err);
   assert_true(json_is_null(json_at(last, "next")));
-  json_auto_t *records = view_raws_json(&book, 2, 3, SIZE_MAX, &err);
+  json_auto_t *records = view_raws_json(&log_book, 2, 3, SIZE_MAX, &err);
   assert_int_equal(json_array_size(json_at(records, "records")), 3);
   assert_int_equal(json_integer_value(json_at(records, "next")), 5);
-  json_auto_t *call = view_call_json(&book, 1, SIZE_MAX, &err);
+  json_auto_t *call = view_call_json(&log_book, 1, SIZE_MAX, &err);
   assert_true(json_array_size(json_at(call, "records")) >= 2);
-  assert_null(view_call_json(&book, 999, SIZE_MAX, &err));
+  assert_null(view_call_json(&log_book, 999, SIZE_MAX, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
@@ -196,5 +179,5 @@ int main(void) {
                                      cmocka_unit_test(excerpts),    cmocka_unit_test(from_a_blob),
                                      cmocka_unit_test(odd_offsets), cmocka_unit_test(no_texts),
                                      cmocka_unit_test(as_json)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
 }

@@ -4,23 +4,6 @@
 #include "format/json_object.h"
 #include "support/log_book.h"
 
-static struct drive drive;
-static struct verified_reader book;
-
-static int setup(void **state) {
-  (void)state;
-  log_book_drive(&drive);
-  log_book_open(&book, drive.path);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  verified_close(&book);
-  drive_deinit(&drive);
-  return 0;
-}
-
 static void places(void **state) {
   static const struct {
     const char *needle, *type, *place, *that;
@@ -39,7 +22,7 @@ static void places(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct view_search found;
     struct err err;
-    assert_true(view_search_read(&found, &book, str_from(cases[i].needle), 100, &err));
+    assert_true(view_search_read(&found, &log_book, str_from(cases[i].needle), 100, &err));
     if (found.count == 0)
       fail_msg("\"%s\" is not found", cases[i].needle);
     const struct view_hit *hit = &found.hits[0];
@@ -60,7 +43,7 @@ static void nowhere(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(needles); i++) {
     struct view_search found;
     struct err err;
-    assert_true(view_search_read(&found, &book, str_from(needles[i]), 100, &err));
+    assert_true(view_search_read(&found, &log_book, str_from(needles[i]), 100, &err));
     assert_int_equal(found.count, 0);
     view_search_deinit(&found);
   }
@@ -70,7 +53,7 @@ static void at_most(void **state) {
   struct view_search found;
   struct err err;
   (void)state;
-  assert_true(view_search_read(&found, &book, STR("e"), 3, &err));
+  assert_true(view_search_read(&found, &log_book, STR("e"), 3, &err));
   assert_int_equal(found.count, 3);
   assert_true(found.more);
   json_auto_t *json = view_search_json(&found);
@@ -81,5 +64,5 @@ static void at_most(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(places), cmocka_unit_test(nowhere),
                                      cmocka_unit_test(at_most)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
 }

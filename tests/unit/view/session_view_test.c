@@ -4,20 +4,6 @@
 #include "support/log_book.h"
 #include "view/record_index.h"
 
-static struct drive drive;
-
-static int setup(void **state) {
-  (void)state;
-  log_book_drive(&drive);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  drive_deinit(&drive);
-  return 0;
-}
-
 static char *view_text(const struct view_session *v) {
   json_auto_t *json = view_session_json(v);
   char *text = json_dumps(json, JSON_SORT_KEYS);
@@ -198,5 +184,5 @@ int main(void) {
                                      cmocka_unit_test(grows),     cmocka_unit_test(damaged),
                                      cmocka_unit_test(torn),      cmocka_unit_test(long_task),
                                      cmocka_unit_test(no_session)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
 }
