@@ -292,7 +292,7 @@
 #define LIMIT_AGENT_SKIP_BYTES         (1024u * 1024u * 1024u) /* of a longer line, left out */
 #define LIMIT_AGENT_ARGV_BYTES         (100u * 1024u) /* one argument (Linux allows 128 KiB) */
 #define LIMIT_AGENT_FINAL_GRACE_MS     3000 /* a client may live on after its final event */
-#define LIMIT_AGENT_BACKGROUND_MS      (30 * 60 * 1000) /* its own background tasks, after that event */
+#define LIMIT_AGENT_BACKGROUND_MS      (30 * 60 * 1000) /* its background tasks, after that event */
 #define LIMIT_AGENT_BACKGROUND_IDLE_MS (60 * 1000)      /* of them, while they do nothing */
 #define LIMIT_TREE_PROCESSES           4096u            /* that are looked at for that */
 #define LIMIT_AGENT_TASK_COUNT         32               /* of them that are followed, and told */

@@ -40,7 +40,7 @@ bool resolve_id_store(const char *logs, struct store *store, struct err *err) {
   return true;
 }
 
-/* Finds the session that was started last, in a project or of all (NULL): it may be in any store. */
+/* Finds the session that was started last, in a project or of all (NULL), in whatever store. */
 static bool noted_last(const char *project, struct store_ref *ref) {
   char name[PATHS_BYTES];
   return paths_read_last(project, name) && store_ref_named(name, ref) && store_is_there(ref);

@@ -6,8 +6,9 @@
 #include "store/store.h"
 
 /* Finds a log. The word is a path, an id, a unique prefix of one, or `last`. logs: --logs or NULL.
- * `last` without a folder is the session of this project that was started last, wherever its log is. If the log folder does not
- * have it, the daemon is asked; with socket (--socket or NULL) only that daemon. */
+ * `last` without a folder is the session of this project that was started last, wherever its log
+ * is. If the log folder does not have it, the daemon is asked; with socket (--socket or NULL) only
+ * that daemon. */
 bool resolve_id_session(const char *word, const char *logs, const char *socket,
                         struct store_ref *ref, struct err *err) MUST_CHECK;
 

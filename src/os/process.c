@@ -736,7 +736,7 @@ static void process_close_all(struct process *p) {
   uv_close((uv_handle_t *)&p->timer, on_timer_closed);
 }
 
-/* Returns true if it was kept from printing: its whole tree is stopped, but for the shim (SIGSTOP, a
+/* Returns true if it was kept from printing: its whole tree but the shim is stopped (SIGSTOP, a
  * paused container), or we did not run ourselves (the same, of all), so that nobody knows how long
  * it has been silent. A machine that sleeps has no clock meanwhile. */
 static bool was_frozen(const struct process *p, uint64_t now) {

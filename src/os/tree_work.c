@@ -26,8 +26,8 @@ static bool tree_work_read(pid_t pid, const char *name, char text[TEXT_BYTES]) {
   return n > 0;
 }
 
-/* Adds the state and the processor time of /proc/PID/stat: its fields 3 and 14 to 17, counted from the end of the
- * program's name, which may hold anything. */
+/* Adds the state and the processor time of /proc/PID/stat: its fields 3 and 14 to 17, counted from
+ * the end of the program's name, which may hold anything. */
 static void add_stat(const char *stat, struct tree_work *out) {
   const char *at = strrchr(stat, ')');
   out->stopped += at != NULL && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');

@@ -12,8 +12,8 @@
  *
  * Settings of the user (`providers: {NAME: {...}}` in config.yaml): program (a word or a list),
  * args, env (names), set (NAME: value), tools (names), model, max_turns, stall_ms,
- * judge_stall_ms, idle_ms, background_ms, background_idle_ms, background (wait, forbid), transport (auto, exec, native, acp), trust_project (see
- * project_files.h), and the host's concurrency. */
+ * judge_stall_ms, idle_ms, background_ms, background_idle_ms, background (wait, forbid), transport
+ * (auto, exec, native, acp), trust_project (see project_files.h), and the host's concurrency. */
 #ifndef SEGUE_PROVIDER_AGENT_AGENT_H
 #define SEGUE_PROVIDER_AGENT_AGENT_H
 

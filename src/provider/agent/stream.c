@@ -586,7 +586,7 @@ static bool task_awaited(const struct driver *d) {
   json_t *what;
   json_object_foreach(d->tasks, id, what) {
     size_t i = 0;
-    while (i < json_array_size(d->outlived) && !json_equal(what, json_array_get(d->outlived, i)))
+    while (i < json_array_size(d->outlived) && !json_same(what, json_array_get(d->outlived, i)))
       i++;
     if (i == json_array_size(d->outlived))
       return true;
@@ -1036,8 +1036,9 @@ static struct str event_type(struct str line) {
   return STR("");
 }
 
-/* Leaves out a line that is too long to be kept, such as a tool's result of 200 MB, which the answer
- * does not need. The call goes on, unless a protocol would wait for what the line may have been. */
+/* Leaves out a line that is too long to be kept, such as a tool's result of 200 MB, which the
+ * answer does not need. The call goes on, unless a protocol would wait for what the line may have
+ * been. */
 static void skip_line(struct driver *d, size_t n, bool is_whole) {
   if (d->skipped == 0) {
     struct str type = event_type(buf_view(&d->line));
