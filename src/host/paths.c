@@ -361,10 +361,11 @@ static void paths_write_last(const char *project, const char *log_name) {
 }
 
 void paths_note_last(const char *log_name, const char *folder) {
+  const char *const folders[] = {".", folder};
   char project[PATHS_BYTES];
   paths_write_last(NULL, log_name);
-  if (folder != NULL) {
-    paths_project(folder, project);
+  for (size_t i = 0; i < ARRAY_LEN(folders) && folders[i] != NULL; i++) {
+    paths_project(folders[i], project);
     paths_write_last(project, log_name);
   }
 }

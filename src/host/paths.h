@@ -44,9 +44,9 @@ void paths_home_facets(char out[PATHS_BYTES]);
  * the folder itself; without links. */
 void paths_project(const char *folder, char out[PATHS_BYTES]);
 
-/* Notes the session that was started last, for `last` without --logs and $SEGUE_LOGS, of all and of
- * the project that `folder` is in (the session's): in files of the state folder, best effort, used
- * for nothing else. */
+/* Notes the session that was started last, for `last` without --logs and $SEGUE_LOGS: of all, of
+ * the project where it was started, and of that of `folder` (the session's; or NULL), in files of
+ * the state folder, best effort, used for nothing else. */
 void paths_note_last(const char *log_name, const char *folder);
 /* project: from paths_project; NULL: of all. */
 bool paths_read_last(const char *project, char out[PATHS_BYTES]);

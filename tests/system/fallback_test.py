@@ -4,6 +4,7 @@
 usage: fallback_test.py BUILD_DIR [CASE...]
 """
 import json
+import os
 import signal
 import socket
 import sys
@@ -62,9 +63,9 @@ sys.exit(0 if two else 1)
 def a_second_account_takes_over():
     """A profile of the same client with its own login, as docs/backends/two-accounts.md says; doctor looks at both logins."""
     with Box() as box:
-        config(box, f"providers:\n  claude: {{program: [{sys.executable}, {box.file('client.py', CLIENT)}]}}\n"
-                    f"  claude-two: {{program: [{sys.executable}, {box.dir}/client.py]}}\n"
-                    "fallback: {claude: [claude-two]}\n")
+        box.config(f"providers:\n  claude: {{program: [{sys.executable}, {box.file('client.py', CLIENT)}]}}\n"
+                   f"  claude-two: {{program: [{sys.executable}, {box.dir}/client.py]}}\n"
+                   "fallback: {claude: [claude-two]}\n")
         os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue/providers")
         with open(box.env["XDG_CONFIG_HOME"] + "/segue/providers/claude-two.yaml", "w") as f:
             f.write(f"extends: claude\nenv: {{set: {{CLAUDE_CONFIG_DIR: {box.dir}/two}}}}\n")

@@ -191,7 +191,7 @@ def a_killed_run_goes_on_where_it_was():
 def it_is_waited_for_longer_where_it_has_answered():
     """With the same settings, on this machine; others have to answer first."""
     with Server(fails=0) as server, Server() as other, Box() as box:
-        for url, back, wanted in ((server.url, True, None), (server.url, False, 3600), (other.url, False, 60)):
+        for url, back, wanted in ((server.url, True, None), (server.url, False, 6 * 3600), (other.url, False, 60)):
             config(box, url)
             server.fails = 0 if back else 1 << 30
             if back:

@@ -108,7 +108,7 @@ def settings_of_the_pages_load():
     for path in pages():
         for text in blocks(path, "yaml"):
             first = next(line for line in text.splitlines() if not line.startswith("#"))
-            where = re.match(r"# ~/\.config/segue/(providers/(\w+)\.yaml)", text)
+            where = re.match(r"# ~/\.config/segue/(providers/([\w-]+)\.yaml)", text)
             if first.startswith("movements:") and "rules:" not in text:  # a piece of one
                 text += "    instruction: Do it.\n    rules: [{condition: it is done, next: COMPLETE}]\n"
             with Box() as box:
