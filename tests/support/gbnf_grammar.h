@@ -35,7 +35,8 @@ struct grange {
 };
 struct gstack { /* what is still to match: an element, and what is below */
   const struct gel *at;
-  const struct gstack *below;
+  struct gstack *below;
+  size_t seen; /* the step in which it was met last */
 };
 struct grammar {
   struct grule *rules;
@@ -503,11 +504,10 @@ struct gmatch {
   const struct grammar *g;
   struct gstack **nodes; /* hash table of stacks: equal ones are one */
   size_t node_count, mask;
-  const struct gstack **live, **next, **todo;
+  struct gstack **live, **next, **todo;
   size_t live_count, live_capacity, next_count, next_capacity, todo_count, todo_capacity;
-  uint8_t *seen; /* by hash slot, of this round */
-  const struct gstack **visited;
-  size_t visited_count, visited_capacity;
+  size_t step;   /* from 1: one for each character, and one before the first */
+  bool end_seen; /* in this step, what has nothing more to match was met */
 };
 
 static size_t gstack_hash(const struct gel *at, const struct gstack *below) {
@@ -516,8 +516,7 @@ static size_t gstack_hash(const struct gel *at, const struct gstack *below) {
   return (size_t)(h ^ h >> 29);
 }
 
-static const struct gstack *gstack_get(struct gmatch *m, const struct gel *at,
-                                       const struct gstack *below) {
+static struct gstack *gstack_get(struct gmatch *m, const struct gel *at, struct gstack *below) {
   if ((m->node_count + 1) * 2 > m->mask + 1) {
     size_t mask = (m->mask + 1) * 2 - 1;
     struct gstack **wider = calloc(mask + 1, sizeof *wider);
@@ -543,42 +542,41 @@ static const struct gstack *gstack_get(struct gmatch *m, const struct gel *at,
   struct gstack *node = malloc(sizeof *node);
   if (!node)
     abort();
-  *node = (struct gstack){at, below};
+  *node = (struct gstack){at, below, 0};
   m->nodes[k] = node;
   m->node_count++;
   return node;
 }
 
-static bool gstack_in(const struct gstack *const *list, size_t count, const struct gstack *s) {
-  for (size_t i = count; i-- > 0;)
-    if (list[i] == s)
-      return true;
-  return false;
+/* Returns true if it was met before in this step. */
+static bool gstack_again(struct gmatch *m, struct gstack *s) {
+  bool again = s ? s->seen == m->step : m->end_seen;
+  if (s)
+    s->seen = m->step;
+  else
+    m->end_seen = true;
+  return again;
 }
 
 /* The stack of what may come after `rest` (an element, or an alternative's end), on `below`. */
-static const struct gstack *gstack_rest(struct gmatch *m, const struct gel *rest,
-                                        const struct gstack *below) {
+static struct gstack *gstack_rest(struct gmatch *m, const struct gel *rest, struct gstack *below) {
   return rest->kind == GEL_END || rest->kind == GEL_ALT ? below : gstack_get(m, rest, below);
 }
 
-static void grammar_advance(struct gmatch *m, const struct gstack *start) {
+static void grammar_advance(struct gmatch *m, struct gstack *start) {
   m->todo_count = 0;
   m->todo = grow_to(m->todo, &m->todo_capacity, 1, sizeof *m->todo);
   m->todo[m->todo_count++] = start;
   while (m->todo_count) {
-    const struct gstack *s = m->todo[--m->todo_count];
-    if (gstack_in(m->visited, m->visited_count, s))
+    struct gstack *s = m->todo[--m->todo_count];
+    if (gstack_again(m, s))
       continue;
-    m->visited =
-        grow_to(m->visited, &m->visited_capacity, m->visited_count + 1, sizeof *m->visited);
-    m->visited[m->visited_count++] = s;
     if (!s || s->at->kind == GEL_CHARS) {
       m->next = grow_to(m->next, &m->next_capacity, m->next_count + 1, sizeof *m->next);
       m->next[m->next_count++] = s;
       continue;
     }
-    const struct gstack *below = gstack_rest(m, s->at + 1, s->below);
+    struct gstack *below = gstack_rest(m, s->at + 1, s->below);
     const struct gel *e = m->g->rules[s->at->value].items;
     for (;;) {
       m->todo = grow_to(m->todo, &m->todo_capacity, m->todo_count + 1, sizeof *m->todo);
@@ -599,7 +597,7 @@ static bool gel_has(const struct grammar *g, const struct gel *e, uint32_t c) {
 }
 
 static bool grammar_match(struct grammar *g, const char *text, size_t length) {
-  struct gmatch m = {.g = g, .mask = 1023};
+  struct gmatch m = {.g = g, .mask = 1023, .step = 1};
   m.nodes = calloc(m.mask + 1, sizeof *m.nodes);
   if (!m.nodes)
     abort();
@@ -607,28 +605,31 @@ static bool grammar_match(struct grammar *g, const char *text, size_t length) {
   grammar_advance(&m, gstack_get(&m, root, NULL));
   for (const char *p = text, *end = text + length; p < end && m.next_count;) {
     uint32_t c = grammar_decode(&p);
-    const struct gstack **swap = m.live;
+    struct gstack **swap = m.live;
     size_t capacity = m.live_capacity;
     m.live = m.next;
     m.live_count = m.next_count;
     m.live_capacity = m.next_capacity;
     m.next = swap;
     m.next_capacity = capacity;
-    m.next_count = m.visited_count = 0;
+    m.next_count = 0;
+    m.step++;
+    m.end_seen = false;
     if (m.live_count > g->peak)
       g->peak = m.live_count;
     for (size_t i = 0; i < m.live_count; i++)
       if (m.live[i] && gel_has(g, m.live[i]->at, c))
         grammar_advance(&m, gstack_rest(&m, m.live[i]->at + 1, m.live[i]->below));
   }
-  bool ok = gstack_in(m.next, m.next_count, NULL);
+  bool ok = false;
+  for (size_t i = 0; i < m.next_count; i++)
+    ok |= m.next[i] == NULL;
   for (size_t i = 0; i <= m.mask; i++)
     free(m.nodes[i]);
   free(m.nodes);
   free(m.live);
   free(m.next);
   free(m.todo);
-  free(m.visited);
   return ok;
 }
 
