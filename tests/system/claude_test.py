@@ -30,10 +30,10 @@ if of("--session-id") and os.path.exists(here + "/books/" + of("--session-id")):
     sys.exit("Error: Session ID %s is already in use." % of("--session-id"))
 count = len(os.listdir(here + "/calls"))
 open(here + "/env", "w").write(os.environ.get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", ""))
-open(here + "/calls/%d" % count, "w").write(" ".join(args))
+open(here + "/calls/%d-%d" % (count, os.getpid()), "w").write(" ".join(args))
 if of("--session-id"):
     open(here + "/books/" + of("--session-id"), "w").write("[0, 0, 0]")
-me = "fork-%d" % count if "--fork-session" in args else old or of("--session-id")
+me = "fork-%d" % os.getpid() if "--fork-session" in args else old or of("--session-id")
 books = [0, 0, 0]
 if plan["new"] and old:
     books = json.load(open(here + "/books/" + old))
