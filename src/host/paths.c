@@ -298,24 +298,38 @@ static bool paths_up(char *path) {
   return true;
 }
 
+/* Returns true if the repository's folder for a worktree names that worktree's .git: a file there
+ * could name any repository. */
+static bool paths_is_named(struct str gitdir, const char *dot_git) {
+  char path[PATHS_BYTES + 16], there[PATH_MAX], here[PATH_MAX];
+  struct err ignored;
+  buf_auto_t text = {0};
+  print_into(path, sizeof path, "%.*s/gitdir", (int)gitdir.n, gitdir.p);
+  if (!file_read(path, PATHS_BYTES - 1, &text, &ignored))
+    return false;
+  print_into(path, sizeof path, "%.*s", (int)str_trim(buf_view(&text)).n,
+             str_trim(buf_view(&text)).p);
+  return realpath(path, there) != NULL && realpath(dot_git, here) != NULL &&
+         strcmp(there, here) == 0;
+}
+
 /* Returns true if the folder is the top of a working tree; of a worktree it becomes that of its
  * repository, whose .git the file names: "gitdir: TOP/.git/worktrees/NAME". */
 static bool paths_is_top(char folder[PATHS_BYTES]) {
   static const char before[] = "gitdir: ", within[] = "/.git/worktrees/";
   char path[PATHS_BYTES + 8];
   struct stat st;
-  struct buf text = {0};
   struct err ignored;
+  buf_auto_t text = {0};
   print_into(path, sizeof path, "%s/.git", folder);
   if (stat(path, &st) != 0)
     return false;
   if (S_ISREG(st.st_mode) && file_read(path, PATHS_BYTES - 1, &text, &ignored) &&
       str_starts(buf_view(&text), before)) {
-    char *top = text.p + sizeof before - 1, *end = strstr(top, within);
-    if (end != NULL && top[0] == '/')
+    const char *top = text.p + sizeof before - 1, *end = strstr(top, within);
+    if (end != NULL && top[0] == '/' && paths_is_named(str_trim(str_from(top)), path))
       print_into(folder, PATHS_BYTES, "%.*s", (int)(end - top), top);
   }
-  buf_deinit(&text);
   return true;
 }
 

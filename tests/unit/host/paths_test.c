@@ -205,11 +205,13 @@ static void the_last_session_is_noted(void **state) {
 /* A project is a repository, with its worktrees and what is below it, or else a folder. */
 static void each_project_has_a_last_session(void **state) {
   char path[600], text[700], out[PATHS_BYTES], top[PATHS_BYTES], home[512];
-  static const char *const folders[] = {"repo", "repo/.git", "repo/sub", "tree", "other"};
+  static const char *const folders[] = {
+      "repo",  "repo/.git", "repo/.git/worktrees", "repo/.git/worktrees/tree", "repo/sub", "tree",
+      "other", "liar"};
   static const struct {
     const char *folder, *project;
-  } places[] = {
-      {"repo", "repo"}, {"repo/sub", "repo"}, {"tree", "repo"}, {"other", "other"}, {"", ""}};
+  } places[] = {{"repo", "repo"},   {"repo/sub", "repo"}, {"tree", "repo"},
+                {"other", "other"}, {"liar", "liar"},     {"", ""}};
   (void)state;
   print_into(home, sizeof home, "%s/state", dir);
   set("XDG_STATE_HOME", home);
@@ -217,12 +219,18 @@ static void each_project_has_a_last_session(void **state) {
     print_into(path, sizeof path, "%s/%s", dir, folders[i]);
     assert_int_equal(mkdir(path, 0700), 0);
   }
-  print_into(path, sizeof path, "%s/tree/.git", dir);
-  print_into(text, sizeof text, "gitdir: %s/repo/.git/worktrees/tree\n", dir);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  assert_true(fputs(text, file) >= 0);
-  assert_int_equal(fclose(file), 0);
+  static const char *const files[][2] = {{"tree/.git", "gitdir: %s/repo/.git/worktrees/tree\n"},
+                                         {"liar/.git", "gitdir: %s/repo/.git/worktrees/tree\n"},
+                                         {"repo/.git/worktrees/tree/gitdir", "%s/tree/.git\n"}};
+  for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+    print_into(path, sizeof path, "%s/%s", dir, files[i][0]);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    const char *rest = strstr(files[i][1], "%s") + 2;
+    assert_true(fprintf(file, "%.*s%s%s", (int)(rest - 2 - files[i][1]), files[i][1], dir, rest) >
+                0);
+    assert_int_equal(fclose(file), 0);
+  }
   for (size_t i = 0; i < ARRAY_LEN(places); i++) {
     print_into(path, sizeof path, "%s/%s", dir, places[i].folder);
     paths_project(path, out);
