@@ -196,7 +196,7 @@ static const char schema[] =
     " work_output AS output, work_cost_usd AS cost_usd, work_unpriced AS unpriced FROM all_rows"
     " WHERE work_calls > 0 UNION ALL SELECT session, turn, stage, provider, model, calls,"
     " duration_ms, input, output, cost_usd, unpriced FROM stages WHERE calls > 0;";
-#define INDEX_VERSION "8" /* of the tables; another version is made anew */
+#define INDEX_VERSION "9" /* of the tables; another version is made anew */
 
 /* --- the file --- */
 

@@ -168,7 +168,9 @@ void summary_feed(struct summary *b, const struct record *record) {
     json_decref(b->questions);
     b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
     b->answered = false;
-    copy_word(b->status, sizeof b->status, session_stop_status(record_text(record, MEMBER_REASON)));
+    copy_word(
+        b->status, sizeof b->status,
+        session_stop_status(record_text(record, MEMBER_REASON), record_text(record, MEMBER_CLASS)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
     summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
     summary_keep_spent(b, record);

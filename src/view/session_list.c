@@ -294,9 +294,9 @@ static enum view_class class_of(const char *status) {
   static const struct {
     const char *status;
     enum view_class class;
-  } table[] = {{"complete", VIEW_DONE}, {"running", VIEW_RUNS}, {"cancelled", VIEW_CANCELLED},
-               {"waiting", VIEW_WAITS}, {"queued", VIEW_WAITS}, {"paused", VIEW_WAITS},
-               {"stopped", VIEW_WAITS}, {"open", VIEW_WAITS}};
+  } table[] = {{"complete", VIEW_DONE},     {"running", VIEW_RUNS},  {"cancelled", VIEW_CANCELLED},
+               {"needs_input", VIEW_NEEDS}, {"waiting", VIEW_WAITS}, {"queued", VIEW_WAITS},
+               {"paused", VIEW_WAITS},      {"stopped", VIEW_WAITS}, {"open", VIEW_WAITS}};
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
     if (strcmp(table[i].status, status) == 0)
       return table[i].class;

@@ -18,7 +18,8 @@
 
 enum view_class {
   VIEW_FAILED, /* ended or stopped without the wanted result, or its log is bad */
-  VIEW_WAITS,  /* waits for a person, a place, or somebody to run it */
+  VIEW_NEEDS,  /* a person must choose before it goes on */
+  VIEW_WAITS,  /* waits for a place, a time, or somebody to run it */
   VIEW_RUNS,
   VIEW_DONE,
   VIEW_CANCELLED,

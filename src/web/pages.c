@@ -248,7 +248,8 @@ static bool row_is_listed(const struct view_row *row, const json_t *questions) {
     if (str_eq_c(str_from(row->id), json_string_value(json_object_get(item, "id"))))
       return false;
   }
-  static const char *const statuses[] = {"stopped", "rule_no_match", "max_movements", "failed"};
+  static const char *const statuses[] = {"needs_input", "stopped", "rule_no_match", "max_movements",
+                                         "failed"};
   for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++)
     if (str_eq_c(row->status, statuses[k]))
       return true;
@@ -262,8 +263,8 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   struct err err = {0};
   char title[40];
   size_t waiting = 0;
-  if (!view_filter_read(&filter, "status:stopped,rule_no_match,max_movements,failed", ask->now_ms,
-                        &err))
+  if (!view_filter_read(&filter, "status:needs_input,stopped,rule_no_match,max_movements,failed",
+                        ask->now_ms, &err))
     return page_problem(ask, out, &err);
   filter.max = LIMIT_WINDOW_ROW_COUNT;
   filter.stands = page_stands;

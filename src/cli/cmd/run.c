@@ -66,14 +66,15 @@ const struct cli_command cmd_run = {
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .words = {1, 1},
     .summary = "run a workflow to its end, one line a turn",
-    .help = "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
-            "workflows/ beside your config.yaml, or among those that come with segue. A file "
-            "without a dot in its name is written ./NAME. Before it starts, everything that would "
-            "keep it from running is reported at once, with its place. Each line shows what ran, "
-            "where it led, which method decided, and why the stages before it did not. Ctrl-C "
-            "stops cleanly, and `segue resume` continues; Ctrl-\\ cancels for good.\n"
-            "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, "
-            "1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
+    .help =
+        "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
+        "workflows/ beside your config.yaml, or among those that come with segue. A file "
+        "without a dot in its name is written ./NAME. Before it starts, everything that would "
+        "keep it from running is reported at once, with its place. Each line shows what ran, "
+        "where it led, which method decided, and why the stages before it did not. Ctrl-C "
+        "stops cleanly, and `segue resume` continues; Ctrl-\\ cancels for good.\n"
+        "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, "
+        "7 it needs input, 1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
     .options = options,
     .run = run_run,
 };
