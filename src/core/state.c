@@ -43,7 +43,8 @@ const char *session_stop_status(struct str reason, struct str class) {
   if (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome))
     return outcomes[outcome];
   bool login = str_eq_c(reason, "provider_error") && str_eq_c(class, "auth");
-  bool asks = login || str_among(reason, "question escalated judge_split protected budget after");
+  bool asks =
+      login || str_among(reason, "question escalated judge_split protected budget after folder");
   return asks ? "needs_input" : "stopped";
 }
 
@@ -56,11 +57,6 @@ bool session_stop_is_for_person(struct str reason) {
   return str_among(reason, "interrupted terminated budget looping protected question escalated "
                            "poison") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
-}
-
-bool session_stop_asks(struct str reason) {
-  return str_among(reason, "question escalated protected judge_split") ||
-         str_eq_c(reason, session_outcome_name(END_RULE_NO_MATCH));
 }
 
 void core_init(struct core *core) {

@@ -2,6 +2,7 @@
 #include "web/pages.h"
 
 #include "core/record.h"
+#include "core/state.h"
 #include "format/json_object.h"
 #include "store/filter.h"
 #include "store/inbox.h"
@@ -248,12 +249,7 @@ static bool row_is_listed(const struct view_row *row, const json_t *questions) {
     if (str_eq_c(str_from(row->id), json_string_value(json_object_get(item, "id"))))
       return false;
   }
-  static const char *const statuses[] = {"needs_input", "stopped", "rule_no_match", "max_movements",
-                                         "failed"};
-  for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++)
-    if (str_eq_c(row->status, statuses[k]))
-      return true;
-  return false;
+  return session_status_is_stop(row->status);
 }
 
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {

@@ -231,7 +231,7 @@ GUARD = "protect: [tests/**]\n"
 
 def stopped(box, text, *words):
     """Runs it, expects a stop as protected, and returns why."""
-    log, _ = run(box, GUARD + text, 1, *words)
+    log, _ = run(box, GUARD + text, 7, *words)
     expect(log[-1]["type"] == "session_stop" and log[-1]["reason"] == "protected", log[-1])
     return log[-1]["message"]
 

@@ -2,6 +2,7 @@
 #include "cli/forge/forge.h"
 #include "cli/session_ui.h"
 #include "cli/setup.h"
+#include "host/folder_lock.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 
@@ -12,6 +13,7 @@ static const struct cli_option options[] = {
     SETUP_OPTIONS,
     SETUP_PLACE_OPTIONS,
     INPUT_OPTION,
+    WAIT_FOR_FOLDER_OPTION,
     {"interactive", 0, NULL, "a person takes part, through segue inbox if there is no terminal",
      false},
     {"allow-secret", 0, NULL, "run even if the task or the workflow contains a secret key", false},
@@ -40,9 +42,13 @@ static int run_run(const struct cli_args *args) {
     return cli_fail("run", &err);
   if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
+  folder_drop_committed(setup.cwd);
   if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err))
     return cli_fail_with(STATUS_FAILED, "run", &err);
-  ui_verbose(&ui, args);
+  if (!ui_take_flags(&ui, args, &err)) {
+    ui_drop(&ui);
+    return cli_fail("run", &err);
+  }
   ui_notify(&ui, setup.user.notify, NULL);
   const struct session_params params = {
       .setup = setup_session(&setup),
