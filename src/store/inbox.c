@@ -66,9 +66,10 @@ static void inbox_add(json_t *list, const struct summary *b, const char *id) {
   struct buf cause = {0}, command = {0};
   put_cause(b, id, &cause, &command);
   json_t *item =
-      json_pack("{ss ss* ss* ss ss ss* ss ss sI}", "id", id, "workflow", b->workflow, "movement",
-                b->movement, "kind", "stop", "cause", buf_c(&cause), "text", b->message, "since",
-                b->updated, "command", buf_c(&command), "seq", (json_int_t)b->seq);
+      json_pack("{ss ss* ss* ss ss ss ss* ss ss sI sb}", "id", id, "workflow", b->workflow,
+                "movement", b->movement, "kind", "stop", "status", b->status, "cause",
+                buf_c(&cause), "text", b->message, "since", b->updated, "command", buf_c(&command),
+                "seq", (json_int_t)b->seq, "submitted", (int)b->submitted);
   json_object_set(item, "spent", b->spent);
   json_array_append_new(list, item);
   buf_deinit(&cause);
@@ -130,6 +131,9 @@ static void inbox_take_log(json_t *list, const struct store *store, const char *
 void inbox_add_log(json_t *list, const struct store *store, const char *id) {
   struct buf text = {0};
   inbox_take_log(list, store, id, &text);
+  const json_t *last = json_array_get(list, json_array_size(list) - 1);
+  if (str_eq_c(json_view_at(last, "kind"), "stop"))
+    json_array_remove(list, json_array_size(list) - 1);
   buf_deinit(&text);
 }
 

@@ -1,11 +1,11 @@
 /* inbox.h - what is waiting for people, over all sessions of a store.
  *
  *   list = inbox_list(&store, live, ctx, &err)      a new array, the longest wait first
- *   inbox_add_log(list, &store, id)                 what waits of one session
+ *   inbox_add_log(list, &store, id)                 the questions of one session
  *   inbox_dismiss(&ref, by, why, &err)              takes a session out of the list
  *
  * An item is a question as the session's log lists it (core/answer.h), or, for a session that has
- * stopped without one, {kind: "stop", movement, text, since} with its `cause` and the `command` that
+ * stopped without one, {kind: "stop", movement, status, submitted, text, since} with its `cause` and the `command` that
  * goes on; both with `id`, `workflow`, `seq` and `spent` of the session. Most logs are skipped by
  * the index or by their last records; only one that is running, or crashed, and that changed since
  * the index was made is read to its end. */
@@ -23,7 +23,7 @@ json_t *inbox_list(const struct store *store,
  * on. ERR_NOT_FOUND: it does not wait for anybody. by, why: cut at the bounds of label.h. */
 bool inbox_dismiss(const struct store_ref *ref, const char *by, const char *why,
                    struct err *err) MUST_CHECK;
-/* Adds what waits of one log, whatever its row in the index says. */
+/* Adds the questions of one log, whatever its row in the index says. */
 void inbox_add_log(json_t *list, const struct store *store, const char *id);
 
 #endif

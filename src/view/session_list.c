@@ -290,7 +290,7 @@ static struct str row_keep(struct session_list *f, struct str text) {
   return arena_str(&f->arena, text);
 }
 
-static enum view_class class_of(const char *status) {
+enum view_class view_class_of(const char *status) {
   static const struct {
     const char *status;
     enum view_class class;
@@ -345,7 +345,7 @@ static void add_row(struct session_list *f, const struct store_ref *ref, const s
   if (d != NULL) {
     row = d->row;
     row.status = str_from(status);
-    row.class = class_of(status);
+    row.class = view_class_of(status);
   } else {
     store_ref_id(ref, row.id);
   }

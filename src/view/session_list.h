@@ -26,6 +26,7 @@ enum view_class {
   VIEW_CLASS_COUNT
 };
 const char *view_class_name(enum view_class class); /* failed, waiting, ... */
+enum view_class view_class_of(const char *status);
 
 /* A row counts judgments by the stage that decided; the last: no stage did. */
 enum { SKIM_NO_RULE = STAGE_COUNT, SKIM_METHODS };

@@ -574,6 +574,41 @@ def a_hidden_rule_shows_where_a_person_is():
         expect(at.end() == 130, "how it ended")
 
 
+STOPS = """
+name: stops
+provider: script
+judge: {stages: [ai_judge]}
+movements:
+  - {name: fix, instruction: Mend this., rules: [{condition: done, next: COMPLETE}, {condition: no, next: ABORT}]}
+"""
+
+
+def the_inbox_has_all_that_waits():
+    """Sessions that have stopped are listed by cause, with the reason; what was dismissed comes back."""
+    none = {"text": json.dumps({"matched_index": 0, "reason": "It asks which database."})}
+    login = {"error": {"class": "auth", "message": "the login has expired"}}
+    with Box() as box:
+        def stop(status, *replies):
+            return start(box, STOPS, "-s", box.file("r.json", json.dumps({"replies": replies})), status=status)
+        mute = stop(4, {"text": "SQLite?"}, none)
+        first, second = stop(7, login), stop(7, login)
+        found = {item["id"]: item for item in inbox(box)}
+        expect(len(found) == 3 and all(item["kind"] == "stop" for item in found.values()), found)
+        told_of = found[os.path.basename(mute)[:36]]
+        expect(told_of["cause"] == "no rule matched" and "It asks which database." in told_of["text"] and
+               told_of["command"].endswith("--rule N"), told_of)
+        shown = told(box, "inbox")
+        expect("1 x no rule matched" in shown and "2 x auth: script\n" in shown and
+               "segue doctor script, then segue resume --all --reason auth" in shown, shown)
+        before = os.path.getsize(first)
+        told(box, "inbox", "dismiss", first, second, "--why", "known")
+        expect(len(inbox(box)) == 1 and os.path.getsize(first) == before, inbox(box))
+        told(box, "inbox", "dismiss", "none", status=2)
+        told(box, "inbox", "dissmiss", first, status=2)
+        told(box, "resume", first, "-q", "-s", box.file("r.json", json.dumps({"replies": [login, login]})), status=7)
+        expect({item["cause"] for item in inbox(box)} == {"no rule matched", "auth: script"}, inbox(box))
+
+
 def a_person_takes_part_by_the_inbox():
     text = INPUT.replace("requires_user_input: true", "requires_user_input: true, interactive_only: true")
     replies = """replies:
@@ -785,7 +820,7 @@ if __name__ == "__main__":
                    an_approval_shows_what_was_changed, an_approval_shows_the_lines_that_were_changed,
                    what_was_answered_is_waited_for, a_fork_knows_what_was_answered,
                    a_person_at_the_terminal_is_asked, each_is_asked_once_at_the_terminal,
-                   a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
+                   a_hidden_rule_shows_where_a_person_is, the_inbox_has_all_that_waits, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,
                    a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,
                    answered_while_its_stop_is_written, killed_before_the_stop_is_written, the_daemon_takes_the_default,
