@@ -743,7 +743,7 @@ static void an_answer_in_the_log_makes_a_provider_known(void **state) {
   play_start(&p);
   play_run(&p);
   assert_true(p.core.status == SESSION_ENDED);
-  assert_true(play_count(&p, "call_end") > 15);
+  assert_true(play_count(&p, "call_end") > 8);
   play_deinit(&p);
   play_init(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
