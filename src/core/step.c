@@ -225,6 +225,11 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   begin_stop(s, &d, reason, turn);
   if (class != CLASS_NONE)
     record_put_word(&d, MEMBER_CLASS, error_class_name(class));
+  const struct call *call = turn != NULL && class != CLASS_NONE ? turn->calls : NULL;
+  while (call != NULL && (call->state != CALL_FAILED || call->class != class))
+    call = call->next;
+  if (call != NULL)
+    record_put_bytes(&d, MEMBER_PROVIDER, str_from(call->provider));
   record_put_bytes(&d, MEMBER_MESSAGE, message);
   record_put_tree(&d, MEMBER_QUESTION, question);
   finish_stop(s, &d);

@@ -255,23 +255,40 @@ def a_question_to_the_daemon_is_answered_at_once():
             box.end()
 
 
-def a_daemons_probes_use_up_nobodys_attempts():
-    """Several sessions find it down, so that the daemon leaves it alone and probes; all go on."""
-    with Server() as server, DaemonBox() as box:
+def a_daemon_has_one_gate():
+    """One failure shuts it, one session at a time tries, nobody's attempts are used up, and views name the next try.
+    Who tries may be cancelled: the next one does. When it opens, they go on in order."""
+    with Server(fails=0) as server, DaemonBox() as box:
         config(box, server.url)
         box.serve()
-        ids = [box.submit(box.file("flow.yaml", FLOW), task="t") for _ in range(3)]
-        box.until(lambda: server.asked >= 8 and all(box.session(i)["status"] == "waiting" for i in ids), "no wait")
-        box.until(lambda: any(box.session(i).get("waiting", {}).get("for") == "circuit_open" for i in ids),
-                  "it is not left alone")
+        flow = box.file("flow.yaml", FLOW)
+        box.wait_status(box.submit(flow, task="t"), "complete")  # so that it is waited for longer than a minute
+        server.fails, server.asked = 1 << 30, 0
+        ids = [box.submit(flow, task="t")]
+        first = box.wait_status(ids[0], "waiting")["waiting"]
+        ids += [box.submit(flow, task="t") for _ in range(3)]
+        for sid in ids[1:]:
+            waits = box.wait_status(sid, "waiting")["waiting"]
+            expect((waits["for"], waits["since"]) == ("overloaded", first["since"]) and waits["gives_up"], waits, first)
+        box.until(lambda: server.asked >= 3, "nobody tries")
+        expect(server.asked <= 4, "more than one tries:", server.asked)
+        until = [box.session(sid)["waiting"]["until"] for sid in ids]
+        expect(max(until) > first["until"] and len({u[:21] for u in until}) <= 2, "not one next try:", until)
+        provider = [p for p in box.get("/v1/providers")["providers"] if p["name"] == "away"][0]
+        expect(provider["circuit"] in ("open", "trying") and provider["waiting"] >= 3, provider)
+        expect(box.ask("POST", f"/v1/sessions/{ids[0]}/cancel")[0] == 200, "it cannot be cancelled")
+        asked = server.asked
+        box.until(lambda: server.asked > asked, "nobody tries in its place")
         server.back()
-        until = time.monotonic() + 200  # what is left of the daemon's pause, and of each session's own
-        while not all(box.session(i)["status"] == "complete" for i in ids):
-            expect(time.monotonic() < until, [box.session(i) for i in ids])
-            time.sleep(0.05)  # a look at a time; the deadline is above
-        for sid in ids:
+        for sid in ids[1:]:
+            box.wait_status(sid, "complete")
             log = records(box.log(sid))
-            expect(not of_type(log, "session_stop") and outages(log), sid, log)
+            expect(not of_type(log, "session_stop"), sid, log)
+            expect(len(of_type(log, "call_end")) == len(outages(log)) + 1, log)
+        starts = [[r["ts"] for r in records(box.log(sid)) if r["type"] in ("call_start", "admission")][-1] for sid in ids[1:]]
+        expect(starts == sorted(starts), "not in order:", starts)
+        spent = sum(len([r for r in of_type(records(box.log(sid)), "call_end")]) for sid in ids)
+        expect(spent == server.asked, "calls without a record, or records without a call:", spent, server.asked)
         box.check_all()
         box.end()
 
@@ -295,5 +312,5 @@ def a_daemon_goes_on_after_its_end():
 need_build()
 sys.exit(main([it_goes_on_by_itself, it_stops_when_that_lasts_too_long, lists_show_it, a_killed_run_goes_on_where_it_was,
                it_is_waited_for_longer_where_it_has_answered, a_judge_is_waited_for,
-               whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemons_probes_use_up_nobodys_attempts,
+               whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemon_has_one_gate,
                a_daemon_goes_on_after_its_end]))
