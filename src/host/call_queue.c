@@ -553,8 +553,11 @@ enum admission_answer call_queue_ask(struct call_queue *g, const struct admissio
   if (!passes && waits_for(g, call->provider)) { /* the queue gets a free place */
     answer = call_queue_admit(g, e, why);
     if (answer == ADMISSION_ADMITTED) {
+      e->gated = e->probe;
       call_queue_undo(g, e);
       *why = (struct admission_why){.reason = "concurrency"};
+      if (e->gated)
+        *why = (struct admission_why){.reason = error_class_name(away->class), .away = *away};
       answer = ADMISSION_WAIT;
       g->due = true;
     }

@@ -41,6 +41,8 @@ struct summary {
   struct summary_wait *wait; /* NULL: nothing keeps a running session */
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */
   char stop_reason[32];      /* reason in session_stop; "" otherwise */
+  char stop_class[16];       /* class of the error in it; "" */
+  char stop_provider[48];    /* the provider that failed so; "" */
   char started[32], updated[32];
   long turns;
   uint64_t seq;          /* seq of the last record */
