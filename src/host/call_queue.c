@@ -125,6 +125,8 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     return ADMISSION_ADMITTED;
   struct admission_away *away = &gate_of(a, s)->away;
   bool shut = call->patient && away->class != CLASS_NONE;
+  if (call->has_fallback && away->class != CLASS_AUTH) /* it has a few attempts before it leaves */
+    shut = shut && s->failures >= LIMIT_CALL_ATTEMPT_COUNT;
   uint64_t until_ms = shut && away->next_ms > s->cool_until_ms ? away->next_ms : s->cool_until_ms;
   if (until_ms > now_ms)
     *why = (struct admission_why){.reason = "cooldown", .until_ms = until_ms};
@@ -488,7 +490,8 @@ static void call_queue_on_timer(uv_timer_t *timer) {
     e->until_ms = why.until_ms;
     e->reason = why.reason;
     if (answer == ADMISSION_WAIT && e->gated && e->gives_up_ms > 0 &&
-        e->gives_up_ms <= now_of(g) && !why.away.probing) {
+        e->gives_up_ms <= now_of(g) && !why.away.probing &&
+        why.until_ms > now_of(g) + LIMIT_OUTAGE_LATE_MS) { /* else the last try is its own */
       why.gave_up = why.away.class;
       answer = ADMISSION_ADMITTED;
     }

@@ -1162,7 +1162,9 @@ static bool await_provider(struct session *s, const struct effect *e) {
   if (s->core.status != SESSION_RUNNING || session_is_leaving(s))
     return true;
   const struct admission_call ask = admission_of(s, turn, call);
-  const struct admission_away away = away_of(call, e->delay_ms);
+  int64_t left_ms = call->wait_until_ms - clock_real_ms(); /* it took a while to record the wait */
+  const struct admission_away away =
+      away_of(call, left_ms < e->delay_ms ? left_ms : e->delay_ms);
   call_queue_await(&s->host->gate, &ask, &away);
   if (call->outage.until_ms > 0)
     call_queue_gives_up(&s->host->gate, s, call->id, call->outage.until_ms - clock_real_ms());
