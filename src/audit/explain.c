@@ -590,12 +590,22 @@ static void put_no_answer(struct story *s) {
   writer_line(&s->writer, 2, "no answer%s", why);
 }
 
+/* Writes " (away since TIME, waited for until TIME)". */
+static void explain_put_outage(struct buf *line, const json_t *record) {
+  const json_t *outage = json_object_get(record, "outage");
+  const char *until = json_word_at(outage, "until");
+  if (outage != NULL)
+    buf_printf(line, " (away since %s, waited for until %s)", json_word_at(outage, "since"),
+               until[0] != '\0' ? until : "somebody logs in");
+}
+
 static void put_admission(struct story *s, const json_t *record) {
   struct buf line = {0};
   buf_printf(&line, "%s: %s", json_word_at(record, "provider"), json_word_at(record, "answer"));
   explain_put_word(&line, " (", record, "reason", ")");
   explain_put_word(&line, ": ", record, "message", "");
   explain_put_word(&line, " until ", record, "until", "");
+  explain_put_outage(&line, record);
   explain_put_word(&line, ": ", record, "fallback", "");
   put_line(s, 2, &line);
 }
@@ -677,10 +687,7 @@ static void put_failures(struct story *s, json_int_t call) {
                json_int_at(record, "attempt"), json_word_at(error, "class"),
                json_word_at(error, "message"));
     explain_put_number(&line, "; again in ", record, "retry_in_ms", " ms");
-    const json_t *outage = json_object_get(record, "outage");
-    if (outage != NULL)
-      buf_printf(&line, " (away since %s, waited for until %s)", json_word_at(outage, "since"),
-                 json_word_at(outage, "until"));
+    explain_put_outage(&line, record);
     explain_put_word(&line, "; ", record, "fallback", " takes over");
     put_line(s, 2, &line);
   }

@@ -342,14 +342,29 @@ bool turn_lines_outage(const struct record *record, struct buf *out) {
   int64_t now_ms, wait_ms = record_number(record, MEMBER_RETRY_IN_MS);
   enum { HOURS_AT = 11 }; /* in a time of day: hh:mm:ss follow */
   const char *since = json_word_at(outage, "since"), *until = json_word_at(outage, "until");
-  if (!record_time_parse(record->ts.p, &now_ms) || strlen(since) < HOURS_AT ||
-      strlen(until) < HOURS_AT || wait_ms < 0 || wait_ms > LIMIT_OUTAGE_MAX_MS)
+  const char *provider = json_word_at(outage, "provider"), *at = next;
+  bool queued = record->type == RECORD_ADMISSION;
+  if (queued ? !str_eq_c(record_text(record, MEMBER_ANSWER), "wait")
+             : record_get(record, MEMBER_RETRY_IN_MS) == NULL)
+    return false;
+  if (!record_time_parse(record->ts.p, &now_ms) || strlen(since) < HOURS_AT || wait_ms < 0 ||
+      wait_ms > LIMIT_OUTAGE_MAX_MS)
     return false;
   record_time(now_ms + wait_ms, next);
-  buf_printf(out, "%s: %s since %.8sZ, next try %.8sZ, until %.8sZ",
-             json_word_at(outage, "provider"),
-             json_word_at(record_tree(record, MEMBER_ERROR), "class"), since + HOURS_AT,
-             next + HOURS_AT, until + HOURS_AT);
+  if (queued)
+    at = record_text_c(record, MEMBER_UNTIL);
+  buf_printf(out, "%s: %s since %.8sZ, next try ", provider,
+             queued ? record_text_c(record, MEMBER_REASON)
+                    : json_word_at(record_tree(record, MEMBER_ERROR), "class"),
+             since + HOURS_AT);
+  if (strlen(at) < HOURS_AT)
+    buf_puts(out, "soon");
+  else
+    buf_printf(out, "%.8sZ", at + HOURS_AT);
+  if (strlen(until) < HOURS_AT)
+    buf_printf(out, ", until somebody logs in: segue doctor %s", provider);
+  else
+    buf_printf(out, ", until %.8sZ", until + HOURS_AT);
   return true;
 }
 
@@ -382,7 +397,14 @@ static void on_admission(struct turn_line *line, const struct record *record) {
              *until = record_text_c(record, MEMBER_UNTIL);
   if (line)
     took_over(line, record, reason);
-  if (line && str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
+  if (line == NULL)
+    return;
+  buf_auto_t away = {0};
+  line->away = turn_lines_outage(record, &away);
+  if (line->away) {
+    buf_clear(&line->now);
+    buf_str(&line->now, buf_view(&away));
+  } else if (str_eq_c(record_text(record, MEMBER_ANSWER), "wait"))
     buf_printf(&line->now, "  waits: %s%s%s", message[0] ? message : reason,
                until[0] ? " until " : "", until);
 }

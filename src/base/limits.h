@@ -265,10 +265,9 @@
 
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
-/* failures in a row over all sessions: two calls with all their attempts */
+/* failures in a row over several sessions that shut the gate, whatever they are */
 #define LIMIT_CIRCUIT_FAILURES 8u
-#define LIMIT_CIRCUIT_OPEN_MS  30000           /* the first time; doubled each time */
-#define LIMIT_CIRCUIT_MAX_MS   (2 * 60 * 1000) /* as in an outage of one session */
+#define LIMIT_ADMIT_COUNT      64u /* calls that the queue lets go in one turn of the loop */
 #define LIMIT_FALLBACK_COUNT   8u              /* providers in one list */
 /* times an agent that stops at a refusal is told to go on */
 #define LIMIT_ACP_GO_ONS          20u

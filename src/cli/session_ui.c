@@ -298,7 +298,7 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
   }
   if (type == RECORD_CALL_END)
     live_text_over(&ui->live);
-  if (type == RECORD_CALL_END && ui->mode == UI_LINES)
+  if ((type == RECORD_CALL_END || type == RECORD_ADMISSION) && ui->mode == UI_LINES)
     say_outage(ui, record);
   if (type == RECORD_WORKSPACE && ui->mode == UI_LINES) {
     live_clear(&ui->live);

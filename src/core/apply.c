@@ -269,6 +269,48 @@ static void count_lost(const struct fold *f, const struct turn *turn, struct cal
   call->spent.cost_nano += call->told.cost_nano;
 }
 
+/* Counts a wait for a provider that is away. */
+static void count_away(struct core *core, int64_t from_ms, int64_t until_ms) {
+  if (from_ms < core->away.until_ms && core->away.until_ms - from_ms <= LIMIT_OUTAGE_MAX_MS)
+    from_ms = core->away.until_ms; /* else the clock was set back */
+  if (until_ms > from_ms && until_ms - from_ms <= LIMIT_OUTAGE_TOTAL_MS)
+    core->away.ms += until_ms - from_ms;
+  core->away.until_ms = until_ms > from_ms ? until_ms : from_ms;
+}
+
+/* Takes what a record says of an outage; returns false if it says nothing. */
+static bool keep_outage(const struct fold *f, struct call *call) {
+  const json_t *outage = fold_tree(f, MEMBER_OUTAGE);
+  json_int_t tries = json_int_at(outage, "tries");
+  if (!record_time_parse(json_view(json_at(outage, "since")).p, &call->outage.since_ms))
+    return false;
+  if (call->outage.tries == 0 && !record_time_parse(f->record->ts.p, &call->outage.began_ms))
+    return false;
+  if (!record_time_parse(json_view(json_at(outage, "until")).p, &call->outage.until_ms))
+    call->outage.until_ms = 0;
+  call->outage.tries = tries > 0 && tries < LIMIT_TOKEN_NUMBER ? (int)tries : 1;
+  return true;
+}
+
+/* An attempt starts that waited for a provider. The record says how far the outage's times moved
+ * because nobody waited, or the clock was set. Where it does not, the wait was as long as it was
+ * meant to be. */
+static void outage_waited(const struct fold *f, struct call *call) {
+  int64_t now_ms, since_ms = call->outage.since_ms;
+  if (call->outage.tries == 0 || !record_time_parse(f->record->ts.p, &now_ms))
+    return;
+  int64_t late_ms = now_ms - call->outage.at_ms;
+  if (keep_outage(f, call)) {
+    late_ms -= call->outage.since_ms - since_ms;
+    if (late_ms > 0)
+      count_away(f->core, now_ms - late_ms, now_ms);
+  } else if (late_ms > LIMIT_OUTAGE_LATE_MS || late_ms < -LIMIT_OUTAGE_LATE_MS) {
+    call->outage.since_ms += late_ms;
+  }
+  call->outage.began_ms += call->outage.since_ms - since_ms;
+  call->outage.from_ms = call->outage.at_ms = now_ms;
+}
+
 static bool apply_call_start(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   if (turn == NULL)
@@ -288,13 +330,7 @@ static bool apply_call_start(const struct fold *f) {
       return false;
   }
   struct str provider = fold_text(f, MEMBER_PROVIDER), model = fold_text(f, MEMBER_MODEL);
-  int64_t now_ms;
-  if (call->outage.tries > 0 && record_time_parse(f->record->ts.p, &now_ms)) {
-    int64_t late_ms = now_ms - call->outage.at_ms; /* nobody waited, or the clock was set */
-    if (late_ms > LIMIT_OUTAGE_LATE_MS || late_ms < -LIMIT_OUTAGE_LATE_MS)
-      call->outage.since_ms += late_ms;
-    call->outage.at_ms = now_ms;
-  }
+  outage_waited(f, call);
   if (call->fallback != NULL) { /* the call starts anew elsewhere */
     free(call->fallback);
     call->fallback = NULL;
@@ -378,6 +414,14 @@ static bool apply_admission(const struct fold *f) {
     return fold_bad(f, "its answer is unknown");
   if (answer == ADMISSION_FALLBACK)
     take_fallback(f, call);
+  if (answer == ADMISSION_ADMITTED) {
+    outage_waited(f, call);
+  } else if (keep_outage(f, call)) {
+    (void)error_class_from_name(fold_text(f, MEMBER_REASON), &call->class);
+    if (!record_time_parse(f->record->ts.p, &call->outage.from_ms))
+      return fold_bad(f, "its ts is not a time");
+    call->outage.at_ms = call->outage.from_ms;
+  }
   return true;
 }
 
@@ -423,15 +467,6 @@ static void keep_outlived(struct core *core, const json_t *outlived) {
   }
 }
 
-/* Counts a wait for a provider that is away. */
-static void count_away(struct core *core, int64_t from_ms, int64_t until_ms) {
-  if (from_ms < core->away.until_ms && core->away.until_ms - from_ms <= LIMIT_OUTAGE_MAX_MS)
-    from_ms = core->away.until_ms; /* else the clock was set back */
-  if (until_ms > from_ms && until_ms - from_ms <= LIMIT_OUTAGE_TOTAL_MS)
-    core->away.ms += until_ms - from_ms;
-  core->away.until_ms = until_ms > from_ms ? until_ms : from_ms;
-}
-
 /* Folds a failed attempt: the call waits for the next one, goes to another provider, or is over. */
 static bool call_failed(const struct fold *f, struct call *call, const json_t *error) {
   const json_t *message = json_at(error, "message");
@@ -457,8 +492,8 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
       call->stalls.count++;
     else
       call->failures++;
-  } else if (record_time_parse(json_view(json_at(outage, "since")).p, &call->outage.since_ms)) {
-    call->outage.tries++;
+  } else {
+    (void)keep_outage(f, call);
   }
   take_fallback(f, call);
   keep_behind(f, call, error);
@@ -467,7 +502,8 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
   if (!record_time_parse(f->record->ts.p, &now_ms))
     return fold_bad(f, "its ts is not a time");
   call->wait_until_ms = call->outage.at_ms = now_ms + fold_number(f, MEMBER_RETRY_IN_MS);
-  if (call->outage.tries > 0)
+  call->outage.from_ms = now_ms;
+  if (call->outage.tries > 0 && call->outage.until_ms > 0)
     count_away(f->core, now_ms, call->wait_until_ms);
   return true;
 }

@@ -69,6 +69,13 @@ struct event {
   const json_t *news;    /* object or NULL; borrowed */
   const char *reason;
   const char *message;
+  struct event_away { /* with CALL_END, ADMISSION and TIMER: what the host knows of an outage */
+    int64_t since_ms;  /* wall clock; 0: nothing */
+    int tries;         /* attempts of all sessions that failed since */
+    int64_t waited_ms; /* how long the call has waited for it, by a clock that nobody sets */
+    /* The login is refused, which somebody was told already: the call waits for the next probe. */
+    bool held;
+  } away;
   const struct core_answer *answer;
   bool hold;                      /* with EVENT_ANSWER: make only its record */
   const struct core_steer *steer; /* with EVENT_RESUME and EVENT_ACCEPT; or NULL */
@@ -166,6 +173,9 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
  * is tried once. */
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call);
+
+/* Returns whether the call waits for its provider if that is away. */
+bool core_waits_for_outage(const struct core *core, const struct call *call);
 
 /* Gives the request of an open call, for its provider. Borrowed from the state. */
 void core_request(const struct core *core, const struct turn *turn, const struct call *call,

@@ -41,7 +41,10 @@ struct call {
   struct {                /* it waits for a provider that is away; 0 tries: it does not */
     int tries;            /* failed attempts since then, which are none of its `failures` */
     int64_t since_ms;     /* the first one, later by all times in which nobody waited */
-    int64_t at_ms;        /* when the next attempt is due, or the last one started */
+    int64_t began_ms;     /* the same, of this call alone: others may have met it before */
+    int64_t until_ms;     /* the last one; 0: it waits for a person's login */
+    int64_t from_ms;      /* when the wait began, or the last attempt started */
+    int64_t at_ms;        /* until when the wait is counted in core.away */
   } outage;
   struct {           /* attempts that were ended because they said nothing: "stalls" */
     int count;       /* of them, which are none of its `failures` */

@@ -225,9 +225,11 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   begin_stop(s, &d, reason, turn);
   if (class != CLASS_NONE)
     record_put_word(&d, MEMBER_CLASS, error_class_name(class));
-  const struct call *call = class != CLASS_NONE && turn != NULL ? turn_last_own_call(turn) : NULL;
+  const struct call *call = turn != NULL && class != CLASS_NONE ? turn->calls : NULL;
+  while (call != NULL && (call->state != CALL_FAILED || call->class != class))
+    call = call->next;
   if (call != NULL)
-    record_put_text(&d, MEMBER_PROVIDER, str_from(call->provider));
+    record_put_bytes(&d, MEMBER_PROVIDER, str_from(call->provider));
   record_put_bytes(&d, MEMBER_MESSAGE, message);
   record_put_tree(&d, MEMBER_QUESTION, question);
   finish_stop(s, &d);
@@ -750,6 +752,76 @@ static const char *next_session(const struct step *s, const struct call *call,
   return NULL;
 }
 
+/* Gives what the user or the workflow says of outages. Returns false if none is waited for. */
+static bool outage_setting(const struct core *core, const struct call *call, struct str *said) {
+  const json_t *config = json_at(core->config, "wait_for_outage");
+  const json_t *own = json_at(core->workflow->doc, "wait_for_outage");
+  const json_t *setting = own == NULL || json_is_false(config) ? config : own;
+  *said = json_view(setting);
+  return !json_is_false(setting) && !str_eq_c(*said, "off") &&
+         !json_is_false(json_object_get(core->reached, call->provider));
+}
+
+bool core_waits_for_outage(const struct core *core, const struct call *call) {
+  struct str said;
+  return outage_setting(core, call, &said);
+}
+
+/* Returns for how long an outage of the call's provider is waited for; 0: not at all. */
+static int64_t outage_most(const struct step *s, const struct call *call) {
+  struct str said;
+  if (!outage_setting(s->core, call, &said))
+    return 0;
+  bool known = json_object_get(s->core->reached, call->provider) != NULL ||
+               (s->env->has_answered != NULL &&
+                s->env->has_answered(s->env->ctx, str_from(call->provider)));
+  int64_t most = limits_duration_ms(said, LIMIT_OUTAGE_WAIT_MS);
+  return known || most < LIMIT_OUTAGE_NEW_WAIT_MS ? most : LIMIT_OUTAGE_NEW_WAIT_MS;
+}
+
+/* Returns until when the call waits for its provider. */
+static int64_t outage_until(const struct step *s, const struct call *call) {
+  int64_t now_ms = s->ev->time_ms, began_ms = now_ms;
+  if (call->outage.tries > 0 && call->outage.began_ms < now_ms)
+    began_ms = call->outage.began_ms; /* else the clock was set back */
+  int64_t until_ms = began_ms + outage_most(s, call);
+  int64_t total_ms = now_ms + LIMIT_OUTAGE_TOTAL_MS - s->core->away.ms;
+  return until_ms < total_ms ? until_ms : total_ms;
+}
+
+/* until_ms 0: until a person has logged in. */
+static void put_outage(struct record_draft *d, const struct call *call, int64_t since_ms,
+                       int64_t until_ms, int tries) {
+  char since[RECORD_TIME_BYTES], until[RECORD_TIME_BYTES];
+  record_time(since_ms, since);
+  record_time(until_ms, until);
+  record_put_tree(d, MEMBER_OUTAGE,
+                  json_pack("{so ss ss* si}", "provider", json_text(str_from(call->provider)),
+                            "since", since, "until", until_ms > 0 ? until : NULL, "tries", tries));
+}
+
+/* Puts what the outage's times are after a wait: later by all time in which nobody waited, as the
+ * host's clock knows it. */
+static void put_outage_waited(const struct step *s, struct record_draft *d,
+                              const struct call *call) {
+  int64_t late_ms = s->ev->time_ms - call->outage.from_ms - s->ev->away.waited_ms;
+  int64_t until_ms = call->outage.until_ms;
+  if (call->outage.tries == 0 || s->ev->away.waited_ms <= 0)
+    return;
+  if (late_ms <= LIMIT_OUTAGE_LATE_MS && late_ms >= -LIMIT_OUTAGE_LATE_MS)
+    late_ms = 0;
+  put_outage(d, call, call->outage.since_ms + late_ms, until_ms > 0 ? until_ms + late_ms : 0,
+             call->outage.tries);
+}
+
+/* Returns since when the provider is away, as the call or the host knows it. */
+static int64_t outage_since(const struct step *s, const struct call *call) {
+  int64_t since_ms = s->ev->time_ms, told_ms = s->ev->away.since_ms;
+  if (call->outage.tries > 0 && call->outage.since_ms < since_ms)
+    since_ms = call->outage.since_ms;
+  return told_ms > 0 && told_ms < since_ms ? told_ms : since_ms;
+}
+
 /* Puts in front of the prompt of work that the last attempt was ended because it said nothing.
  * Returns the number of bytes put there; 0: nothing was, or it stands there from an attempt before.
  * A prompt that the log cannot hold as text stays as it is. */
@@ -803,6 +875,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   struct record_draft d;
   call_start_record(s, &d, turn, &request, call->vote, call->invariant, call->report);
   calls_put_session(&d, &request, reason);
+  put_outage_waited(s, &d, call);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   record_put_tree(&d, MEMBER_TOKEN, token);
   if (repeats)
@@ -835,42 +908,22 @@ static int64_t retry_pause(const struct step *s, int64_t first, int times, int64
   return wait / 2 + (int64_t)s->ev->entropy[15] * (wait / 2) / 255;
 }
 
-/* Returns for how long an outage of the call's provider is waited for; 0: not at all. */
-static int64_t outage_most(const struct step *s, const struct call *call) {
-  const json_t *config = json_at(s->core->config, "wait_for_outage");
-  const json_t *own = json_at(s->core->workflow->doc, "wait_for_outage");
-  const json_t *said = own == NULL || json_is_false(config) ? config : own;
-  const json_t *reached = json_object_get(s->core->reached, call->provider);
-  if (json_is_false(said) || str_eq_c(json_view(said), "off") || json_is_false(reached))
-    return 0;
-  bool known = reached != NULL || (s->env->has_answered != NULL &&
-                                   s->env->has_answered(s->env->ctx, str_from(call->provider)));
-  int64_t most = limits_duration_ms(json_view(said), LIMIT_OUTAGE_WAIT_MS);
-  return known || most < LIMIT_OUTAGE_NEW_WAIT_MS ? most : LIMIT_OUTAGE_NEW_WAIT_MS;
-}
-
 /* Returns the pause before the next attempt while the provider is away, and puts since when it is
  * and until when it is waited for: the last attempt comes then. -1: that time is over. */
 static int64_t outage_pause(const struct step *s, const struct call *call,
                             const struct call_result *r, struct record_draft *d) {
-  int64_t now_ms = s->ev->time_ms, since_ms = now_ms;
-  if (call->outage.tries > 0 && call->outage.since_ms < now_ms)
-    since_ms = call->outage.since_ms;
-  int64_t until_ms = since_ms + outage_most(s, call);
-  int64_t left_ms = LIMIT_OUTAGE_TOTAL_MS - s->core->away.ms;
-  if (until_ms > now_ms + left_ms)
-    until_ms = now_ms + left_ms;
-  if (until_ms <= now_ms + LIMIT_BUDGET_SLACK_MS)
+  int64_t now_ms = s->ev->time_ms, until_ms = s->ev->away.held ? 0 : outage_until(s, call);
+  int tries = call->outage.tries + 1;
+  tries = tries > s->ev->away.tries ? tries : s->ev->away.tries;
+  if (!s->ev->away.held && until_ms <= now_ms + LIMIT_BUDGET_SLACK_MS)
     return -1;
-  int64_t wait = retry_pause(s, LIMIT_OUTAGE_PAUSE_MS, call->outage.tries, LIMIT_OUTAGE_MAX_MS);
+  /* The longest pause has no jitter: those before it keep machines apart. */
+  int64_t wait = LIMIT_OUTAGE_MAX_MS;
+  if (!s->ev->away.held && (int64_t)LIMIT_OUTAGE_PAUSE_MS << (tries < 16 ? tries - 1 : 15) < wait)
+    wait = retry_pause(s, LIMIT_OUTAGE_PAUSE_MS, tries - 1, LIMIT_OUTAGE_MAX_MS);
   wait = wait > r->retry_after_ms ? wait : r->retry_after_ms;
-  char since[RECORD_TIME_BYTES], until[RECORD_TIME_BYTES];
-  record_time(since_ms, since);
-  record_time(until_ms, until);
-  record_put_tree(d, MEMBER_OUTAGE,
-                  json_pack("{so ss ss si}", "provider", json_text(str_from(call->provider)),
-                            "since", since, "until", until, "tries", call->outage.tries + 1));
-  return wait < until_ms - now_ms ? wait : until_ms - now_ms;
+  put_outage(d, call, outage_since(s, call), until_ms, tries);
+  return until_ms == 0 || wait < until_ms - now_ms ? wait : until_ms - now_ms;
 }
 
 /* Returns how often a call that says nothing is tried again: another attempt mostly answers. */
@@ -892,6 +945,8 @@ static int64_t retry_delay(const struct step *s, const struct turn *turn, const 
     return 0; /* its conversation may be gone: try once more without it */
   if (r->silent_ms > 0 && call->stalls.count < stall_retries(s, turn, call))
     return retry_pause(s, LIMIT_RETRY_BASE_MS, call->stalls.count, LIMIT_RETRY_MAX_MS);
+  if (s->ev->away.held && !may_fall_back)
+    return outage_pause(s, call, r, d);
   bool passes = error_class_is_transient(r->class), gives_up = call->failures + 1 >= attempts;
   bool in_time = r->retry_after_ms > 0 && !gives_up; /* the backend named a time: it is kept to */
   if (passes && !may_fall_back && !in_time && r->retry_after_ms <= LIMIT_RETRY_AFTER_MS &&
@@ -1031,6 +1086,12 @@ void step_admission(struct step *s) {
     record_time(s->ev->until_ms, until);
     record_put_text(&d, MEMBER_UNTIL, str_from(until));
   }
+  if (s->ev->admission == ADMISSION_WAIT && s->ev->away.since_ms > 0)
+    put_outage(&d, call, outage_since(s, call),
+               strcmp(s->ev->reason, error_class_name(CLASS_AUTH)) == 0 ? 0 : outage_until(s, call),
+               call->outage.tries > s->ev->away.tries ? call->outage.tries : s->ev->away.tries);
+  else if (s->ev->admission == ADMISSION_ADMITTED)
+    put_outage_waited(s, &d, call);
   if (s->ev->admission == ADMISSION_FALLBACK)
     record_put_bytes(&d, MEMBER_FALLBACK, core_next_backend(s->core, turn, call));
   step_emit(s, &d);

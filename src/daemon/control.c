@@ -725,6 +725,13 @@ static void act_resume(struct about *a, struct server_request *r, struct daemon_
   bool refused = strcmp(e->summary.stop_reason, "protected") == 0 &&
                  control_refuse_program(r, "resume", e->id);
   bool runs = !refused && e->state != ENTRY_OVER && !entry_is_elsewhere(e);
+  const struct summary_wait *wait = e->summary.wait;
+  if (runs && wait != NULL && strcmp(wait->what, "auth") == 0) { /* somebody has logged in */
+    call_queue_hurry(&a->api->sessions->host->gate, str_from(wait->provider));
+    control_reply_session(a->api, r, 202, e->id);
+    about_free(a);
+    return;
+  }
   if (runs)
     server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
   if (runs || refused) {

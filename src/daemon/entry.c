@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "host/host.h"
 #include "os/clock.h"
 
 #include <assert.h>
@@ -434,6 +435,19 @@ bool api_status_of(struct api_status *v, const struct sessions *ss, const char *
 
 json_t *api_status_json(const struct api_status *v, const struct sessions *ss) {
   struct store_ref ref;
+  struct summary b = *v->summary;
+  struct summary_wait wait;
+  if (b.wait != NULL && b.wait->tries > 0) { /* the next try is any session's */
+    const struct admission_away *away =
+        admission_away_of(&ss->host->gate.admission, str_from(b.wait->provider));
+    uint64_t now_ms = uv_now(ss->host->loop);
+    wait = *b.wait;
+    b.wait = &wait;
+    if (away != NULL && away->class != CLASS_NONE)
+      record_time(clock_real_ms() +
+                      (away->next_ms > now_ms ? (int64_t)(away->next_ms - now_ms) : 0),
+                  wait.until);
+  }
   store_ref(ss->env->store, v->id, &ref);
-  return summary_json(v->summary, v->id, ref.name, v->status, v->message, v->position);
+  return summary_json(&b, v->id, ref.name, v->status, v->message, v->position);
 }

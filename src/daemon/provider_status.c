@@ -167,9 +167,9 @@ static json_t *ability_of(const struct control *api, struct str name) {
   json_put(out, "waiting", json_integer((json_int_t)call_queue_waiting(gate, name)));
   json_put(out, "places", look.limit > 0 ? json_integer(look.limit) : json_null());
   put_until(out, "cooldown_until", look.cool_until_ms, now_ms);
-  const char *circuit = look.open_until_ms > now_ms ? "open" : "trying";
-  json_put(out, "circuit", json_string(look.open_until_ms == 0 ? "closed" : circuit));
-  put_until(out, "circuit_until", look.open_until_ms, now_ms);
+  const char *circuit = look.away.next_ms > now_ms ? "open" : "trying";
+  json_put(out, "circuit", json_string(look.away.class == CLASS_NONE ? "closed" : circuit));
+  put_until(out, "circuit_until", look.away.next_ms, now_ms);
   json_put(out, "failures", json_integer(look.failures));
   recent_failures_tell(&api->metrics.troubles, name, clock_real_ms(), out);
   return out;

@@ -22,10 +22,9 @@ struct admission_slot {
   unsigned failures;      /* in a row */
   bool several;           /* they come from more than one session */
   const void *last_owner; /* the owner of the last one; only compared */
-  unsigned trips;         /* how often the circuit opened without a success since */
-  uint64_t open_until_ms; /* the circuit; 0: closed */
-  bool probing;           /* one call is trying whether the backend is back */
   uint64_t cool_until_ms;
+  struct admission_away away; /* the gate of its pool, in the pool's first slot */
+  uint64_t opened_ms;         /* when that gate was opened last; 0: it never was */
 };
 
 static json_int_t concurrency(const struct provider *provider) {
@@ -94,6 +93,19 @@ void admission_deinit(struct admission *a) {
   *a = (struct admission){0};
 }
 
+/* Returns the slot that has the gate of the provider's pool. */
+static struct admission_slot *gate_of(const struct admission *a, const struct admission_slot *s) {
+  struct admission_slot *first = a->slots;
+  while (strcmp(first->pool, s->pool) != 0)
+    first++;
+  return first;
+}
+
+const struct admission_away *admission_away_of(const struct admission *a, struct str provider) {
+  const struct admission_slot *s = admission_slot_of(a, provider);
+  return s != NULL ? &gate_of(a, s)->away : NULL;
+}
+
 void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out) {
   const struct admission_slot *s = admission_slot_of(a, provider);
   *out = (struct admission_look){0};
@@ -102,28 +114,34 @@ void admission_look_at(const struct admission *a, struct str provider, struct ad
                                    .open = s->open,
                                    .failures = s->failures,
                                    .cool_until_ms = s->cool_until_ms,
-                                   .open_until_ms = s->open_until_ms};
+                                   .away = gate_of(a, s)->away};
 }
 
-enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
+enum admission_answer admission_ask(struct admission *a, const struct admission_call *call,
                                     uint64_t now_ms, struct admission_why *why) {
-  struct admission_slot *s = admission_slot_of(a, provider);
+  struct admission_slot *s = admission_slot_of(a, call->provider);
   *why = (struct admission_why){0};
   if (s == NULL) /* its start will report that there is none */
     return ADMISSION_ADMITTED;
-  bool down = s->open_until_ms > now_ms || (s->open_until_ms > 0 && s->probing);
-  if (down)
-    *why = (struct admission_why){.reason = "circuit_open",
-                                  .until_ms = s->open_until_ms > now_ms ? s->open_until_ms : 0};
-  if (s->cool_until_ms > now_ms && s->cool_until_ms > why->until_ms)
-    *why = (struct admission_why){.reason = "cooldown", .until_ms = s->cool_until_ms};
+  struct admission_away *away = &gate_of(a, s)->away;
+  bool shut = call->patient && away->class != CLASS_NONE;
+  if (call->has_fallback && away->class != CLASS_AUTH) /* it has a few attempts before it leaves */
+    shut = shut && s->failures >= LIMIT_CALL_ATTEMPT_COUNT;
+  uint64_t until_ms = shut && away->next_ms > s->cool_until_ms ? away->next_ms : s->cool_until_ms;
+  if (until_ms > now_ms)
+    *why = (struct admission_why){.reason = "cooldown", .until_ms = until_ms};
+  if (shut && (away->probing || until_ms > now_ms)) {
+    why->reason = error_class_name(away->class);
+    why->away = *away;
+  }
   if (why->reason != NULL)
-    return has_fallback ? ADMISSION_FALLBACK : ADMISSION_WAIT;
+    return call->has_fallback ? ADMISSION_FALLBACK : ADMISSION_WAIT;
   if (s->limit > 0 && s->open >= s->limit) {
     why->reason = "concurrency";
     return ADMISSION_WAIT; /* a place will be free soon: no reason to change the backend */
   }
-  s->probing = s->open_until_ms > 0;
+  if (shut)
+    away->probing = why->probe = true;
   s->open++;
   return ADMISSION_ADMITTED;
 }
@@ -157,34 +175,74 @@ static size_t admission_pool_open(const struct admission *a, const char *pool) {
   return open;
 }
 
+static void admission_open(struct admission_slot *gate, uint64_t now_ms) {
+  gate->away = (struct admission_away){0};
+  gate->opened_ms = now_ms;
+}
+
+/* Returns the pause until the next probe. What a session that waits says of it is sooner, by its
+ * jitter (core/step.c). */
+static uint64_t probe_pause(const struct admission_away *away, int64_t retry_after_ms) {
+  int64_t most = LIMIT_OUTAGE_MAX_MS, times = away->tries < 16 ? away->tries - 1 : 15;
+  int64_t pause = (int64_t)LIMIT_OUTAGE_PAUSE_MS << times;
+  if (pause > most || away->class == CLASS_AUTH)
+    pause = most;
+  return (uint64_t)(pause > retry_after_ms || retry_after_ms > most ? pause : retry_after_ms);
+}
+
+/* Returns true if the end of a call suggests that its backend is down, and has for some while. */
+static bool seems_down(struct admission_slot *s, const void *owner, enum error_class class) {
+  bool down = class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_TIMEOUT ||
+              class == CLASS_CRASHED || class == CLASS_PROTOCOL;
+  if (!down)
+    return false;
+  s->several = s->failures > 0 && (s->several || s->last_owner != owner);
+  s->last_owner = owner;
+  s->failures++;
+  return s->several && s->failures >= LIMIT_CIRCUIT_FAILURES;
+}
+
 void admission_done(struct admission *a, struct str provider, const void *owner,
-                    enum error_class class, int64_t retry_after_ms, uint64_t now_ms) {
+                    const struct admission_end *end, uint64_t now_ms) {
   struct admission_slot *s = admission_slot_of(a, provider);
+  enum error_class class = end->class;
   if (s == NULL)
     return;
   assert(s->open > 0);
   s->open--;
-  s->probing = false;
-  if (retry_after_ms > 0 && (class == CLASS_RATE_LIMIT || class == CLASS_OVERLOADED))
-    cool_down(s, retry_after_ms, now_ms);
+  if (end->retry_after_ms > 0 && (class == CLASS_RATE_LIMIT || class == CLASS_OVERLOADED))
+    cool_down(s, end->retry_after_ms, now_ms);
   if (class == CLASS_QUOTA)
-    cool_down(s, retry_after_ms > 0 ? retry_after_ms : LIMIT_QUOTA_COOLDOWN_MS, now_ms);
-  if (class == CLASS_NONE) {
-    s->failures = s->trips = 0;
-    s->open_until_ms = 0;
+    cool_down(s, end->retry_after_ms > 0 ? end->retry_after_ms : LIMIT_QUOTA_COOLDOWN_MS, now_ms);
+  if (class == CLASS_NONE)
+    s->failures = 0;
+  struct admission_slot *gate = gate_of(a, s);
+  struct admission_away *away = &gate->away;
+  bool down = seems_down(s, owner, class), gone = error_class_is_transient(class);
+  bool refused = class == CLASS_AUTH && a->holds_auth;
+  if (end->probe)
+    away->probing = false;
+  if (class == CLASS_CANCELLED) { /* says nothing: the next one tries */
+    if (end->probe)
+      away->next_ms = now_ms;
+  } else if (away->class == CLASS_NONE) {
+    if (down || refused || (gone && end->retry_after_ms <= 0))
+      *away = (struct admission_away){.class = class, .since_ms = end->real_ms, .tries = 1};
+    if (away->class != CLASS_NONE)
+      away->next_ms = now_ms + probe_pause(away, 0);
+    else if (class == CLASS_NONE)
+      gate->opened_ms = now_ms;
+  } else if (refused && away->class != CLASS_AUTH) {
+    away->class = class;
+    away->next_ms = now_ms + probe_pause(away, 0);
+  } else if (!gone && !refused && class != CLASS_TIMEOUT && class != CLASS_CRASHED &&
+             class != CLASS_PROTOCOL) {
+    if (end->probe || away->class != CLASS_AUTH) /* else it began before the login was refused */
+      admission_open(gate, now_ms);
+  } else if (end->probe) {
+    away->tries++;
+    away->next_ms = now_ms + probe_pause(away, end->retry_after_ms);
   }
-  bool down = class == CLASS_NETWORK || class == CLASS_OVERLOADED || class == CLASS_TIMEOUT ||
-              class == CLASS_CRASHED || class == CLASS_PROTOCOL;
-  if (!down)
-    return;
-  s->several = s->failures > 0 && (s->several || s->last_owner != owner);
-  s->last_owner = owner;
-  s->failures++;
-  if (s->trips == 0 && (s->failures < LIMIT_CIRCUIT_FAILURES || !s->several))
-    return;
-  uint64_t wait = (uint64_t)LIMIT_CIRCUIT_OPEN_MS << (s->trips < 8 ? s->trips : 8);
-  s->open_until_ms = now_ms + (wait < LIMIT_CIRCUIT_MAX_MS ? wait : LIMIT_CIRCUIT_MAX_MS);
-  s->trips++;
 }
 
 struct call_queue_entry {
@@ -192,9 +250,14 @@ struct call_queue_entry {
   void *owner;
   long call;
   char *provider;
-  bool has_fallback;
-  const char *reason; /* the last answer's; static text. NULL: nobody was told to wait */
-  uint64_t until_ms;  /* the last answer's; 0: until a place is free */
+  const char *session; /* see struct admission_call */
+  bool has_fallback, patient, awaited;
+  bool probe; /* it has a place as one, and only lacks the store's */
+  bool gated; /* it waits for a shut gate */
+  const char *reason;    /* the last answer's; static text. NULL: nobody was told to wait */
+  uint64_t until_ms;     /* the last answer's; 0: until a place is free */
+  uint64_t since_ms;     /* when it came */
+  uint64_t gives_up_ms;  /* then it waits for no gate any more; 0: never */
   struct call_queue_asked *asked; /* the store is being asked for a place; it has one here */
   bool full;                      /* it waits for one of the store's places */
   uint64_t retry_ms;              /* when to ask again; 0: when it is its turn */
@@ -250,9 +313,12 @@ static uint64_t call_queue_earlier(uint64_t a, uint64_t b) {
  * free. */
 static void call_queue_arm(struct call_queue *g) {
   uint64_t first = 0;
-  for (const struct call_queue_entry *e = g->first; e; e = e->next)
+  for (const struct call_queue_entry *e = g->first; e; e = e->next) {
     if (e->asked == NULL)
       first = call_queue_earlier(first, call_queue_earlier(e->until_ms, e->retry_ms));
+    if (e->gated && !admission_away_of(&g->admission, str_from(e->provider))->probing)
+      first = call_queue_earlier(first, e->gives_up_ms);
+  }
   if (g->first == NULL || (first == 0 && !g->due))
     uv_timer_stop(g->timer);
   else
@@ -268,8 +334,19 @@ static void call_queue_entry_free(struct call_queue_entry *e) {
 /* --- places that all workers share --- */
 
 /* Gives back the place that a call got here and cannot use. */
-static void call_queue_undo(struct call_queue *g, const struct call_queue_entry *e) {
-  admission_done(&g->admission, str_from(e->provider), e->owner, CLASS_CANCELLED, 0, now_of(g));
+static void call_queue_undo(struct call_queue *g, struct call_queue_entry *e) {
+  const struct admission_end end = {.class = CLASS_CANCELLED, .probe = e->probe};
+  admission_done(&g->admission, str_from(e->provider), e->owner, &end, now_of(g));
+  e->probe = false;
+}
+
+/* Adds what a session is told of a call that leaves the queue. */
+static void call_queue_tell(const struct call_queue *g, const struct call_queue_entry *e,
+                            enum admission_answer answer, struct admission_why *why) {
+  why->awaited = e->awaited;
+  why->probe = e->probe;
+  why->waited_ms = (int64_t)(now_of(g) - e->since_ms);
+  g->told(e->owner, e->call, answer, why);
 }
 
 static void call_queue_on_seat(void *ctx, enum provider_slot_answer answer,
@@ -292,7 +369,7 @@ static void call_queue_on_seat(void *ctx, enum provider_slot_answer answer,
     CHAIN_REMOVE(g->first, e);
     g->due = true;
     call_queue_arm(g);
-    g->told(e->owner, e->call, ADMISSION_ADMITTED, &why);
+    call_queue_tell(g, e, ADMISSION_ADMITTED, &why);
     call_queue_entry_free(e);
     return;
   }
@@ -304,7 +381,7 @@ static void call_queue_on_seat(void *ctx, enum provider_slot_answer answer,
     return;
   why = (struct admission_why){.reason = "seats"};
   e->reason = why.reason;
-  g->told(e->owner, e->call, ADMISSION_WAIT, &why);
+  call_queue_tell(g, e, ADMISSION_WAIT, &why);
 }
 
 /* Returns true if an earlier call waits for a place of the same pool: while none is free, calls go
@@ -352,6 +429,18 @@ void call_queue_seats(struct call_queue *g) {
 
 /* --- the queue --- */
 
+/* Asks whether the call may go now, as far as this host knows. */
+static enum admission_answer call_queue_admit(struct call_queue *g, struct call_queue_entry *e,
+                                              struct admission_why *why) {
+  const struct admission_call call = {.provider = str_from(e->provider),
+                                      .has_fallback = e->has_fallback,
+                                      .patient = e->patient};
+  enum admission_answer answer = admission_ask(&g->admission, &call, now_of(g), why);
+  e->probe = why->probe;
+  e->gated = why->away.class != CLASS_NONE;
+  return answer;
+}
+
 /* Asks whether the call may go now. Returns WAIT with e->asked set while the store is being
  * asked. */
 static enum admission_answer call_queue_try(struct call_queue *g, struct call_queue_entry *e,
@@ -361,8 +450,7 @@ static enum admission_answer call_queue_try(struct call_queue *g, struct call_qu
   struct provider_slots_look look;
   provider_slots_look_at(g->store, pool, &look);
   admission_cool(&g->admission, provider, look.cool_ms, now_of(g));
-  enum admission_answer answer =
-      admission_ask(&g->admission, provider, e->has_fallback, now_of(g), why);
+  enum admission_answer answer = call_queue_admit(g, e, why);
   if (answer != ADMISSION_ADMITTED || look.limit == 0) {
     e->full = false; /* nobody in its pool waits behind it because of that */
     return answer;
@@ -382,12 +470,14 @@ static enum admission_answer call_queue_try(struct call_queue *g, struct call_qu
   return ADMISSION_WAIT;
 }
 
-/* Asks again for everybody, in order. What `told` leads to may add to the queue's end only. */
+/* Asks again for everybody, in order. What `told` leads to may add to the queue at any place. Only a
+ * few calls go at a time, so that the first of thousands starts at once. */
 static void call_queue_on_timer(uv_timer_t *timer) {
   struct call_queue *g = timer->data;
   struct call_queue_entry **at = &g->first;
+  unsigned told = 0;
   g->due = false;
-  while (*at != NULL) {
+  while (*at != NULL && told < LIMIT_ADMIT_COUNT) {
     struct call_queue_entry *e = *at;
     struct admission_why why;
     if (e->asked != NULL || e->retry_ms > now_of(g)) {
@@ -399,21 +489,27 @@ static void call_queue_on_timer(uv_timer_t *timer) {
     bool news = why.until_ms > 0 && why.reason != e->reason; /* it now waits for something else */
     e->until_ms = why.until_ms;
     e->reason = why.reason;
-    if (answer == ADMISSION_WAIT && !news) {
+    if (answer == ADMISSION_WAIT && e->gated && e->gives_up_ms > 0 &&
+        e->gives_up_ms <= now_of(g) && !why.away.probing &&
+        why.until_ms > now_of(g) + LIMIT_OUTAGE_LATE_MS) { /* else the last try is its own */
+      why.gave_up = why.away.class;
+      answer = ADMISSION_ADMITTED;
+    }
+    if (answer == ADMISSION_WAIT && (!news || e->awaited)) {
       at = &e->next;
       continue;
     }
-    if (answer == ADMISSION_WAIT) {
-      g->told(e->owner, e->call, answer, &why);
-      at = &g->first;
-      continue;
-    }
-    *at = e->next;
-    g->told(e->owner, e->call, answer, &why);
-    call_queue_entry_free(e);
+    told++;
+    if (answer != ADMISSION_WAIT)
+      *at = e->next;
+    call_queue_tell(g, e, answer, &why);
+    if (answer != ADMISSION_WAIT)
+      call_queue_entry_free(e);
     at = &g->first; /* the receiver may have dropped entries: start again */
   }
   call_queue_arm(g);
+  if (*at != NULL)
+    uv_timer_start(timer, call_queue_on_timer, 1, 0); /* 0 would leave no time for the others */
 }
 
 /* Returns true if somebody waits for a place that becomes free here. */
@@ -424,20 +520,47 @@ static bool waits_for(const struct call_queue *g, struct str provider) {
   return e != NULL;
 }
 
-enum admission_answer call_queue_ask(struct call_queue *g, void *owner, long call,
-                                     struct str provider, bool has_fallback,
-                                     struct admission_why *why) {
+/* Puts a call at its place: at the end, or among those that wait for a gate by its session's id. */
+static void call_queue_put(struct call_queue *g, struct call_queue_entry *e) {
+  struct call_queue_entry **at = &g->first;
+  const char *pool = admission_pool(&g->admission, str_from(e->provider));
+  while (*at != NULL &&
+         !(e->gated && (*at)->gated && e->session != NULL && (*at)->session != NULL &&
+           strcmp((*at)->session, e->session) > 0 &&
+           strcmp(admission_pool(&g->admission, str_from((*at)->provider)), pool) == 0))
+    at = &(*at)->next;
+  e->next = *at;
+  *at = e;
+  call_queue_arm(g);
+}
+
+static struct call_queue_entry *call_queue_entry_new(const struct call_queue *g,
+                                                     const struct admission_call *call) {
   struct call_queue_entry *e = xcalloc(1, sizeof *e);
-  *e = (struct call_queue_entry){.owner = owner,
-                                 .call = call,
-                                 .provider = xstrndup(provider.p, provider.n),
-                                 .has_fallback = has_fallback};
+  *e = (struct call_queue_entry){.owner = call->owner,
+                                 .call = call->call,
+                                 .provider = xstrndup(call->provider.p, call->provider.n),
+                                 .session = call->session,
+                                 .has_fallback = call->has_fallback,
+                                 .patient = call->patient,
+                                 .since_ms = now_of(g)};
+  return e;
+}
+
+enum admission_answer call_queue_ask(struct call_queue *g, const struct admission_call *call,
+                                     struct admission_why *why) {
+  struct call_queue_entry *e = call_queue_entry_new(g, call);
+  const struct admission_away *away = admission_away_of(&g->admission, call->provider);
+  bool passes = !call->patient && away != NULL && away->class != CLASS_NONE;
   enum admission_answer answer;
-  if (waits_for(g, provider)) { /* the queue gets a free place */
-    answer = admission_ask(&g->admission, provider, has_fallback, now_of(g), why);
+  if (!passes && waits_for(g, call->provider)) { /* the queue gets a free place */
+    answer = call_queue_admit(g, e, why);
     if (answer == ADMISSION_ADMITTED) {
+      e->gated = e->probe;
       call_queue_undo(g, e);
       *why = (struct admission_why){.reason = "concurrency"};
+      if (e->gated)
+        *why = (struct admission_why){.reason = error_class_name(away->class), .away = *away};
       answer = ADMISSION_WAIT;
       g->due = true;
     }
@@ -450,20 +573,81 @@ enum admission_answer call_queue_ask(struct call_queue *g, void *owner, long cal
   }
   e->reason = why->reason;
   e->until_ms = why->until_ms;
-  CHAIN_APPEND(g->first, e);
-  call_queue_arm(g);
+  call_queue_put(g, e);
   return answer;
 }
 
-void call_queue_leave(struct call_queue *g, const void *owner, struct str provider,
-                      enum error_class class, int64_t retry_after_ms) {
-  struct admission_look look;
-  admission_look_at(&g->admission, provider, &look);
-  admission_done(&g->admission, provider, owner, class, retry_after_ms, now_of(g));
-  call_queue_tell_pause(g, provider, look.cool_until_ms);
-  call_queue_trim(g, admission_pool(&g->admission, provider));
+void call_queue_doubt(struct call_queue *g, struct str provider,
+                      const struct admission_away *away) {
+  struct admission_slot *s = admission_slot_of(&g->admission, provider);
+  if (s == NULL)
+    return;
+  struct admission_slot *gate = gate_of(&g->admission, s);
+  uint64_t next_ms = now_of(g) + away->next_ms;
+  if (gate->away.class != CLASS_NONE) {
+    if (next_ms < gate->away.next_ms)
+      gate->away.next_ms = next_ms;
+  } else if (gate->opened_ms == 0 || now_of(g) - gate->opened_ms > LIMIT_OUTAGE_LATE_MS) {
+    gate->away = *away;
+    gate->away.next_ms = next_ms;
+  }
+}
+
+void call_queue_await(struct call_queue *g, const struct admission_call *call,
+                      const struct admission_away *away) {
+  struct call_queue_entry *e = call_queue_entry_new(g, call);
+  const struct admission_away *gate = admission_away_of(&g->admission, call->provider);
+  call_queue_doubt(g, call->provider, away);
+  e->awaited = true;
+  e->gated = gate != NULL && gate->class != CLASS_NONE;
+  e->reason = error_class_name(away->class);
+  e->until_ms = e->gated ? gate->next_ms : 0;
+  e->retry_ms = e->gated ? 0 : now_of(g) + away->next_ms; /* others were just answered */
+  call_queue_put(g, e);
+}
+
+void call_queue_gives_up(struct call_queue *g, const void *owner, long call, int64_t ms) {
+  for (struct call_queue_entry *e = g->first; e; e = e->next)
+    if (e->owner == owner && e->call == call)
+      e->gives_up_ms = now_of(g) + (uint64_t)(ms > 0 ? ms : 0);
+  call_queue_arm(g);
+}
+
+/* The gate has opened, or its next probe has another time. */
+static void call_queue_stir(struct call_queue *g) {
   g->due = true;
   call_queue_arm(g);
+}
+
+void call_queue_leave(struct call_queue *g, const void *owner, struct str provider,
+                      const struct admission_end *end) {
+  struct admission_look before, after;
+  admission_look_at(&g->admission, provider, &before);
+  admission_done(&g->admission, provider, owner, end, now_of(g));
+  admission_look_at(&g->admission, provider, &after);
+  if (after.away.class == CLASS_AUTH && before.away.class != CLASS_AUTH)
+    log_warn(STR_FMT " refuses the login: its calls wait. Run segue doctor " STR_FMT
+                     ", log in, and resume one of its sessions; it is tried every 5 minutes",
+             STR_ARG(provider), STR_ARG(provider));
+  call_queue_tell_pause(g, provider, before.cool_until_ms);
+  call_queue_trim(g, admission_pool(&g->admission, provider));
+  call_queue_stir(g);
+}
+
+void call_queue_reached(struct call_queue *g, struct str provider) {
+  struct admission_slot *s = admission_slot_of(&g->admission, provider);
+  if (s == NULL || gate_of(&g->admission, s)->away.class == CLASS_NONE)
+    return;
+  admission_open(gate_of(&g->admission, s), now_of(g));
+  call_queue_stir(g);
+}
+
+void call_queue_hurry(struct call_queue *g, struct str provider) {
+  struct admission_slot *s = admission_slot_of(&g->admission, provider);
+  if (s == NULL || gate_of(&g->admission, s)->away.class != CLASS_AUTH)
+    return;
+  gate_of(&g->admission, s)->away.next_ms = now_of(g);
+  call_queue_stir(g);
 }
 
 void call_queue_drop(struct call_queue *g, const void *owner, long call) {

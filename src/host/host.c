@@ -345,6 +345,7 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
   if (begins && s->cut == NULL && (steer == NULL || json_object_size(steer->changed) == 0) &&
       json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
+  s->hurries = s->core.status == SESSION_STOPPED || s->core.resumed;
   session_event(s, &ev);
   json_decref(ev.worker);
   session_set_life(s, LIFE_RUNNING);

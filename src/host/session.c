@@ -595,6 +595,25 @@ static void tests_count(struct str spec, const char *cwd, int64_t since_ms,
 
 /* --- results of calls --- */
 
+/* Gives back the call's place, and notes what the provider's gate knows then. */
+static void leave_gate(struct open_call *call, const struct call_result *result) {
+  struct call_queue *gate = &call->session->host->gate;
+  const struct admission_away *away =
+      admission_away_of(&gate->admission, call->request.provider);
+  const struct admission_end end = {.class = result->class,
+                                    .retry_after_ms = result->retry_after_ms,
+                                    .probe = call->probe,
+                                    .real_ms = clock_real_ms()};
+  call->away.held = away != NULL && away->class == CLASS_AUTH && result->class == CLASS_AUTH &&
+                    !(call->probe && call->direct);
+  call_queue_leave(gate, call->session, call->request.provider, &end);
+  if (away != NULL && away->class != CLASS_NONE) {
+    call->away.since_ms = away->since_ms;
+    call->away.tries = away->tries;
+  }
+  call->admitted = call->probe = false;
+}
+
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
@@ -610,7 +629,8 @@ static void drop_call(struct open_call *call) {
 
 static void deliver(struct open_call *call) {
   struct session *s = call->session;
-  struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
+  struct event ev = {
+      .kind = EVENT_CALL_END, .call = call->call, .result = &call->result, .away = call->away};
   list_remove(&call->session->calls,
               &call->in_session); /* what this leads to may start the next call at once */
   s->delivering++;
@@ -704,6 +724,13 @@ static void on_news(void *ctx, const struct provider_news *news) {
   struct open_call *call = ctx;
   struct session *s = call->session;
   bool thinking = news->kind == NEWS_THINKING;
+  /* What a model said or does. A text may be an agent's own, about an error. */
+  bool answers = thinking || news->kind == NEWS_TOOL ||
+                 (news->kind == NEWS_USAGE && json_int_at(news->data, "output") > 0);
+  if (call->probe && answers) {
+    call->probe = false;
+    call_queue_reached(&s->host->gate, call->request.provider);
+  }
   if (thinking || news->kind == NEWS_TEXT) {
     if (s->watcher && s->watcher->delta)
       s->watcher->delta(s->watcher_ctx, call->request.turn, call->call, thinking, news->text);
@@ -789,9 +816,7 @@ void session_call_done(void *ctx, struct call_result *result) {
   struct session *s = call->session;
   call->run = NULL;
   if (call->admitted)
-    call_queue_leave(&s->host->gate, s, call->request.provider, result->class,
-                     result->retry_after_ms);
-  call->admitted = false;
+    leave_gate(call, result);
   if (result->class == CLASS_NONE) {
     /* That the provider answers is noted once in a session that would wait for it. */
     const struct core *core = &call->session->core;
@@ -1032,9 +1057,9 @@ static void report_late(struct open_call *open, const struct call_result *result
 }
 
 static void start_failed(struct open_call *open, const struct call_result *result) {
-  call_queue_leave(&open->session->host->gate, open->session, open->request.provider, CLASS_NONE,
-                   0);
-  open->admitted = false;
+  const struct call_result nothing = {.class = CLASS_CANCELLED};
+  if (open->admitted)
+    leave_gate(open, &nothing);
   report_late(open, result);
 }
 
@@ -1045,14 +1070,31 @@ static bool is_open(const struct session *s, long id) {
   return false;
 }
 
-static void tell_admission(struct session *s, long call, enum admission_answer answer,
+static void tell_admission(struct session *s, long id, enum admission_answer answer,
                            const struct admission_why *why) {
-  struct event ev = {
-      .kind = EVENT_ADMISSION, .call = call, .admission = answer, .reason = why->reason};
+  struct event ev = {.kind = EVENT_ADMISSION,
+                     .call = id,
+                     .admission = answer,
+                     .reason = why->reason,
+                     .away = {.since_ms = why->away.since_ms,
+                              .tries = why->away.tries,
+                              .waited_ms = why->waited_ms}};
   uint64_t now = uv_now(s->host->loop);
+  int64_t now_ms = clock_real_ms();
+  struct turn *turn = NULL;
+  const struct call *call = core_call(&s->core, id, &turn);
+  char text[LIMIT_ERROR_TEXT_BYTES];
   if (why->until_ms > 0)
-    ev.until_ms = clock_real_ms() + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
+    ev.until_ms = now_ms + (why->until_ms > now ? (int64_t)(why->until_ms - now) : 0);
+  if (answer == ADMISSION_WAIT && why->away.class == CLASS_AUTH && call != NULL) {
+    print_into(text, sizeof text, "%s refuses the login: run segue doctor %s", call->provider,
+               call->provider);
+    ev.message = text;
+  }
   session_event(s, &ev);
+  call = core_call(&s->core, id, &turn);
+  if (answer == ADMISSION_WAIT && call != NULL && call->outage.until_ms > 0)
+    call_queue_gives_up(&s->host->gate, s, id, call->outage.until_ms - now_ms);
 }
 
 static void drop_grant(struct session *s, struct grant *grant) {
@@ -1077,10 +1119,19 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
   assert(call != NULL); /* a session that is over has dropped its calls */
   if (answer == ADMISSION_ADMITTED) {
     struct grant *grant = xcalloc(1, sizeof *grant);
-    *grant = (struct grant){.call = id, .provider = xstrdup(call->provider)};
+    *grant = (struct grant){.call = id,
+                            .provider = xstrdup(call->provider),
+                            .probe = why->probe,
+                            .gave_up = why->gave_up};
     list_push_front(&s->grants, &grant->in_session);
   }
-  if (why->at_once) { /* no record says that it waited */
+  if (why->awaited) { /* its next attempt begins, wherever it goes */
+    struct event ev = {
+        .kind = EVENT_TIMER, .call = id, .away = {.waited_ms = why->waited_ms}};
+    session_event(s, &ev);
+    return;
+  }
+  if (why->at_once || why->gave_up != CLASS_NONE) { /* no record says that it waited */
     struct effect start = {.kind = EFFECT_START_CALL, .call = id};
     const struct session_batch batch = {.effects = &start, .effect_count = 1};
     session_run_effects(s, &batch);
@@ -1089,24 +1140,70 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
   tell_admission(s, id, answer, why);
 }
 
+static struct admission_call admission_of(struct session *s, const struct turn *turn,
+                                          const struct call *call) {
+  return (struct admission_call){.owner = s,
+                                 .call = call->id,
+                                 .provider = str_from(call->provider),
+                                 .session = s->core.session,
+                                 .has_fallback = core_next_backend(&s->core, turn, call).n > 0,
+                                 .patient = core_waits_for_outage(&s->core, call)};
+}
+
+static struct admission_away away_of(const struct call *call, int64_t delay_ms) {
+  return (struct admission_away){.class = call->class,
+                                 .since_ms = call->outage.since_ms,
+                                 .tries = call->outage.tries,
+                                 .next_ms = delay_ms > 0 ? (uint64_t)delay_ms : 0};
+}
+
 /* Returns true if the call has a place; otherwise the session has been told what the gate said. */
 static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call,
-                      bool *waited) {
+                      struct grant *given) {
+  struct call_queue *gate = &s->host->gate;
   struct admission_why why;
   struct grant *grant = grant_of(s, call->id);
-  *waited = grant != NULL;
+  *given = (struct grant){0};
   if (grant != NULL) {
+    *given = *grant;
     drop_grant(s, grant);
+    given->provider = NULL;
     return true;
   }
-  enum admission_answer answer =
-      call_queue_ask(&s->host->gate, s, call->id, str_from(call->provider),
-                     core_next_backend(&s->core, turn, call).n > 0, &why);
+  const struct admission_call ask = admission_of(s, turn, call);
+  if (s->recovered_seq > 0 && call->outage.tries > 0 && ask.patient) {
+    const struct admission_away away = away_of(call, 0); /* it waited when its last owner ended */
+    call_queue_doubt(gate, ask.provider, &away);
+  }
+  if (s->hurries)
+    call_queue_hurry(gate, ask.provider);
+  s->hurries = false;
+  enum admission_answer answer = call_queue_ask(gate, &ask, &why);
+  given->probe = why.probe;
   if (answer == ADMISSION_ADMITTED)
     return true;
   if (answer != ADMISSION_WAIT || why.reason != NULL) /* otherwise it may not have to wait */
     tell_admission(s, call->id, answer, &why);
   return false;
+}
+
+/* Has a call that failed wait for its provider: not for a time alone, but for its turn to try, or
+ * until another call has an answer. Returns false if the call waits for something else. */
+static bool await_provider(struct session *s, const struct effect *e) {
+  struct turn *turn = NULL;
+  const struct call *call = core_call(&s->core, e->call, &turn);
+  if (call == NULL || call->state != CALL_WAITING || call->outage.tries == 0)
+    return false;
+  if (s->core.status != SESSION_RUNNING || session_is_leaving(s))
+    return true;
+  const struct admission_call ask = admission_of(s, turn, call);
+  int64_t left_ms = call->wait_until_ms - clock_real_ms(); /* it took a while to record the wait */
+  const struct admission_away away =
+      away_of(call, left_ms < e->delay_ms ? left_ms : e->delay_ms);
+  call_queue_await(&s->host->gate, &ask, &away);
+  if (call->outage.until_ms > 0)
+    call_queue_gives_up(&s->host->gate, s, call->id, call->outage.until_ms - clock_real_ms());
+  return true;
 }
 
 /* Gives up all places that this session (or one of its calls) waits for or holds unused. */
@@ -1116,7 +1213,9 @@ static void session_leave_gate(struct session *s, long call) {
   LIST_EACH(struct grant, grant, in_session, &s->grants) {
     if (call != 0 && grant->call != call)
       continue;
-    call_queue_leave(&s->host->gate, s, str_from(grant->provider), CLASS_CANCELLED, 0);
+    const struct admission_end end = {.class = CLASS_CANCELLED, .probe = grant->probe};
+    if (grant->gave_up == CLASS_NONE)
+      call_queue_leave(&s->host->gate, s, str_from(grant->provider), &end);
     drop_grant(s, grant);
   }
 }
@@ -1248,14 +1347,16 @@ static void start_call(struct session *s, long id) {
   struct call_result cannot = {0};
   struct turn *turn = NULL;
   struct call *call = core_call(&s->core, id, &turn);
-  bool waited;
+  struct grant grant;
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
       session_is_leaving(s) || s->host->draining || is_open(s, id))
     return; /* the session stopped or is stopping, or the answer was given */
-  if (!session_takes_folder(s, id) || !pass_gate(s, turn, call, &waited))
+  if (!session_takes_folder(s, id) || !pass_gate(s, turn, call, &grant))
     return;
   struct open_call *open = session_open_call(s, id);
-  open->admitted = true;
+  open->admitted = grant.gave_up == CLASS_NONE;
+  open->probe = grant.probe;
+  open->direct = grant.call == 0;
   core_request(&s->core, turn, call, &open->request);
   open->provider_session =
       xstrndup(open->request.provider_session.p, open->request.provider_session.n);
@@ -1268,7 +1369,10 @@ static void start_call(struct session *s, long id) {
     start_failed(open, &result);
     return;
   }
-  if (waited && day_ended_meanwhile(open, &cannot))
+  if (grant.gave_up != CLASS_NONE) {
+    call_result_fail(&cannot, grant.gave_up, "it is still away, as others have found");
+    start_failed(open, &cannot);
+  } else if (grant.call != 0 && day_ended_meanwhile(open, &cannot))
     start_failed(open, &cannot);
   else if (!use_folder(open, turn, &cannot))
     start_failed(open, &cannot);
@@ -1360,7 +1464,8 @@ static void session_run_effects(struct session *s, const struct session_batch *b
       end_call(s, e->call, e->class);
       break;
     case EFFECT_TIMER:
-      start_wait(s, e->call, e->delay_ms);
+      if (!await_provider(s, e))
+        start_wait(s, e->call, e->delay_ms);
       break;
     case EFFECT_WORKTREE:
       if (!session_is_leaving(s))

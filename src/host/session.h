@@ -31,6 +31,8 @@ struct open_call { /* a started call */
   struct provider_run *run;
   const struct provider *provider;
   bool admitted; /* holds a place at the gate */
+  bool probe;    /* it tries whether its provider is back */
+  bool direct;   /* it did not wait for that */
   struct call_request request;
   char *provider_session;   /* the request's; the state's may change while the call runs */
   struct changes *changes;  /* changes that it makes in the working tree, or NULL: not tracked */
@@ -42,6 +44,7 @@ struct open_call { /* a started call */
   bool looks, tells;        /* its changes have to be found out; its provider reports them */
   bool shares;              /* another tracked call worked in the tree meanwhile */
   uv_timer_t late;
+  struct event_away away;    /* what the gate knew at its end */
   struct call_result result; /* while its blobs are written */
   struct err *blob_err;      /* why a blob could not be written */
   uint64_t full_since;       /* like the session's, for its blobs */
@@ -51,6 +54,8 @@ struct grant { /* the gate admitted a queued call; it starts when the record of 
   struct list_node in_session;
   long call;
   char *provider;
+  bool probe;
+  enum error_class gave_up; /* it must not go: its provider was away for too long */
 };
 
 struct work_place { /* a folder other than the session's that a movement works in */
@@ -91,6 +96,7 @@ struct session {
   struct core core;
   uint64_t recovered_seq;       /* seq of the last record that was read back; 0 in a new session */
   struct store_log *log;        /* NULL: not kept */
+  bool hurries;                 /* a person resumed it: its next call tries a refused login */
   bool recalled;                /* the prompts of open calls are in memory */
   bool may_have_leftovers;      /* read back: its last owner may have been killed with its shims */
   uint64_t sealed_seq;          /* seq of the last record that went to the ledger */

@@ -128,6 +128,10 @@ static json_t *of_stop(const struct summary *b, const struct record *record) {
   buf_safe(&d.title, str_from(reason), false);
   notification_line(&d, "", record_text(record, MEMBER_MESSAGE));
   notification_put_spent(&d);
+  if (str_eq_c(record_text(record, MEMBER_CLASS), "auth")) {
+    json_put(d.object, "provider", json_text(record_text(record, MEMBER_PROVIDER)));
+    notification_line(&d, "log in: segue doctor ", record_text(record, MEMBER_PROVIDER));
+  }
   buf_printf(&d.text, "segue resume %s\n", b->session);
   return notification_end(&d, record->seq, "");
 }
@@ -158,6 +162,8 @@ static json_t *of_wait(const struct summary *b, const struct record *record) {
   buf_safe(&d.title, str_from(b->wait->provider[0] ? b->wait->provider : "its provider"), false);
   buf_printf(&d.text, "until %s: ", until);
   notification_line(&d, "", str_from(b->wait->what));
+  if (b->wait->tries > 0)
+    buf_printf(&d.text, "since %s, next try %s\n", b->wait->since, b->wait->until);
   notification_line(&d, "", str_from(b->wait->message));
   return notification_end(&d, record->seq, ":wait");
 }
@@ -165,8 +171,9 @@ static json_t *of_wait(const struct summary *b, const struct record *record) {
 static bool waits_long(const struct summary *b, const struct record *record) {
   int64_t now, until;
   bool may = record->type == RECORD_ADMISSION || record->type == RECORD_CALL_END;
-  if (may && b->wait != NULL && b->wait->gives_up[0]) /* once, not before each attempt */
-    return b->wait->tries == LIMIT_NOTICE_OUTAGE;
+  if (may && b->wait != NULL && b->wait->tries > 0) /* once, not before each attempt */
+    return b->wait->tries == LIMIT_NOTICE_OUTAGE && record->type == RECORD_CALL_END &&
+           b->wait->gives_up[0] != '\0';
   return may && b->wait != NULL && record_time_parse(record->ts.p, &now) &&
          record_time_parse(b->wait->until, &until) && until - now >= LIMIT_NOTICE_LONG_MS;
 }

@@ -63,11 +63,11 @@ static void summary_wait_for(struct summary *b, const char *what, const struct r
 
 static void summary_take_outage(struct summary_wait *w, const json_t *outage) {
   const char *since = summary_word(outage, "since"), *until = summary_word(outage, "until");
-  if (!is_time(since) || !is_time(until))
+  if (!is_time(since))
     return;
   copy_word(w->provider, sizeof w->provider, summary_word(outage, "provider"));
   copy_word(w->since, sizeof w->since, since);
-  copy_word(w->gives_up, sizeof w->gives_up, until);
+  copy_word(w->gives_up, sizeof w->gives_up, is_time(until) ? until : "");
   w->tries = (int)json_integer_value(json_object_get(outage, "tries"));
 }
 
@@ -82,6 +82,7 @@ static void feed_wait(struct summary *b, const struct record *record) {
   b->wait = NULL;
   if (told && is_time(since)) {
     summary_wait_for(b, record_text_c(record, MEMBER_REASON), record, since);
+    summary_take_outage(b->wait, record_tree(record, MEMBER_OUTAGE));
   } else if (record_get(record, MEMBER_RETRY_IN_MS) != NULL && record_time_parse(since, &now)) {
     summary_wait_for(b, summary_word(record_tree(record, MEMBER_ERROR), "class"), record, since);
     int64_t ms = record_number(record, MEMBER_RETRY_IN_MS); /* from a file: may be anything */
@@ -173,7 +174,7 @@ void summary_feed(struct summary *b, const struct record *record) {
         session_stop_status(record_text(record, MEMBER_REASON), record_text(record, MEMBER_CLASS)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
     copy_word(b->stop_class, sizeof b->stop_class, record_text_c(record, MEMBER_CLASS));
-    summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
+    copy_word(b->stop_provider, sizeof b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
     summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
     summary_keep_spent(b, record);
   } else if (record->type == RECORD_SESSION_RESUME) {
@@ -200,7 +201,6 @@ void summary_deinit(struct summary *b) {
   free(b->movement);
   free(b->message);
   free(b->unique);
-  free(b->stop_provider);
   free(b->wait);
   json_decref(b->spent);
   json_decref(b->outputs);
@@ -217,7 +217,12 @@ const char *summary_status(const struct summary *b) {
   return b->wait != NULL && strcmp(b->status, "running") == 0 ? "waiting" : b->status;
 }
 
-static void summary_say_wait(const struct summary_wait *w, struct buf *out) {
+static bool summary_is_to_come(const char *time) {
+  int64_t ms;
+  return record_time_parse(time, &ms) && ms > clock_real_ms();
+}
+
+void summary_say_wait(const struct summary_wait *w, struct buf *out) {
   if (strcmp(w->what, "concurrency") == 0)
     buf_printf(out, "all places at %s are taken", w->provider);
   else if (strcmp(w->what, "seats") == 0)
@@ -227,9 +232,12 @@ static void summary_say_wait(const struct summary_wait *w, struct buf *out) {
   else if (strcmp(w->what, "circuit_open") == 0)
     buf_printf(out, "%s does not answer: asked again %s%s", w->provider,
                w->until[0] ? "at " : "soon", w->until);
-  else if (w->gives_up[0])
-    buf_printf(out, "%s: %s since %s, next try at %s, until %s", w->provider, w->what, w->since,
-               w->until, w->gives_up);
+  else if (w->tries > 0) /* what others try meanwhile is not in this log */
+    buf_printf(out, "%s: %s since %s, next try %s%s, until %s%s", w->provider, w->what, w->since,
+               summary_is_to_come(w->until) ? "at " : "soon, by one session for all",
+               summary_is_to_come(w->until) ? w->until : "",
+               w->gives_up[0] ? w->gives_up : "somebody logs in: segue doctor ",
+               w->gives_up[0] ? "" : w->provider);
   else if (w->message[0])
     buf_puts(out, w->message);
   else

@@ -20,12 +20,13 @@ struct heads;
 
 /* Says what keeps a session from making its next call. */
 struct summary_wait {
-  char what[24]; /* concurrency, slots, cooldown, circuit_open, folder, or the class of an error */
+  char what[24]; /* concurrency, seats, cooldown, folder, or the class of an error; in older logs
+                    circuit_open */
   char message[512];         /* details, or "" */
   char provider[48];         /* "": the record does not name it */
   char since[32], until[32]; /* until "": until a place comes free */
-  char gives_up[32];         /* an outage's last attempt; "": it is none */
-  int tries;                 /* failed attempts of an outage */
+  char gives_up[32];         /* an outage's last attempt; "": a login is waited for, or nothing */
+  int tries;                 /* failed attempts of an outage; 0: it is none */
 };
 
 struct summary {
@@ -40,8 +41,8 @@ struct summary {
   struct summary_wait *wait; /* NULL: nothing keeps a running session */
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */
   char stop_reason[32];      /* reason in session_stop; "" otherwise */
-  char stop_class[24];       /* its class of error, or "" */
-  char *stop_provider;       /* the provider that failed, or NULL */
+  char stop_class[24];       /* class of the error in it; "" */
+  char stop_provider[48];    /* the provider that failed so; "" */
   char started[32], updated[32];
   long turns;
   uint64_t seq;          /* seq of the last record */
@@ -75,6 +76,8 @@ bool summary_asks(const struct summary *b, uint64_t question);
 
 /* Returns "waiting" for a session that would run except for its `wait`, otherwise its status. */
 const char *summary_status(const struct summary *b);
+/* Says it in words: what for, since when, the next try and the last. */
+void summary_say_wait(const struct summary_wait *w, struct buf *out);
 /* Returns a session as the control API and `ls --json` show it (schemas/api.json, Session). message
  * may be NULL; position 0: it is not in the queue. */
 json_t *summary_json(const struct summary *b, const char *id, const char *log, const char *status,

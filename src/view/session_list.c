@@ -185,10 +185,11 @@ static void keep_wait(struct view_row *row, const struct summary *b) {
   buf_auto_t text = {0};
   if (b->wait == NULL || strcmp(b->status, "running") != 0)
     return;
-  buf_printf(&text, "%s%s%s", b->wait->what, b->wait->provider[0] ? " of " : "", b->wait->provider);
-  const char *until = b->wait->gives_up[0] ? b->wait->gives_up : b->wait->until;
-  if (until[0] != '\0')
-    buf_printf(&text, ", until %s", until);
+  if (b->wait->tries > 0)
+    summary_say_wait(b->wait, &text);
+  else
+    buf_printf(&text, "%s%s%s%s%s", b->wait->what, b->wait->provider[0] ? " of " : "",
+               b->wait->provider, b->wait->until[0] != '\0' ? ", until " : "", b->wait->until);
   row->wait = list_row_line(buf_view(&text));
   row->retries = strcmp(b->wait->what, "concurrency") != 0 && strcmp(b->wait->what, "seats") != 0 &&
                  strcmp(b->wait->what, "folder") != 0;

@@ -630,6 +630,7 @@ struct spans_call {
   bool judges;
   int64_t since_ms, until_ms;
   char reason[24]; /* of a wait */
+  int64_t away_ms, gives_up_ms; /* of an outage: since when, until when; 0: there is none */
 };
 
 /* Follows the calls of turns from work to waiting to judging while their records are read. */
@@ -682,7 +683,8 @@ static int spans_state(const struct spans_call *c, const json_t *record, struct 
   if (str_eq_c(type, "admission") && str_eq_c(answer, "wait")) {
     /* A provider that must be left alone counts as waiting for the next attempt. */
     struct str reason = json_view_at(record, "reason");
-    bool back_off = str_eq_c(reason, "cooldown") || str_eq_c(reason, "circuit_open");
+    bool back_off = str_eq_c(reason, "cooldown") || str_eq_c(reason, "circuit_open") ||
+                    json_at(record, "outage") != NULL;
     return back_off ? VIEW_RETRY : VIEW_WAITING;
   }
   if (str_eq_c(type, "call_start") || str_eq_c(answer, "admitted"))
@@ -717,6 +719,11 @@ static void spans_feed(struct spans *s, const json_t *record, int64_t at_ms,
     c->until_ms = at_ms + json_int_at(record, "retry_in_ms");
   else if (until == NULL || !record_time_parse(until, &c->until_ms))
     c->until_ms = 0;
+  const json_t *outage = json_at(record, "outage");
+  if (c->state != VIEW_RETRY || !record_time_parse(json_word_at(outage, "since"), &c->away_ms))
+    c->away_ms = 0;
+  if (c->away_ms == 0 || !record_time_parse(json_word_at(outage, "until"), &c->gives_up_ms))
+    c->gives_up_ms = 0;
   if (c->state == SPANS_NOTHING)
     *c = s->calls[--s->count];
 }
@@ -754,6 +761,8 @@ static void spans_tell(const struct spans *s, struct view_turn *turn) {
   doing->kind = told != NULL ? (enum view_span_kind)told->state : VIEW_SPAN_KINDS;
   doing->since_ms = told != NULL ? told->since_ms : 0;
   doing->until_ms = told != NULL ? told->until_ms : 0;
+  doing->away_ms = told != NULL ? told->away_ms : 0;
+  doing->gives_up_ms = told != NULL ? told->gives_up_ms : 0;
   doing->waits_for = str_from(told != NULL ? told->reason : "");
 }
 
@@ -1229,6 +1238,10 @@ static json_t *doing_json(const struct view_turn *t) {
   json_put(out, "since", time_json(t->doing->since_ms));
   json_put(out, "until", time_json(t->doing->until_ms));
   json_put_text(out, "reason", t->doing->waits_for);
+  if (t->doing->away_ms > 0) {
+    json_put(out, "away_since", time_json(t->doing->away_ms));
+    json_put(out, "gives_up", time_json(t->doing->gives_up_ms));
+  }
   return out;
 }
 

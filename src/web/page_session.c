@@ -127,6 +127,16 @@ static void put_doing(struct html *h, const struct view_turn *t) {
     html_puts(h, ", ");
     part_until(h, t->doing->until_ms);
   }
+  if (t->doing->away_ms == 0)
+    return;
+  html_puts(h, "; it is away ");
+  part_since(h, t->doing->away_ms);
+  html_puts(h, " and waited for ");
+  if (t->doing->gives_up_ms > 0)
+    part_until(h, t->doing->gives_up_ms);
+  else
+    HTML_FMT(h, "until somebody logs in: <code>segue doctor <bdi>%.*s</bdi></code>",
+             STR_ARG(t->provider));
 }
 
 /* Writes the present state. The log of a session that nobody runs ends where it was left. */

@@ -35,25 +35,33 @@ movements:
 
 
 class Server:
-    """An API that is overloaded until somebody says `back`, or for so many requests."""
+    """An API that is overloaded until somebody says `back`, or for so many requests. `status` says what else it is;
+    no request is answered while `answers` is not set."""
 
-    def __init__(self, fails=1 << 30):
-        self.fails, self.asked, server = fails, 0, self
+    def __init__(self, fails=1 << 30, status=529):
+        self.fails, self.asked, self.status, server = fails, 0, status, self
+        self.answers = threading.Event()
+        self.answers.set()
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 self.rfile.read(int(self.headers["content-length"]))
                 server.asked += 1
-                away = server.asked <= server.fails
+                number = server.asked
+                server.answers.wait(WAIT_S)
+                away = number <= server.fails
                 reply = {"error": {"message": "Overloaded"}} if away else {
                     "choices": [{"index": 0, "finish_reason": "stop", "message": {
                         "role": "assistant", "content": '{"reason": "so", "step": 1}'}}]}
                 data = json.dumps(reply).encode()
-                self.send_response(529 if away else 200)
+                self.send_response(server.status if away else 200)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                try:
+                    self.wfile.write(data)
+                except OSError:
+                    pass  # the call was cancelled
 
             def log_message(self, *words):
                 pass
@@ -255,25 +263,105 @@ def a_question_to_the_daemon_is_answered_at_once():
             box.end()
 
 
-def a_daemons_probes_use_up_nobodys_attempts():
-    """Several sessions find it down, so that the daemon leaves it alone and probes; all go on."""
-    with Server() as server, DaemonBox() as box:
+def a_daemon_has_one_gate():
+    """One failure shuts it, one session at a time tries, nobody's attempts are used up, and views name the next try.
+    Who tries may be cancelled: the next one does. When it opens, they go on in order."""
+    with Server(fails=0) as server, DaemonBox() as box:
         config(box, server.url)
         box.serve()
-        ids = [box.submit(box.file("flow.yaml", FLOW), task="t") for _ in range(3)]
-        box.until(lambda: server.asked >= 8 and all(box.session(i)["status"] == "waiting" for i in ids), "no wait")
-        box.until(lambda: any(box.session(i).get("waiting", {}).get("for") == "circuit_open" for i in ids),
-                  "it is not left alone")
+        flow = box.file("flow.yaml", FLOW)
+        box.wait_status(box.submit(flow, task="t"), "complete")  # so that it is waited for longer than a minute
+        server.fails, server.asked = 1 << 30, 0
+        ids = [box.submit(flow, task="t")]
+        first = box.wait_status(ids[0], "waiting")["waiting"]
+        ids += [box.submit(flow, task="t") for _ in range(3)]
+        for sid in ids[1:]:
+            waits = box.wait_status(sid, "waiting")["waiting"]
+            expect((waits["for"], waits["since"]) == ("overloaded", first["since"]) and waits["gives_up"], waits, first)
+        box.until(lambda: server.asked >= 2, "nobody tries")
+        box.until(lambda: box.session(ids[0]).get("waiting", first)["until"] > first["until"], "no later try")
+        expect(server.asked == 2, "more than one tries:", server.asked)
+        until = [box.session(sid)["waiting"]["until"] for sid in ids]
+        expect(max(until) > first["until"] and len({u[:21] for u in until}) <= 2, "not one next try:", until)
+        provider = [p for p in box.get("/v1/providers")["providers"] if p["name"] == "away"][0]
+        expect(provider["circuit"] in ("open", "trying") and provider["waiting"] >= 3, provider)
+        server.answers.clear()
+        box.until(lambda: server.asked == 3, "nobody tries")
+        expect(box.session(ids[0])["status"] == "running", "the oldest one tries", box.session(ids[0]))
+        begin = time.monotonic()
+        expect(box.ask("POST", f"/v1/sessions/{ids[0]}/cancel")[0] in (200, 202), "it cannot be cancelled")
+        box.until(lambda: server.asked == 4, "nobody tries in its place")
         server.back()
-        until = time.monotonic() + 200  # what is left of the daemon's pause, and of each session's own
-        while not all(box.session(i)["status"] == "complete" for i in ids):
-            expect(time.monotonic() < until, [box.session(i) for i in ids])
-            time.sleep(0.05)  # a look at a time; the deadline is above
-        for sid in ids:
+        server.answers.set()
+        for sid in ids[1:]:
+            box.wait_status(sid, "complete")
+            at_once(begin, 10, "the next one tries, and the others go on then")
             log = records(box.log(sid))
-            expect(not of_type(log, "session_stop") and outages(log), sid, log)
+            expect(not of_type(log, "session_stop"), sid, log)
+            expect([r["attempt"] for r in of_type(log, "call_end")] == [1], "its attempts were used up:", log)
+        starts = [[r["ts"] for r in records(box.log(sid)) if r["type"] in ("call_start", "admission")][-1] for sid in ids[1:]]
+        expect(starts == sorted(starts), "not in order:", starts)
+        spent = sum(len(of_type(records(box.log(sid)), "call_start")) for sid in ids)
+        expect(spent == server.asked, "calls without a record, or records without a call:", spent, server.asked)
         box.check_all()
         box.end()
+
+
+def a_refused_login_holds_its_provider():
+    """Whoever meets it stops; the others wait, and ask nothing. A resume tries it, and all go on once it is accepted."""
+    with Server(status=401) as server, DaemonBox() as box:
+        config(box, server.url)
+        box.serve()
+        flow = box.file("flow.yaml", FLOW)
+        first = box.submit(flow, task="t")
+        box.until(lambda: of_type(records(box.log(first)), "session_stop"), "it does not stop")
+        stop = of_type(records(box.log(first)), "session_stop")[0]
+        expect((stop["reason"], stop["class"], stop["provider"]) == ("provider_error", "auth", "away"), stop)
+        ids = [box.submit(flow, task="t") for _ in range(2)]
+        for sid in ids:
+            waits = box.wait_status(sid, "waiting")
+            expect(waits["waiting"]["for"] == "auth" and "gives_up" not in waits["waiting"] and
+                   "segue doctor away" in waits["message"], waits)
+        expect(server.asked == 1, "others asked, too:", server.asked)
+        listed = box.segue("resume", "--all", "--reason", "auth", "--dry-run").stdout.decode()
+        expect(first in listed and "auth: away" in listed and not any(i in listed for i in ids), listed)
+        done = box.segue("resume", "--all", "--reason", "auth")  # too soon: it is refused once more
+        expect(done.returncode == 0 and first in done.stdout.decode(), done.stdout, done.stderr)
+        box.until(lambda: server.asked == 2, "a resume does not try")
+        expect(box.session(ids[0])["status"] in ("waiting", "running"), box.session(ids[0]))
+        server.back()
+        if box.session(first)["status"] != "waiting":
+            box.wait_status(first, "stopped", "waiting", "needs_input")
+        done = box.segue("resume", "-d", ids[0] if box.session(first)["status"] == "waiting" else first)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        for sid in [first, *ids]:
+            box.wait_status(sid, "complete")
+        expect(box.wait_said("segue doctor away") is None, "no notice")
+        box.check_all()
+        box.end()
+
+
+def many_are_resumed():
+    """Here, one after the other: those that broke, or stopped for the reason named."""
+    with Server(status=401) as server, Box() as box:
+        config(box, server.url)
+        for _ in range(2):
+            done = box.segue(*run_words(box))
+            expect(done.returncode != 0 and b"STOPPED" in done.stdout, done.stdout, done.stderr)
+        where = ("--logs", box.logs)
+        rows = [json.loads(line) for line in
+                box.segue("resume", "--all", "--dry-run", "--json", *where).stdout.splitlines()]
+        expect([(r["reason"], r["provider"]) for r in rows] == [("auth", "away")] * 2, rows)
+        expect(rows[0]["id"] < rows[1]["id"], "not the oldest first", rows)
+        done = box.segue("resume", "--all", "--reason", "outage", *where)
+        expect(done.returncode == 0 and not done.stdout and b"no such session" in done.stderr, done.stdout, done.stderr)
+        for words, why in ((("--reason", "tired"), b"--reason tired is not known"), (("last",), b"takes no session"),
+                           (("--rule", "1"), b"leave out --rule")):
+            done = box.segue("resume", "--all", *words, *where)
+            expect(done.returncode == 2 and why in done.stderr, words, done.stdout, done.stderr)
+        server.back()
+        done = box.segue("resume", "--all", *where)
+        expect(done.returncode == 0 and done.stdout.count(b"complete") == 2, done.stdout, done.stderr)
 
 
 def a_daemon_goes_on_after_its_end():
@@ -295,5 +383,6 @@ def a_daemon_goes_on_after_its_end():
 need_build()
 sys.exit(main([it_goes_on_by_itself, it_stops_when_that_lasts_too_long, lists_show_it, a_killed_run_goes_on_where_it_was,
                it_is_waited_for_longer_where_it_has_answered, a_judge_is_waited_for,
-               whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemons_probes_use_up_nobodys_attempts,
+               whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemon_has_one_gate,
+               a_refused_login_holds_its_provider, many_are_resumed,
                a_daemon_goes_on_after_its_end]))

@@ -184,6 +184,9 @@ static int resuming_run(const struct cli_args *args, const json_t *body) {
 /* --- the command --- */
 
 static const struct cli_option options[] = {
+    {"all", 'a', NULL, "every session that broke, oldest first", false},
+    {"reason", 0, "WORD", "with --all: those that stopped for this (see below)", true},
+    {"dry-run", 'n', NULL, "with --all: only list them", false},
     {"rule", 'r', "N", "your verdict on the turn that has none: the rule's number", false},
     {"why", 0, "TEXT", "with --rule: your reason", false},
     BODY_STEER_OPTIONS,
@@ -433,7 +436,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   struct store store;
   struct err err = {0};
   const char *scenario = cli_value(args, "scenario");
-  enum ui_mode mode = ui_mode_of(args);
+  enum ui_mode mode = cli_flag(args, "all") ? UI_QUIET : ui_mode_of(args);
   int status;
   store_of(ref, &store);
   json_auto_t *start = mode == UI_JSON ? NULL : read_start(ref);
@@ -491,14 +494,153 @@ static int resume_release(const struct cli_args *args) {
   return folder_release(id, &err) ? STATUS_COMPLETE : cli_fail("resume", &err);
 }
 
+/* --- many --- */
+
+static const char OUTAGES[] = "network overloaded rate_limit";
+
+/* Returns what a session that could go on has stopped for: the class of an error, the reason of its
+ * stop, or crash. NULL: it has ended, or somebody runs it. */
+static const char *stopped_for(const struct summary *b, const struct store_ref *ref) {
+  if (summary_is_over(b) || b->status[0] == '\0' || store_is_owned(ref))
+    return NULL;
+  if (!summary_is_stopped(b)) /* a worker takes what was submitted to a shared store */
+    return b->submitted && store_is_address(ref->name) ? NULL : "crash";
+  return b->answered ? NULL : b->stop_class[0] ? b->stop_class : b->stop_reason;
+}
+
+/* Without --reason: what broke by itself, and can go on without a person's choice. */
+static bool is_wanted(const struct cli_args *args, const struct summary *b, const char *cause) {
+  const char *word = cli_values(args, "reason", 0);
+  if (word == NULL)
+    return !summary_is_stopped(b) || !session_stop_is_for_person(str_from(b->stop_reason));
+  for (size_t i = 0; (word = cli_values(args, "reason", i)) != NULL; i++)
+    if (strcmp(word, cause) == 0 || strcmp(word, b->stop_reason) == 0 ||
+        (strcmp(word, "outage") == 0 && str_among(str_from(cause), OUTAGES)))
+      return true;
+  return false;
+}
+
+static bool reasons_check(const struct cli_args *args, struct err *err) {
+  static const char known[] =
+      "outage crash interrupted terminated shutdown provider_error judge_unavailable "
+      "check_unavailable question escalated looping budget protected poison rule_no_match "
+      "max_movements failed";
+  enum error_class ignored;
+  const char *word;
+  for (size_t i = 0; (word = cli_values(args, "reason", i)) != NULL; i++)
+    if (!str_among(str_from(word), known) && !error_class_from_name(str_from(word), &ignored))
+      return err_set(err, ERR_USAGE,
+                     "--reason %.40s is not known: it is the class of an error (auth, quota ...) "
+                     "or one of %s",
+                     word, known);
+  return true;
+}
+
+/* Returns true if the daemon has the sessions of that store. */
+static bool daemon_has(const struct cli_args *args, const struct store *store) {
+  AUTO(client_reply_deinit) struct client_reply reply = {0};
+  struct err ignored;
+  return !store_is_address(store->where) &&
+         client_ask(cli_value(args, "socket"), "GET", "/v1/health", NULL, &reply, &ignored) &&
+         strcmp(cli_word(reply.value, "logs"), store->where) == 0;
+}
+
+/* Resumes one of many: through its daemon or worker if it was submitted to one, else here, to its
+ * end. */
+static int resume_one(const struct cli_args *args, const struct store_ref *ref, bool submitted,
+                      bool daemon, struct err *err) {
+  char id[STORE_ID_BYTES];
+  char *words[] = {id, NULL};
+  struct cli_args one = *args;
+  json_auto_t *nothing = json_object();
+  store_ref_id(ref, id);
+  one.words = words;
+  one.word_count = 1;
+  if (submitted && daemon) {
+    AUTO(client_reply_deinit) struct client_reply reply = {0};
+    return session_post(cli_value(args, "socket"), id, "resume", NULL, &reply, err)
+               ? STATUS_COMPLETE
+               : STATUS_FAILED;
+  }
+  if (submitted && store_is_address(ref->name))
+    return resuming_take(&one, nothing, id, err) ? STATUS_COMPLETE : STATUS_FAILED;
+  return resume_local(&one, nothing);
+}
+
+static void resume_tell(const struct cli_args *args, const struct store_ref *ref,
+                        const struct summary *before, const char *cause, const char *now,
+                        const char *problem) {
+  char id[STORE_ID_BYTES];
+  const char *why = before->message ? before->message : "";
+  store_ref_id(ref, id);
+  if (cli_flag(args, "json")) {
+    json_auto_t *line = json_pack("{ss ss* ss ss}", "id", id, "workflow", before->workflow, "reason",
+                                  cause, "status", now);
+    json_object_set_new(line, "message", json_io_string(problem ? problem : why));
+    if (before->stop_provider[0])
+      json_object_set_new(line, "provider", json_io_string(before->stop_provider));
+    json_io_print(line, JSON_IO_COMPACT);
+  } else if (!cli_flag(args, "quiet") || problem != NULL) {
+    cli_say(stdout, "%s  %s%s%s  %s%s%s\n", id, cause, before->stop_provider[0] ? ": " : "",
+            before->stop_provider, now, problem || why[0] ? ": " : "", problem ? problem : why);
+  }
+  fflush(stdout);
+}
+
+static int resume_all(const struct cli_args *args) {
+  struct store store;
+  struct store_id *ids = NULL;
+  struct err err = {0};
+  size_t count = 0, found = 0;
+  int status = STATUS_COMPLETE;
+  if (!reasons_check(args, &err) || !resolve_id_store(cli_value(args, "logs"), &store, &err) ||
+      (store_exists(&store) && !store_list(&store, &ids, &count, &err)))
+    return cli_fail("resume", &err);
+  bool daemon = daemon_has(args, &store), dry = cli_flag(args, "dry-run");
+  while (count-- > 0 && status != STATUS_INTERRUPTED) {
+    AUTO(summary_deinit) struct summary b = {0}, after = {0};
+    struct store_ref ref;
+    store_ref(&store, ids[count].id, &ref);
+    const char *cause = summary_read(&b, &ref, &err) ? stopped_for(&b, &ref) : NULL;
+    if (cause == NULL || !is_wanted(args, &b, cause))
+      continue;
+    found++;
+    if (dry) {
+      resume_tell(args, &ref, &b, cause, summary_status(&b), NULL);
+      continue;
+    }
+    err = (struct err){0};
+    int one = resume_one(args, &ref, b.submitted, daemon, &err);
+    bool queued = b.submitted && (daemon || store_is_address(store.where));
+    bool ok = err.code == ERR_NONE && (queued || summary_read(&after, &ref, &err));
+    resume_tell(args, &ref, &b, cause, !ok ? "failed" : queued ? "queued" : summary_status(&after),
+                ok ? after.message : err.text);
+    if (status == STATUS_COMPLETE || one == STATUS_INTERRUPTED)
+      status = one;
+  }
+  free(ids);
+  if (found == 0 && !cli_flag(args, "quiet"))
+    fputs("segue resume: no such session is stopped\n", stderr);
+  return status;
+}
+
 static int resume_resume(const struct cli_args *args) {
   struct err err = {0};
+  bool all = cli_flag(args, "all");
+  if (all != (args->word_count == 0))
+    return cli_refuse("resume", all ? "--all takes no session" : "give a session, or --all");
+  if (!all && (cli_values(args, "reason", 0) != NULL || cli_flag(args, "dry-run")))
+    return cli_refuse("resume", "--reason and --dry-run need --all");
   json_auto_t *body = json_object();
   bool read = resume_body(args, body, &err);
   bool release = cli_flag(args, "release");
   bool says = release || cli_flag(args, "cut") || json_object_size(body) > 0;
-  if (!read || (says && !resume_options_by_person("resume", args->words[0], &err)))
+  if (!read || (says && !all && !resume_options_by_person("resume", args->words[0], &err)))
     return cli_fail("resume", &err);
+  if (all && says)
+    return cli_refuse("resume", "--all says nothing with it: leave out --rule and settings");
+  if (all)
+    return resume_all(args);
   if (release)
     return resume_release(args);
   return cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
@@ -506,8 +648,8 @@ static int resume_resume(const struct cli_args *args) {
 
 const struct cli_command cmd_resume = {
     .name = "resume",
-    .arguments = "ID|last|FILE [options]",
-    .words = {1, 1},
+    .arguments = "ID|last|FILE|--all [options]",
+    .words = {0, 1},
     .summary = "continue a session that stopped or crashed",
     .help = "A call that was in flight is repeated as its next attempt; what has been judged is "
             "not judged again. For a finished session its end is printed again (with --json its "
@@ -520,7 +662,14 @@ const struct cli_command cmd_resume = {
             "--add-budget more usage. --provider and the like continue with others; config.yaml "
             "is read anew. COMPLETE, ABORT and cancel are final: see segue fork. A log whose end "
             "was changed is refused; with --cut, everything from the first damaged record on is "
-            "cut off, kept in a .torn file, and noted in the log with your name. A program that a "
+            "cut off, kept in a .torn file, and noted in the log with your name.\n"
+            "--all continues with every session of the folder (or of the store) that broke: a "
+            "provider failed, no judge could be asked, the daemon was stopped, or it was killed. "
+            "--reason takes others: the class of an error (auth, quota ...), outage, crash, "
+            "interrupted, budget, rule_no_match, or another reason of a stop. What was submitted "
+            "goes on in its daemon, if that runs, or with a worker; the others here, one after "
+            "the other. A line each says what became of it.\n"
+            "A program that a "
             "session runs may only resume another without any of these. The session runs "
             "in this program, unless --daemon is given: then the daemon that it was submitted to "
             "runs it, or with --store any worker with a free place, and segue show ID --follow "

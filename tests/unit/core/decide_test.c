@@ -743,7 +743,7 @@ static void an_answer_in_the_log_makes_a_provider_known(void **state) {
   play_start(&p);
   play_run(&p);
   assert_true(p.core.status == SESSION_ENDED);
-  assert_true(play_count(&p, "call_end") > 15);
+  assert_true(play_count(&p, "call_end") > 8);
   play_deinit(&p);
   play_init(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
@@ -817,6 +817,92 @@ static void run_into_outage(struct play *p, int tries) {
 
 /* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
  * where it was, for as long as was left of it. */
+/* What the host's gate says of call 1. */
+static void gate_says(struct play *p, enum admission_answer answer, const char *class,
+                      const struct event_away *away) {
+  struct event ev = play_event(p, EVENT_ADMISSION);
+  ev.call = 1;
+  ev.admission = answer;
+  ev.reason = class;
+  ev.away = *away;
+  play_decide(p, &ev);
+  play_commit(p);
+}
+
+static void call_fails(struct play *p, enum error_class class, const struct event_away *away) {
+  struct call_result result = {.class = class};
+  struct event ev = play_event(p, EVENT_CALL_END);
+  print_into(result.message, sizeof result.message, "away");
+  ev.call = 1;
+  ev.result = &result;
+  ev.away = *away;
+  play_decide(p, &ev);
+  call_result_deinit(&result);
+  play_commit(p);
+}
+
+/* A call that meets a shut gate is told since when it is shut, has all of its own time, and loses
+ * none of it when nobody waits or the clock is set: the host's own clock counts. */
+static void a_wait_behind_others_is_the_calls_own(void **state) {
+  static const int64_t jumps[] = {0, -24 * HOUR, 8 * HOUR};
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
+    struct play p;
+    struct outage o = {"sim", "network", 0, 0, 0, NULL};
+    int64_t since = 0, until = 0, waited = 5 * HOUR;
+    outage_play(&p, "behind others", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+    play_start(&p);
+    p.pending_count = 0; /* the call is not sent */
+    int64_t began = p.now_ms;
+    const struct event_away shut = {.since_ms = began - HOUR, .tries = 9};
+    gate_says(&p, ADMISSION_WAIT, "network", &shut);
+    const json_t *outage = json_object_get(play_find(&p, "admission", 0), "outage");
+    assert_true(record_time_parse(data_get(outage, "since").p, &since));
+    assert_true(record_time_parse(data_get(outage, "until").p, &until));
+    assert_int_equal(since, began - HOUR);
+    assert_int_equal(until, began + 6 * HOUR);
+    p.now_ms += waited + jumps[i];
+    const struct event_away open = {.waited_ms = waited};
+    gate_says(&p, ADMISSION_ADMITTED, "network", &open);
+    assert_int_equal(p.core.away.ms, waited);
+    p.pending_count = 0;
+    call_fails(&p, CLASS_NETWORK, &shut);
+    outage = json_object_get(play_find(&p, "call_end", 0), "outage");
+    assert_true(record_time_parse(data_get(outage, "until").p, &until));
+    assert_int_equal(until, p.now_ms + HOUR);
+    assert_int_equal(p.core.turns->calls->failures, 0);
+    assert_int_equal(json_integer_value(json_object_get(outage, "tries")), 9 + 1);
+    play_crash(&p, 0);
+    play_deinit(&p);
+  }
+}
+
+/* Somebody was told that the login is refused: such a probe ends no session, and has no bound. */
+static void a_held_login_is_waited_for(void **state) {
+  struct play p;
+  struct outage o = {"sim", "network", 0, 0, 0, NULL};
+  const struct event_away held = {.since_ms = 1, .tries = 2, .held = true}, nothing = {0};
+  (void)state;
+  outage_play(&p, "held", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+  play_start(&p);
+  p.pending_count = 0;
+  call_fails(&p, CLASS_AUTH, &held);
+  const json_t *end = play_find(&p, "call_end", 0), *outage = json_object_get(end, "outage");
+  assert_null(json_object_get(outage, "until"));
+  assert_int_equal(json_integer_value(json_object_get(end, "retry_in_ms")), LIMIT_OUTAGE_MAX_MS);
+  assert_int_equal(p.core.away.ms, 0);
+  play_run(&p);
+  expect_end(&p, END_COMPLETE);
+  play_deinit(&p);
+  outage_play(&p, "met", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
+  play_start(&p);
+  p.pending_count = 0;
+  call_fails(&p, CLASS_AUTH, &nothing);
+  expect_stop(&p, "provider_error", "auth");
+  assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "provider"), "sim"));
+  play_deinit(&p);
+}
+
 static void an_outage_goes_on_where_it_was(void **state) {
   static const struct {
     const char *title;
@@ -1835,6 +1921,8 @@ int main(void) {
       cmocka_unit_test(another_provider_takes_over_an_outage_at_once),
       cmocka_unit_test(a_judges_stage_waits_as_well),
       cmocka_unit_test(an_outage_goes_on_where_it_was),
+      cmocka_unit_test(a_wait_behind_others_is_the_calls_own),
+      cmocka_unit_test(a_held_login_is_waited_for),
       cmocka_unit_test(a_crash_during_an_attempt_of_an_outage),
       cmocka_unit_test(an_outage_can_be_left),
       cmocka_unit_test(children_wait_for_one_outage),

@@ -1,4 +1,4 @@
-/* Who may go to a provider: places, cooldowns, circuits. Time is the caller's. */
+/* Who may go to a provider: places, cooldowns, gates. Time is the caller's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +20,7 @@ struct fixture {
   char owners[2];
   const char *owner; /* of the last call that was over: the two in turn */
   bool alone;        /* but not with this */
+  bool impatient, probe;
 };
 
 static void begin(struct fixture *f, const char *settings) {
@@ -38,8 +39,10 @@ static void end(struct fixture *f) {
 static const char *ask(struct fixture *f, bool has_fallback) {
   static char text[80];
   struct admission_why why;
-  enum admission_answer answer =
-      admission_ask(&f->admission, STR("script"), has_fallback, f->now, &why);
+  const struct admission_call call = {
+      .provider = STR("script"), .has_fallback = has_fallback, .patient = !f->impatient};
+  enum admission_answer answer = admission_ask(&f->admission, &call, f->now, &why);
+  f->probe = why.probe;
   int n = snprintf(text, sizeof text, "%s%s%s", admission_name(answer), why.reason ? " " : "",
                    why.reason ? why.reason : "");
   if (why.until_ms > 0)
@@ -50,7 +53,10 @@ static const char *ask(struct fixture *f, bool has_fallback) {
 static void done(struct fixture *f, enum error_class class, int64_t retry_after_ms) {
   if (!f->alone)
     f->owner = f->owner == f->owners ? f->owners + 1 : f->owners;
-  admission_done(&f->admission, STR("script"), f->owner, class, retry_after_ms, f->now);
+  const struct admission_end end = {
+      .class = class, .retry_after_ms = retry_after_ms, .probe = f->probe, .real_ms = 7};
+  f->probe = false;
+  admission_done(&f->admission, STR("script"), f->owner, &end, f->now);
 }
 
 static void places_are_counted(void **state) {
@@ -81,8 +87,6 @@ static void a_named_wait_holds_for_all(void **state) {
   assert_string_equal(ask(&f, true), "use_fallback cooldown 500");
   f.now += 500;
   assert_string_equal(ask(&f, false), "admitted");
-  done(&f, CLASS_RATE_LIMIT, 0); /* without a time there is nothing to wait for */
-  assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_NONE, 700); /* of an answer nothing follows */
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_QUOTA, 0);
@@ -112,39 +116,118 @@ static void a_wait_is_bounded(void **state) {
   end(&f);
 }
 
-static void fail_times(struct fixture *f, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    assert_string_equal(ask(f, false), "admitted");
-    done(f, CLASS_NETWORK, 0);
-  }
-}
-
-static void a_circuit_opens_and_one_call_tries(void **state) {
+/* One failure is enough; then one call at a time tries, after pauses that grow. */
+static void a_gate_shuts_and_one_call_tries(void **state) {
+  static const int pauses[] = {5, 10, 20, 40, 80, 160, 300, 300, 300};
   struct fixture f;
   (void)state;
   begin(&f, "{}");
-  fail_times(&f, LIMIT_CIRCUIT_FAILURES - 1);
   assert_string_equal(ask(&f, false), "admitted");
-  done(&f, CLASS_NONE, 0); /* an answer: counting starts anew */
-  fail_times(&f, LIMIT_CIRCUIT_FAILURES);
-  assert_string_equal(ask(&f, false), "wait circuit_open 30000");
-  assert_string_equal(ask(&f, true), "use_fallback circuit_open 30000");
-  f.now += 30000;
-  assert_string_equal(ask(&f, false), "admitted");
-  assert_string_equal(ask(&f, false), "wait circuit_open"); /* one is enough to try */
   done(&f, CLASS_NETWORK, 0);
-  assert_string_equal(ask(&f, false), "wait circuit_open 60000");
-  f.now += 60000;
+  for (int i = 1; i < LIMIT_CALL_ATTEMPT_COUNT; i++) { /* so that a blip sends nobody elsewhere */
+    assert_string_equal(ask(&f, true), "admitted");
+    assert_false(f.probe);
+    done(&f, CLASS_NETWORK, 0);
+  }
+  assert_string_equal(ask(&f, true), "use_fallback network 5000");
+  for (size_t i = 0; i < ARRAY_LEN(pauses); i++) {
+    char text[40];
+    print_into(text, sizeof text, "wait network %d", pauses[i] * 1000);
+    assert_string_equal(ask(&f, false), text);
+    f.now += (uint64_t)pauses[i] * 1000;
+    assert_string_equal(ask(&f, false), "admitted");
+    assert_true(f.probe);
+    assert_string_equal(ask(&f, false), "wait network"); /* one is enough to try */
+    f.probe = true;
+    done(&f, CLASS_NETWORK, 0);
+  }
+  const struct admission_away *away = admission_away_of(&f.admission, STR("script"));
+  assert_int_equal(away->since_ms, 7);
+  assert_int_equal(away->tries, 1 + ARRAY_LEN(pauses));
+  f.now += 300000;
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_CANCELLED, 0); /* says nothing: the next one tries */
   assert_string_equal(ask(&f, false), "admitted");
-  done(&f, CLASS_NONE, 0);
+  assert_true(f.probe);
+  done(&f, CLASS_OVERLOADED, 60000); /* the time that the backend names is kept to */
+  assert_string_equal(ask(&f, false), "wait network 300000");
+  f.now += 300000;
   assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_BAD_REQUEST, 0); /* an answer, too */
+  assert_string_equal(ask(&f, false), "admitted");
+  assert_false(f.probe);
+  end(&f);
+}
+
+/* Whoever does not wait takes no notice of it; an answer to such a call opens it for all. */
+static void the_impatient_pass(void **state) {
+  struct fixture f;
+  (void)state;
+  begin(&f, "{}");
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_RATE_LIMIT, 0);
+  f.impatient = true;
+  for (int i = 0; i < 3; i++) {
+    assert_string_equal(ask(&f, false), "admitted");
+    done(&f, CLASS_RATE_LIMIT, 0);
+  }
+  f.impatient = false;
+  assert_string_equal(ask(&f, false), "wait rate_limit 5000");
+  f.impatient = true;
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_NONE, 0);
+  f.impatient = false;
   assert_string_equal(ask(&f, false), "admitted");
   end(&f);
 }
 
-static void one_session_opens_no_circuit(void **state) {
+/* Providers of one account have one gate. */
+static void a_pool_has_one_gate(void **state) {
+  struct fixture f;
+  const struct admission_call other = {.provider = STR("command"), .patient = true};
+  struct admission_why why;
+  (void)state;
+  begin(&f, "{\"script\": {\"pool\": \"a\"}, \"command\": {\"pool\": \"a\"}}");
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_NETWORK, 0);
+  assert_int_equal(admission_ask(&f.admission, &other, f.now, &why), ADMISSION_WAIT);
+  assert_string_equal(why.reason, "network");
+  end(&f);
+}
+
+static void a_refused_login_shuts_it_where_others_wait(void **state) {
+  struct fixture f;
+  (void)state;
+  begin(&f, "{}");
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_AUTH, 0);
+  assert_string_equal(ask(&f, false), "admitted");
+  assert_string_equal(ask(&f, false), "admitted");
+  f.admission.holds_auth = true;
+  done(&f, CLASS_AUTH, 0);
+  assert_string_equal(ask(&f, false), "wait auth 300000");
+  done(&f, CLASS_NONE, 0); /* it had begun before */
+  assert_string_equal(ask(&f, false), "wait auth 300000");
+  f.now += 300000;
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_NETWORK, 0); /* which says nothing of the login */
+  assert_string_equal(ask(&f, false), "wait auth 300000");
+  f.now += 300000;
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_NONE, 0);
+  assert_string_equal(ask(&f, false), "admitted");
+  end(&f);
+}
+
+static void fail_times(struct fixture *f, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    assert_string_equal(ask(f, false), "admitted");
+    done(f, CLASS_CRASHED, 0);
+  }
+}
+
+/* Failures that may be the session's own shut it when several sessions have many. */
+static void crashes_of_several_sessions_shut_it(void **state) {
   struct fixture f;
   (void)state;
   begin(&f, "{}");
@@ -153,25 +236,18 @@ static void one_session_opens_no_circuit(void **state) {
   fail_times(&f, 5 * LIMIT_CIRCUIT_FAILURES);
   f.alone = false; /* then another sees the same */
   fail_times(&f, 1);
-  assert_string_equal(ask(&f, false), "wait circuit_open 30000");
+  assert_string_equal(ask(&f, false), "wait crashed 5000");
   end(&f);
-}
-
-static void a_circuit_waits_two_minutes_at_most(void **state) {
-  struct fixture f;
-  (void)state;
   begin(&f, "{}");
+  fail_times(&f, LIMIT_CIRCUIT_FAILURES - 1);
+  assert_string_equal(ask(&f, false), "admitted");
+  done(&f, CLASS_NONE, 0); /* an answer: counting starts anew */
   fail_times(&f, LIMIT_CIRCUIT_FAILURES);
-  for (int i = 0; i < 20; i++) {
-    f.now += LIMIT_CIRCUIT_MAX_MS;
-    assert_string_equal(ask(&f, false), "admitted");
-    done(&f, CLASS_CRASHED, 0);
-  }
-  assert_string_equal(ask(&f, false), "wait circuit_open 120000");
+  assert_string_equal(ask(&f, false), "wait crashed 5000");
   end(&f);
 }
 
-static void errors_of_the_request_open_no_circuit(void **state) {
+static void errors_of_the_request_shut_no_gate(void **state) {
   struct fixture f;
   const enum error_class classes[] = {CLASS_REFUSED, CLASS_LENGTH, CLASS_BAD_REQUEST, CLASS_AUTH,
                                       CLASS_NOT_FOUND};
@@ -207,10 +283,12 @@ int main(void) {
       cmocka_unit_test(a_named_wait_holds_for_all),
       cmocka_unit_test(a_wait_is_bounded),
       cmocka_unit_test(the_longest_wait_holds),
-      cmocka_unit_test(a_circuit_opens_and_one_call_tries),
-      cmocka_unit_test(one_session_opens_no_circuit),
-      cmocka_unit_test(a_circuit_waits_two_minutes_at_most),
-      cmocka_unit_test(errors_of_the_request_open_no_circuit),
+      cmocka_unit_test(a_gate_shuts_and_one_call_tries),
+      cmocka_unit_test(the_impatient_pass),
+      cmocka_unit_test(a_pool_has_one_gate),
+      cmocka_unit_test(a_refused_login_shuts_it_where_others_wait),
+      cmocka_unit_test(crashes_of_several_sessions_shut_it),
+      cmocka_unit_test(errors_of_the_request_shut_no_gate),
       cmocka_unit_test(settings_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

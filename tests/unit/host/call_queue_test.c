@@ -19,13 +19,17 @@ struct fixture {
 };
 
 static char told[200]; /* "1 admitted, 2 use_fallback, " */
+static size_t told_count;
 
 static void on_told(void *owner, long call, enum admission_answer answer,
                     const struct admission_why *why) {
   size_t n = strlen(told);
   (void)owner;
-  (void)why;
-  print_into(told + n, sizeof told - n, "%ld %s, ", call, admission_name(answer));
+  told_count++;
+  if (n < sizeof told - 40)
+    print_into(told + n, sizeof told - n, "%ld %s%s, ", call,
+               why->gave_up != CLASS_NONE ? "gave up: " : "",
+               why->gave_up != CLASS_NONE ? error_class_name(why->gave_up) : admission_name(answer));
 }
 
 static int setup(void **state) {
@@ -33,6 +37,7 @@ static int setup(void **state) {
   json_t *settings =
       json_loads("{\"script\": {\"concurrency\": 1}, \"command\": {\"concurrency\": 1}}", 0, NULL);
   told[0] = '\0';
+  told_count = 0;
   f = (struct fixture){.registry = registry_new(settings)};
   json_decref(settings);
   call_queue_init(&f.gate, (uv_loop_init(&f.loop), &f.loop), f.registry, NULL, on_told);
@@ -50,12 +55,16 @@ static int teardown(void **state) {
 
 static const char *ask(struct fixture *f, void *owner, long call, const char *provider) {
   struct admission_why why;
-  return admission_name(call_queue_ask(&f->gate, owner, call, str_from(provider), false, &why));
+  const struct admission_call one = {
+      .owner = owner, .call = call, .provider = str_from(provider), .patient = true};
+  return admission_name(call_queue_ask(&f->gate, &one, &why));
 }
 
 static void leave(struct fixture *f, const void *owner, const char *provider,
                   enum error_class class, int64_t retry_after_ms) {
-  call_queue_leave(&f->gate, owner, str_from(provider), class, retry_after_ms);
+  const struct admission_end end = {
+      .class = class, .retry_after_ms = retry_after_ms, .probe = true, .real_ms = 1};
+  call_queue_leave(&f->gate, owner, str_from(provider), &end);
 }
 
 /* Another provider's call ends, so that everybody is asked again. */
@@ -127,12 +136,86 @@ static void who_leaves_the_queue_leaves_no_timer(void **state) {
   assert_string_equal(told, "");
 }
 
+static void await(struct fixture *f, void *owner, long call, const char *session, int64_t in_ms,
+                  int64_t gives_up_ms) {
+  const struct admission_call one = {.owner = owner,
+                                     .call = call,
+                                     .provider = STR("script"),
+                                     .session = session,
+                                     .patient = true};
+  const struct admission_away away = {
+      .class = CLASS_NETWORK, .since_ms = 1, .tries = 1, .next_ms = (uint64_t)in_ms};
+  call_queue_await(&f->gate, &one, &away);
+  call_queue_gives_up(&f->gate, owner, call, gives_up_ms);
+}
+
+/* After a restart the sessions' own logs shut the gate: one of them tries, the oldest; its end
+ * hands the turn on. An answer lets the others go, in order. */
+static void who_waits_goes_by_age(void **state) {
+  struct fixture *f = *state;
+  int a, b, c;
+  await(f, &c, 3, "s3", 0, 60000);
+  await(f, &a, 1, "s1", 0, 60000);
+  await(f, &b, 2, "s2", 0, 60000);
+  (void)uv_run(&f->loop, UV_RUN_ONCE);
+  assert_string_equal(told, "1 admitted, ");
+  leave(f, &a, "script", CLASS_CANCELLED, 0);
+  (void)uv_run(&f->loop, UV_RUN_ONCE);
+  assert_string_equal(told, "1 admitted, 2 admitted, ");
+  leave(f, &b, "script", CLASS_NONE, 0);
+  (void)uv_run(&f->loop, UV_RUN_ONCE);
+  assert_string_equal(told, "1 admitted, 2 admitted, 3 admitted, ");
+  leave(f, &c, "script", CLASS_NONE, 0);
+}
+
+/* Nobody is asked for it: the last probe's answer counts. */
+static void a_wait_has_an_end(void **state) {
+  struct fixture *f = *state;
+  int a, b;
+  assert_string_equal(ask(f, &a, 1, "script"), "admitted");
+  leave(f, &a, "script", CLASS_NETWORK, 0);
+  await(f, &b, 2, "s2", 5000, 1);
+  (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+  assert_string_equal(told, "2 gave up: network, ");
+}
+
+/* Many waiting calls need little memory, and the first starts at once. */
+static void ten_thousand_wait(void **state) {
+  enum { MANY = 10000 };
+  struct fixture *f = *state;
+  static char owners[MANY], ids[MANY][8];
+  assert_string_equal(ask(f, owners, 1, "command"), "admitted");
+  leave(f, owners, "command", CLASS_OVERLOADED, 0);
+  for (size_t i = 0; i < MANY; i++) {
+    const struct admission_call one = {.owner = owners + i,
+                                       .call = 1,
+                                       .provider = STR("command"),
+                                       .session = ids[i],
+                                       .patient = true};
+    struct admission_why why;
+    print_into(ids[i], sizeof ids[i], "%06zu", i);
+    assert_int_equal(call_queue_ask(&f->gate, &one, &why), ADMISSION_WAIT);
+  }
+  uint64_t start = uv_hrtime();
+  call_queue_reached(&f->gate, STR("command"));
+  while (told_count == 0)
+    (void)uv_run(&f->loop, UV_RUN_ONCE);
+  assert_true(uv_hrtime() - start < 100 * 1000 * 1000);
+  assert_true(told_count < 100); /* the loop has time for what these lead to */
+  for (size_t i = 0; i < MANY; i++)
+    call_queue_drop(&f->gate, owners + i, 0);
+  leave(f, owners, "command", CLASS_NONE, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(nobody_overtakes, setup, teardown),
       cmocka_unit_test_setup_teardown(what_is_waited_for_can_change, setup, teardown),
       cmocka_unit_test_setup_teardown(a_free_place_is_given_though_others_come, setup, teardown),
       cmocka_unit_test_setup_teardown(who_leaves_the_queue_leaves_no_timer, setup, teardown),
+      cmocka_unit_test_setup_teardown(who_waits_goes_by_age, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_wait_has_an_end, setup, teardown),
+      cmocka_unit_test_setup_teardown(ten_thousand_wait, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
