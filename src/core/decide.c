@@ -889,6 +889,17 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   step_emit(s, &d);
 }
 
+/* Returns CLASS_AUTH if a judge refused the login, which a person mends; else CLASS_NONE. */
+static enum error_class refused_login(const struct turn *turn) {
+  size_t i;
+  const json_t *stage;
+  json_array_foreach(turn->stages, i, stage) {
+    if (str_eq_c(json_view_at(stage, "class"), error_class_name(CLASS_AUTH)))
+      return CLASS_AUTH;
+  }
+  return CLASS_NONE;
+}
+
 /* Does one step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
   struct buf why = {0};
@@ -943,7 +954,8 @@ static bool judge_turn(struct step *s, struct turn *turn) {
     human_ask_rule(s, turn, &judging.spec, step.reason);
     break;
   case CHAIN_UNAVAILABLE:
-    more = step_halt(s, "judge_unavailable", turn, CLASS_NONE, str_from(step.reason), NULL);
+    more =
+        step_halt(s, "judge_unavailable", turn, refused_login(turn), str_from(step.reason), NULL);
     break;
   }
   chain_step_deinit(&step);
