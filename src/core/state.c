@@ -42,7 +42,7 @@ const char *session_stop_status(struct str reason, struct str class) {
   enum session_outcome outcome;
   if (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome))
     return outcomes[outcome];
-  bool login = str_eq_c(reason, "provider_error") && str_eq_c(class, "auth");
+  bool login = str_among(reason, "provider_error judge_unavailable") && str_eq_c(class, "auth");
   bool asks =
       login || str_among(reason, "question escalated judge_split protected budget after folder");
   return asks ? "needs_input" : "stopped";

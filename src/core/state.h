@@ -111,7 +111,7 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out);
 /* Returns the status of a session that stopped for this reason, with this class of error or "":
  *   needs_input                            somebody must choose or act before it goes on: question,
  *                                          escalated, judge_split, protected, budget, after, folder,
- *                                          and provider_error where the class is auth
+ *                                          and provider_error or judge_unavailable of class auth
  *   rule_no_match, max_movements, failed   the reason itself
  *   stopped                                it broke, or was interrupted: all others */
 const char *session_stop_status(struct str reason, struct str class);

@@ -265,8 +265,10 @@ static void night_check(struct night *n, size_t i, struct night_totals *t) {
   if (!night_over(p))
     fail_msg("session %zu neither ended nor stopped", i);
   struct str reason = buf_view(&p->core.stop_reason);
-  const char *status = p->core.status == SESSION_STOPPED ? session_stop_status(reason)
-                                                         : session_outcome_name(p->core.outcome);
+  const char *status =
+      p->core.status == SESSION_STOPPED
+          ? session_stop_status(reason, str_from(error_class_name(p->core.stop_class)))
+          : session_outcome_name(p->core.outcome);
   bool person = p->core.status == SESSION_STOPPED &&
                 (p->core.stop_class == CLASS_AUTH || strcmp(status, "stopped") != 0);
   if (p->core.status == SESSION_STOPPED && !person)
@@ -319,8 +321,7 @@ static void play_night(uint64_t seed, struct night_totals *t) {
     night_check(&n, i, t);
   for (i = 0; i < TROUBLES; i++) { /* those that ran when it began, then a probe at a time */
     const struct trouble *one = &n.troubles[i];
-    long most =
-        SESSIONS + (one->to_ms - one->from_ms) / (LIMIT_OUTAGE_MAX_MS / 2);
+    long most = SESSIONS + (one->to_ms - one->from_ms) / (LIMIT_OUTAGE_MAX_MS / 2);
     if (one->failed > most)
       fail_msg("seed %" PRIu64 ": %ld calls in an outage of %ld s", seed, one->failed,
                (long)(one->to_ms - one->from_ms) / SECOND);

@@ -42,7 +42,8 @@ static void a_stop_says_who_goes_on(void **state) {
       {"complete", "", "stopped", false}, /* an outcome, and no reason to stop */
       {"provider_error", "network", "stopped", false},
       {"provider_error", "auth", "needs_input", false},
-      {"judge_unavailable", "auth", "stopped", false},
+      {"judge_unavailable", "auth", "needs_input", false},
+      {"judge_unavailable", "", "stopped", false},
       {"", "", "stopped", false},
   };
   (void)state;
