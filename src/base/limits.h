@@ -268,7 +268,7 @@
 /* failures in a row over several sessions that shut the gate, whatever they are */
 #define LIMIT_CIRCUIT_FAILURES 8u
 #define LIMIT_ADMIT_COUNT      64u /* calls that the queue lets go in one turn of the loop */
-#define LIMIT_FALLBACK_COUNT   8u              /* providers in one list */
+#define LIMIT_FALLBACK_COUNT   8u  /* providers in one list */
 /* times an agent that stops at a refusal is told to go on */
 #define LIMIT_ACP_GO_ONS          20u
 #define LIMIT_RUN_COUNT           32u   /* programs that a movement may run */

@@ -69,7 +69,7 @@ struct event {
   const json_t *news;    /* object or NULL; borrowed */
   const char *reason;
   const char *message;
-  struct event_away { /* with CALL_END, ADMISSION and TIMER: what the host knows of an outage */
+  struct event_away {  /* with CALL_END, ADMISSION and TIMER: what the host knows of an outage */
     int64_t since_ms;  /* wall clock; 0: nothing */
     int tries;         /* attempts of all sessions that failed since */
     int64_t waited_ms; /* how long the call has waited for it, by a clock that nobody sets */

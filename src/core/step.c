@@ -772,9 +772,9 @@ static int64_t outage_most(const struct step *s, const struct call *call) {
   struct str said;
   if (!outage_setting(s->core, call, &said))
     return 0;
-  bool known = json_object_get(s->core->reached, call->provider) != NULL ||
-               (s->env->has_answered != NULL &&
-                s->env->has_answered(s->env->ctx, str_from(call->provider)));
+  bool known =
+      json_object_get(s->core->reached, call->provider) != NULL ||
+      (s->env->has_answered != NULL && s->env->has_answered(s->env->ctx, str_from(call->provider)));
   int64_t most = limits_duration_ms(said, LIMIT_OUTAGE_WAIT_MS);
   return known || most < LIMIT_OUTAGE_NEW_WAIT_MS ? most : LIMIT_OUTAGE_NEW_WAIT_MS;
 }

@@ -384,7 +384,7 @@ static void on_changed(void *ctx, struct daemon_entry *e) {
 
 static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_connections,
                        struct err *err) {
-  d->host.disk_full_wait_ms = UINT64_MAX; /* nobody is waiting: wait until there is space */
+  d->host.disk_full_wait_ms = UINT64_MAX;   /* nobody is waiting: wait until there is space */
   d->host.gate.admission.holds_auth = true; /* a person may log in while its sessions wait */
   d->launch_env.store = &d->store;
   d->launch_env.workflows = d->host.workflows;

@@ -252,12 +252,12 @@ struct call_queue_entry {
   char *provider;
   const char *session; /* see struct admission_call */
   bool has_fallback, patient, awaited;
-  bool probe; /* it has a place as one, and only lacks the store's */
-  bool gated; /* it waits for a shut gate */
-  const char *reason;    /* the last answer's; static text. NULL: nobody was told to wait */
-  uint64_t until_ms;     /* the last answer's; 0: until a place is free */
-  uint64_t since_ms;     /* when it came */
-  uint64_t gives_up_ms;  /* then it waits for no gate any more; 0: never */
+  bool probe;           /* it has a place as one, and only lacks the store's */
+  bool gated;           /* it waits for a shut gate */
+  const char *reason;   /* the last answer's; static text. NULL: nobody was told to wait */
+  uint64_t until_ms;    /* the last answer's; 0: until a place is free */
+  uint64_t since_ms;    /* when it came */
+  uint64_t gives_up_ms; /* then it waits for no gate any more; 0: never */
   struct call_queue_asked *asked; /* the store is being asked for a place; it has one here */
   bool full;                      /* it waits for one of the store's places */
   uint64_t retry_ms;              /* when to ask again; 0: when it is its turn */
@@ -432,9 +432,8 @@ void call_queue_seats(struct call_queue *g) {
 /* Asks whether the call may go now, as far as this host knows. */
 static enum admission_answer call_queue_admit(struct call_queue *g, struct call_queue_entry *e,
                                               struct admission_why *why) {
-  const struct admission_call call = {.provider = str_from(e->provider),
-                                      .has_fallback = e->has_fallback,
-                                      .patient = e->patient};
+  const struct admission_call call = {
+      .provider = str_from(e->provider), .has_fallback = e->has_fallback, .patient = e->patient};
   enum admission_answer answer = admission_ask(&g->admission, &call, now_of(g), why);
   e->probe = why->probe;
   e->gated = why->away.class != CLASS_NONE;
@@ -489,8 +488,8 @@ static void call_queue_on_timer(uv_timer_t *timer) {
     bool news = why.until_ms > 0 && why.reason != e->reason; /* it now waits for something else */
     e->until_ms = why.until_ms;
     e->reason = why.reason;
-    if (answer == ADMISSION_WAIT && e->gated && e->gives_up_ms > 0 &&
-        e->gives_up_ms <= now_of(g) && !why.away.probing &&
+    if (answer == ADMISSION_WAIT && e->gated && e->gives_up_ms > 0 && e->gives_up_ms <= now_of(g) &&
+        !why.away.probing &&
         why.until_ms > now_of(g) + LIMIT_OUTAGE_LATE_MS) { /* else the last try is its own */
       why.gave_up = why.away.class;
       answer = ADMISSION_ADMITTED;

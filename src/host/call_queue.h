@@ -85,7 +85,7 @@ struct admission_end {
   int64_t real_ms; /* real time, for what the gate says */
 };
 
-struct admission_away { /* what a gate knows while it is shut */
+struct admission_away {   /* what a gate knows while it is shut */
   enum error_class class; /* CLASS_NONE: it is open */
   int64_t since_ms;       /* real time */
   int tries;              /* attempts that failed since, one of a time */
@@ -122,8 +122,8 @@ const struct admission_away *admission_away_of(const struct admission *a, struct
 
 /* Shows the state of one provider. All zero: nothing is known. */
 struct admission_look {
-  unsigned limit, open; /* calls at once: the limit (0: none), and now */
-  unsigned failures;    /* failures in a row that suggest the backend is down */
+  unsigned limit, open;   /* calls at once: the limit (0: none), and now */
+  unsigned failures;      /* failures in a row that suggest the backend is down */
   uint64_t cool_until_ms; /* 0: no */
   struct admission_away away;
 };
@@ -160,8 +160,7 @@ enum admission_answer call_queue_ask(struct call_queue *g, const struct admissio
 void call_queue_await(struct call_queue *g, const struct admission_call *call,
                       const struct admission_away *away);
 /* Does the same for the provider alone: a session that asks next was waiting for it. */
-void call_queue_doubt(struct call_queue *g, struct str provider,
-                      const struct admission_away *away);
+void call_queue_doubt(struct call_queue *g, struct str provider, const struct admission_away *away);
 void call_queue_gives_up(struct call_queue *g, const void *owner, long call, int64_t ms);
 void call_queue_seats(struct call_queue *g);
 void call_queue_leave(struct call_queue *g, const void *owner, struct str provider,

@@ -598,8 +598,7 @@ static void tests_count(struct str spec, const char *cwd, int64_t since_ms,
 /* Gives back the call's place, and notes what the provider's gate knows then. */
 static void leave_gate(struct open_call *call, const struct call_result *result) {
   struct call_queue *gate = &call->session->host->gate;
-  const struct admission_away *away =
-      admission_away_of(&gate->admission, call->request.provider);
+  const struct admission_away *away = admission_away_of(&gate->admission, call->request.provider);
   const struct admission_end end = {.class = result->class,
                                     .retry_after_ms = result->retry_after_ms,
                                     .probe = call->probe,
@@ -1126,8 +1125,7 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
     list_push_front(&s->grants, &grant->in_session);
   }
   if (why->awaited) { /* its next attempt begins, wherever it goes */
-    struct event ev = {
-        .kind = EVENT_TIMER, .call = id, .away = {.waited_ms = why->waited_ms}};
+    struct event ev = {.kind = EVENT_TIMER, .call = id, .away = {.waited_ms = why->waited_ms}};
     session_event(s, &ev);
     return;
   }
@@ -1198,8 +1196,7 @@ static bool await_provider(struct session *s, const struct effect *e) {
     return true;
   const struct admission_call ask = admission_of(s, turn, call);
   int64_t left_ms = call->wait_until_ms - clock_real_ms(); /* it took a while to record the wait */
-  const struct admission_away away =
-      away_of(call, left_ms < e->delay_ms ? left_ms : e->delay_ms);
+  const struct admission_away away = away_of(call, left_ms < e->delay_ms ? left_ms : e->delay_ms);
   call_queue_await(&s->host->gate, &ask, &away);
   if (call->outage.until_ms > 0)
     call_queue_gives_up(&s->host->gate, s, call->id, call->outage.until_ms - clock_real_ms());

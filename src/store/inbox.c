@@ -50,9 +50,9 @@ static void put_cause(const struct summary *b, const char *id, struct buf *cause
   bool known = i < ARRAY_LEN(causes);
   const char *word = b->stop_class[0] ? b->stop_class : b->stop_reason;
   buf_puts(cause, known ? causes[i].cause : word);
-  if (b->stop_provider[0])
+  if (b->stop_provider != NULL)
     buf_printf(cause, ": %s", b->stop_provider);
-  if (b->stop_provider[0] && strcmp(b->stop_class, "auth") == 0)
+  if (b->stop_provider != NULL && strcmp(b->stop_class, "auth") == 0)
     buf_printf(command, "segue doctor %s, then ", b->stop_provider);
   buf_printf(command, "segue %s %s%s", known ? causes[i].command : "resume", id,
              known ? causes[i].flag : "");

@@ -174,7 +174,7 @@ void summary_feed(struct summary *b, const struct record *record) {
         session_stop_status(record_text(record, MEMBER_REASON), record_text(record, MEMBER_CLASS)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
     copy_word(b->stop_class, sizeof b->stop_class, record_text_c(record, MEMBER_CLASS));
-    copy_word(b->stop_provider, sizeof b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
+    summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
     summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
     summary_keep_spent(b, record);
   } else if (record->type == RECORD_SESSION_RESUME) {
@@ -201,6 +201,7 @@ void summary_deinit(struct summary *b) {
   free(b->movement);
   free(b->message);
   free(b->unique);
+  free(b->stop_provider);
   free(b->wait);
   json_decref(b->spent);
   json_decref(b->outputs);

@@ -41,8 +41,8 @@ struct summary {
   struct summary_wait *wait; /* NULL: nothing keeps a running session */
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */
   char stop_reason[32];      /* reason in session_stop; "" otherwise */
-  char stop_class[24];       /* class of the error in it; "" */
-  char stop_provider[48];    /* the provider that failed so; "" */
+  char stop_class[24];       /* its class of error, or "" */
+  char *stop_provider;       /* the provider that failed, or NULL */
   char started[32], updated[32];
   long turns;
   uint64_t seq;          /* seq of the last record */

@@ -629,7 +629,7 @@ struct spans_call {
   int state; /* enum view_span_kind, or SPANS_NOTHING */
   bool judges;
   int64_t since_ms, until_ms;
-  char reason[24]; /* of a wait */
+  char reason[24];              /* of a wait */
   int64_t away_ms, gives_up_ms; /* of an outage: since when, until when; 0: there is none */
 };
 

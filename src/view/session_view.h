@@ -49,12 +49,12 @@ struct view_stage {
 
 /* Says what an open turn does or waits for. */
 struct view_doing {
-  enum view_span_kind kind;   /* VIEW_SPAN_KINDS: the turn is between two calls */
-  int64_t since_ms, until_ms; /* 0: not known */
+  enum view_span_kind kind;     /* VIEW_SPAN_KINDS: the turn is between two calls */
+  int64_t since_ms, until_ms;   /* 0: not known */
   int64_t away_ms, gives_up_ms; /* of an outage: since when, until when; 0: there is none */
-  struct str waits_for;       /* reason of a wait, or the class of the error; or empty */
-  long waiting;               /* number of its calls that wait for a place */
-  int64_t told_tokens;        /* reported by its running call so far */
+  struct str waits_for;         /* reason of a wait, or the class of the error; or empty */
+  long waiting;                 /* number of its calls that wait for a place */
+  int64_t told_tokens;          /* reported by its running call so far */
 };
 
 struct view_turn {

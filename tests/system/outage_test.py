@@ -233,6 +233,10 @@ def whoever_asks_once_is_told_at_once():
         begin = time.monotonic()
         done = box.segue("judge", "--rules", "good,bad", "--provider", "away", stdin=b"It is fine.")
         expect(done.returncode != 0 and time.monotonic() - begin < 30, done.returncode, done.stderr)
+        asked = server.asked
+        done = box.segue("hook", "claude-stop", "--rule", "done", "--rule", "more", "--judge-provider", "away", "--logs",
+                         box.logs, stdin=b'{"last_assistant_message": "Done.", "session_id": "1"}')
+        expect(server.asked > asked and not outages(records(box.log_paths()[-1])), "a hook waits", done.stderr)
         config(box, server.url, "wait_for_outage: off\n")
         before = server.asked
         done = box.segue(*run_words(box))
@@ -242,7 +246,7 @@ def whoever_asks_once_is_told_at_once():
 
 def a_setting_is_checked():
     with Box() as box:
-        for words in ("20", "on", "25h", "1h30", "[1h]", "{h: 1}", "-1s", "0s", '""'):
+        for words in ("20", "on", "25h", "87600h", "1h30", "[1h]", "{h: 1}", "-1s", "0s", '""'):
             config(box, "http://127.0.0.1:9/v1", f"wait_for_outage: {words}\n")
             done = box.segue(*run_words(box))
             expect(done.returncode == 2 and b"config.yaml:4:18: " in done.stderr and

@@ -149,7 +149,9 @@ static bool write_session(const struct stop_hook *hook, const char *folder, stru
   json_t *reply = json_pack("{ssssso}", "movement", "answer", "purpose", "execute", "text",
                             json_stringn(buf_c(&safe), safe.n));
   return write_json(folder, "claude-stop.yaml",
-                    json_pack("{ssso}", "name", "claude-stop", "movements", movements), err) &&
+                    json_pack("{ssssso}", "name", "claude-stop", "wait_for_outage", "off",
+                              "movements", movements),
+                    err) &&
          write_json(folder, "scenario.json", json_pack("{s[o]}", "replies", reply), err);
 }
 

@@ -574,15 +574,16 @@ static void resume_tell(const struct cli_args *args, const struct store_ref *ref
   const char *why = before->message ? before->message : "";
   store_ref_id(ref, id);
   if (cli_flag(args, "json")) {
-    json_auto_t *line = json_pack("{ss ss* ss ss}", "id", id, "workflow", before->workflow, "reason",
-                                  cause, "status", now);
+    json_auto_t *line = json_pack("{ss ss* ss ss}", "id", id, "workflow", before->workflow,
+                                  "reason", cause, "status", now);
     json_object_set_new(line, "message", json_io_string(problem ? problem : why));
-    if (before->stop_provider[0])
+    if (before->stop_provider != NULL)
       json_object_set_new(line, "provider", json_io_string(before->stop_provider));
     json_io_print(line, JSON_IO_COMPACT);
   } else if (!cli_flag(args, "quiet") || problem != NULL) {
-    cli_say(stdout, "%s  %s%s%s  %s%s%s\n", id, cause, before->stop_provider[0] ? ": " : "",
-            before->stop_provider, now, problem || why[0] ? ": " : "", problem ? problem : why);
+    cli_say(stdout, "%s  %s%s%s  %s%s%s\n", id, cause, before->stop_provider ? ": " : "",
+            before->stop_provider ? before->stop_provider : "", now, problem || why[0] ? ": " : "",
+            problem ? problem : why);
   }
   fflush(stdout);
 }
@@ -613,7 +614,10 @@ static int resume_all(const struct cli_args *args) {
     int one = resume_one(args, &ref, b.submitted, daemon, &err);
     bool queued = b.submitted && (daemon || store_is_address(store.where));
     bool ok = err.code == ERR_NONE && (queued || summary_read(&after, &ref, &err));
-    resume_tell(args, &ref, &b, cause, !ok ? "failed" : queued ? "queued" : summary_status(&after),
+    resume_tell(args, &ref, &b, cause,
+                !ok      ? "failed"
+                : queued ? "queued"
+                         : summary_status(&after),
                 ok ? after.message : err.text);
     if (status == STATUS_COMPLETE || one == STATUS_INTERRUPTED)
       status = one;

@@ -1845,7 +1845,7 @@ static void a_panel_votes(void **state) {
     if (strcmp(buf_c(&got), panel_cases[i].stages) != 0)
       fail_msg("%s: %s", panel_cases[i].title, buf_c(&got));
     if (panel_cases[i].stopped != NULL) {
-      expect_stop(&p, panel_cases[i].stopped, NULL);
+      expect_stop(&p, panel_cases[i].stopped, "auth");
     } else {
       const json_t *judgment = play_find(&p, "judgment", 0);
       assert_int_equal(json_integer_value(json_object_get(judgment, "rule")), panel_cases[i].rule);

@@ -29,7 +29,8 @@ static void on_told(void *owner, long call, enum admission_answer answer,
   if (n < sizeof told - 40)
     print_into(told + n, sizeof told - n, "%ld %s%s, ", call,
                why->gave_up != CLASS_NONE ? "gave up: " : "",
-               why->gave_up != CLASS_NONE ? error_class_name(why->gave_up) : admission_name(answer));
+               why->gave_up != CLASS_NONE ? error_class_name(why->gave_up)
+                                          : admission_name(answer));
 }
 
 static int setup(void **state) {
@@ -138,11 +139,8 @@ static void who_leaves_the_queue_leaves_no_timer(void **state) {
 
 static void await(struct fixture *f, void *owner, long call, const char *session, int64_t in_ms,
                   int64_t gives_up_ms) {
-  const struct admission_call one = {.owner = owner,
-                                     .call = call,
-                                     .provider = STR("script"),
-                                     .session = session,
-                                     .patient = true};
+  const struct admission_call one = {
+      .owner = owner, .call = call, .provider = STR("script"), .session = session, .patient = true};
   const struct admission_away away = {
       .class = CLASS_NETWORK, .since_ms = 1, .tries = 1, .next_ms = (uint64_t)in_ms};
   call_queue_await(&f->gate, &one, &away);
