@@ -7,6 +7,7 @@
 #include "core/checks.h"
 #include "core/state.h"
 #include "format/json_object.h"
+#include "format/json_write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -403,6 +404,65 @@ static void turn_lines_on_answer(struct turn_line *line, const struct record *re
   buf_str(&line->what, str_next_line(&text));
 }
 
+/* --- what people said --- */
+
+void turn_lines_put_said(const json_t *said, struct buf *out) {
+  const json_t *by = json_at(said, "by"), *call = json_at(said, "call");
+  struct str text = json_view_at(said, "text");
+  buf_printf(out, "%s%s said: ", json_at(by, "user") ? "one who says " : "",
+             json_word_at(by, "name"));
+  buf_str(out, text);
+  if (call == NULL)
+    buf_puts(out, " (no call has read it yet)");
+  else
+    buf_printf(out,
+               json_at(said, "read") ? " (reached call %lld)" : " (in the prompt of call %lld)",
+               (long long)json_integer_value(call));
+}
+
+static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
+                                const struct record *record) {
+  struct str text = record_text(record, MEMBER_TEXT);
+  if (s->said == NULL)
+    s->said = json_array();
+  json_t *said =
+      json_pack("{sI so so sO*}", "said", (json_int_t)record->seq, "text", json_text(text), "at",
+                json_text(record->ts), "by", record_tree(record, MEMBER_BY));
+  json_array_append_new(s->said, said);
+  if (line == NULL)
+    return;
+  buf_printf(&line->what, "%s%s says: ", line->what.n > 0 ? "; " : "",
+             json_word_at(record_tree(record, MEMBER_BY), "name"));
+  buf_str(&line->what, str_next_line(&text));
+}
+
+/* Notes that a call has it. */
+static void turn_lines_on_said(const struct turn_lines *s, const json_t *number, int64_t call,
+                               bool read) {
+  size_t i;
+  json_t *said;
+  json_array_foreach(s->said, i, said) {
+    if (json_int_at(said, "said") != json_integer_value(number))
+      continue;
+    json_object_set_new(said, "call", json_integer(call));
+    if (read)
+      json_object_set_new(said, "read", json_true());
+    else
+      (void)json_object_del(said, "read");
+  }
+}
+
+static void turn_lines_on_given(const struct turn_lines *s, const struct record *record) {
+  const json_t *event = json_at(record_tree(record, MEMBER_DATA), "said"), *number;
+  int64_t call = record_number(record, MEMBER_CALL);
+  size_t i;
+  json_array_foreach(record_tree(record, MEMBER_SAID), i, number) {
+    turn_lines_on_said(s, number, call, false);
+  }
+  if (event != NULL)
+    turn_lines_on_said(s, event, call, true);
+}
+
 static void turn_lines_keep_spent(struct turn_lines *s, const struct record *record) {
   json_decref(s->spent);
   s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
@@ -500,6 +560,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     on_turn_start(s, record);
     break;
   case RECORD_CALL_START:
+    turn_lines_on_given(s, record);
     if (line != NULL)
       turn_lines_on_call_start(line, record);
     break;
@@ -542,8 +603,12 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     buf_clear(&s->message);
     buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
     break;
+  case RECORD_STEER:
+    turn_lines_on_steer(s, line, record);
+    break;
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
+    turn_lines_on_given(s, record);
     if (line != NULL)
       turn_lines_on_event(line, record);
     break;
@@ -591,6 +656,7 @@ void turn_lines_deinit(struct turn_lines *s) {
   buf_deinit(&s->resume_flags);
   json_decref(s->methods);
   json_decref(s->spent);
+  json_decref(s->said);
   spends_deinit(&s->spends);
   *s = (struct turn_lines){0};
 }

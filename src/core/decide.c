@@ -11,6 +11,7 @@
 #include "core/monitor.h"
 #include "core/record.h"
 #include "core/report_file.h"
+#include "core/steer.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -254,6 +255,9 @@ static json_t *raised(json_t *options) {
 /* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
  * ends. */
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
+  bool works = n->purpose == PURPOSE_EXECUTE || n->purpose == PURPOSE_REASK;
+  if (works && step_argv(core_movement(s->core, turn), n->purpose, n->invariant) == NULL)
+    n->said = steer_put(s, turn, NULL, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;
@@ -264,9 +268,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
     step_end_child(s, turn, ALL_ANY_ERROR, why, CLASS_BAD_REQUEST);
   else
     step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
-  prompt_deinit(&n->prompt);
-  json_decref(n->options);
-  json_decref(n->schema);
+  step_drop_call(n);
 }
 
 static void step_execute(struct step *s, struct turn *turn, bool raise) {
@@ -798,6 +800,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   view.checks = buf_view(&checks);
   view.tests = buf_view(&tests);
   view.no_pass = checks_is_no_pass(turn->tests);
+  json_auto_t *said = steer_judged(core);
+  view.said = said;
   if (step->vote > 0)
     core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
                        &n.model);
@@ -1336,6 +1340,7 @@ static void take_event(struct step *s) {
   case EVENT_ANSWER:
     human_take(s);
     break;
+  case EVENT_STEER: /* it moves nothing */
   case EVENT_ACCEPT:
   case EVENT_BEGIN:
   case EVENT_DRAIN:
@@ -1356,6 +1361,8 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
     emit_resume(&s, ev->reason);
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
     human_take(&s); /* a resume continues the session */
+  else if (core->status != SESSION_ENDED && ev->kind == EVENT_STEER)
+    steer_take(&s);
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

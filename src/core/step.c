@@ -17,6 +17,7 @@
 #include "core/movement_limits.h"
 #include "core/record.h"
 #include "core/sandbox_settings.h"
+#include "core/steer.h"
 #include "core/value_ref.h"
 #include "extract/whole_reply.h"
 #include "format/json_object.h"
@@ -628,8 +629,9 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
-static void drop_step_call(struct step_call *n) {
+void step_drop_call(struct step_call *n) {
   prompt_deinit(&n->prompt);
+  json_decref(n->said);
   json_decref(n->options);
   json_decref(n->schema);
 }
@@ -689,7 +691,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = core_movement(s->core, turn);
   if (step_over_budget(s, turn, NULL, n->provider)) {
     s->refused = true;
-    drop_step_call(n);
+    step_drop_call(n);
     return;
   }
   n->options = step_without_nulls(n->options);
@@ -714,6 +716,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   }
   prompt_log_init(&log, &n->prompt, &s->core->texts);
   record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
+  record_put_tree(&d, MEMBER_SAID, json_incref(n->said));
   const struct spend begun = {.begun = 1};
   if (s->env->day_count != NULL)
     s->env->day_count(s->env->ctx, request.provider, &begun);
@@ -726,7 +729,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   call->prompt = n->prompt.bytes; /* not state: the effect sends it; recovery reads it back */
   n->prompt.bytes = (struct buf){0};
   buf_deinit(&cwd);
-  drop_step_call(n);
+  step_drop_call(n);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
@@ -777,12 +780,30 @@ static size_t tell_stall(const struct core *core, struct call *call) {
   return told;
 }
 
+/* Puts there what a person said and the call has not in its prompt; *said: as of steer_put. Returns
+ * the number of bytes put there. */
+static size_t tell_said(const struct step *s, const struct turn *turn, struct call *call,
+                        json_t **said) {
+  struct str was = buf_view(&call->prompt);
+  if (!call_generates(call) || step_is_command(s->core, turn, call) ||
+      was.n > LIMIT_PROMPT_BYTES / 2 || !utf8_valid(was.p, was.n))
+    return 0;
+  struct prompt prompt = {.bytes = call->prompt}; /* not state, like all of it */
+  *said = steer_put(s, turn, call, &prompt);
+  call->prompt = prompt.bytes;
+  prompt.bytes = (struct buf){0};
+  prompt_deinit(&prompt);
+  return call->prompt.n - was.n;
+}
+
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
   struct str first, model;
   const char *reason = NULL, *id = next_session(s, call, &reason);
   json_t *options = NULL;
-  size_t told = tell_stall(s->core, call);
+  json_auto_t *said = NULL;
+  size_t told = tell_said(s, turn, call, &said);
+  told += tell_stall(s->core, call);
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
   request.provider_session = id ? str_from(id) : STR("");
@@ -802,6 +823,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   calls_put_session(&d, &request, reason);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   record_put_tree(&d, MEMBER_TOKEN, token);
+  record_put_tree(&d, MEMBER_SAID, json_incref(said));
   if (repeats)
     record_put_number(&d, MEMBER_REPEATS, call->attempt);
   struct record_part parts[] = {{{call->prompt.p, told}, false},
@@ -1042,7 +1064,8 @@ void step_call_news(struct step *s) {
   struct call *call = core_call(s->core, s->ev->call, &turn);
   const json_t *news = s->ev->news;
   if (call == NULL || call->state != CALL_RUNNING ||
-      (call->event_count >= LIMIT_CALL_EVENT_COUNT && json_at(news, "tried") == NULL) ||
+      (call->event_count >= LIMIT_CALL_EVENT_COUNT && json_at(news, "tried") == NULL &&
+       json_at(news, "said") == NULL) ||
       (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
     return;
   struct record_draft d;

@@ -340,7 +340,8 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
                      .steer = steer,
                      .cut = s->cut,
                      .worker = worker_json(s->log)};
-  bool begins = s->core.seq == (s->core.carried ? 2 : 1);
+  size_t said = s->core.turn_count == 0 ? json_array_size(s->core.said) : 0; /* while it waited */
+  bool begins = s->core.seq == (s->core.carried ? 2 : 1) + said;
   if (begins && s->cut == NULL && (steer == NULL || json_object_size(steer->changed) == 0) &&
       json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
@@ -361,6 +362,14 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
   session_event(s, &ev);
 }
 
+/* Returns the running call whose backend can be told what a person says; 0: there is none. */
+static long steered_call(const struct session *s) {
+  struct turn *turn;
+  const struct call *call = core_steer_call(&s->core, &turn);
+  const struct provider *p = call ? registry_find(s->registry, str_from(call->provider)) : NULL;
+  return p != NULL && p->ops->can_steer != NULL && p->ops->can_steer(p) ? call->id : 0;
+}
+
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) {
   bool goes = s->env.loop != NULL;
@@ -368,9 +377,16 @@ bool host_reply(struct session *s, struct core_answer *answer, uint64_t *questio
   struct event ev = {.kind = EVENT_ANSWER, .answer = answer, .hold = !goes || stopped};
   bool leaves = session_is_leaving(s) && s->core.status != SESSION_ENDED;
   bool ok = !leaves || err_set(err, ERR_LOCKED, "it is stopping right now: try again");
-  ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
-  if (ok)
-    *question = core_turn(&s->core, answer->turn)->question_seq;
+  if (answer->says == SAYS_STEER) {
+    ok = ok && core_steer_text_check(&s->core, answer->text, err);
+    ev = (struct event){.kind = EVENT_STEER, .message = answer->text.p, .by = answer->by};
+    ev.call = goes ? steered_call(s) : 0;
+    *question = s->core.seq + 1;
+  } else {
+    ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
+    if (ok)
+      *question = core_turn(&s->core, answer->turn)->question_seq;
+  }
   if (ok && !goes) /* somebody is waiting for it */
     session_set_life(s, LIFE_STOPPING);
   if (ok)

@@ -1086,6 +1086,18 @@ static void session_leave_gate(struct session *s, long call) {
   }
 }
 
+/* Tells the call's backend, in order, what a person said to it. One that has not started yet is told
+ * then. */
+static void session_steer(const struct session *s, long id) {
+  const json_t *said;
+  LIST_EACH(struct open_call, open, in_session, &s->calls)
+    while (open->call == id && open->run != NULL && open->provider->ops->steer != NULL &&
+           (said = core_steer_next(&s->core, id, open->steered)) != NULL) {
+      open->steered = (uint64_t)json_integer_value(json_object_get(said, "said"));
+      open->provider->ops->steer(open->run, open->steered, json_view_at(said, "text"));
+    }
+}
+
 static void start_provider(struct open_call *open) {
   const struct provider_sink sink = {on_news, session_call_done, open};
   open->env->secrets = json_object_get(open->session->core.config, "secrets");
@@ -1093,6 +1105,7 @@ static void start_provider(struct open_call *open) {
   open->env->own_folders = open->session->own_folders;
   open->started_ms = clock_real_ms();
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
+  session_steer(open->session, open->call);
 }
 
 /* Goes on after the tree has been examined. Meanwhile the call may have become unwanted. */
@@ -1323,6 +1336,9 @@ static void session_run_effects(struct session *s, const struct session_batch *b
       break;
     case EFFECT_END_CALL:
       end_call(s, e->call, e->class);
+      break;
+    case EFFECT_STEER:
+      session_steer(s, e->call);
       break;
     case EFFECT_TIMER:
       start_wait(s, e->call, e->delay_ms);

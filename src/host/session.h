@@ -39,8 +39,9 @@ struct open_call { /* a started call */
   struct provider_env *env; /* the session's, or its movement's folder's */
   const char *top;          /* top of what it may change: the session's folder, or its worktree's */
   int64_t started_ms;       /* real time */
-  bool looks, tells;        /* its changes have to be found out; its provider reports them */
-  bool shares;              /* another tracked call worked in the tree meanwhile */
+  uint64_t steered;  /* record of the last thing that a person said and its backend was told */
+  bool looks, tells; /* its changes have to be found out; its provider reports them */
+  bool shares;       /* another tracked call worked in the tree meanwhile */
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
   struct err *blob_err;      /* why a blob could not be written */
