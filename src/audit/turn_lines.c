@@ -7,6 +7,7 @@
 #include "core/checks.h"
 #include "core/state.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <stdlib.h>
@@ -416,7 +417,8 @@ void turn_lines_put_said(const json_t *said, struct buf *out) {
     buf_puts(out, " (no call has read it yet)");
   else
     buf_printf(out,
-               json_at(said, "read") ? " (reached call %lld)" : " (in the prompt of call %lld)",
+               json_is_true(json_at(said, "read")) ? " (reached call %lld)"
+                                                   : " (in the prompt of call %lld)",
                (long long)json_integer_value(call));
 }
 
@@ -436,31 +438,20 @@ static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
   buf_str(&line->what, str_next_line(&text));
 }
 
-/* Notes that a call has it. */
-static void turn_lines_on_said(const struct turn_lines *s, const json_t *number, int64_t call,
-                               bool read) {
-  size_t i;
-  json_t *said;
-  json_array_foreach(s->said, i, said) {
-    if (json_int_at(said, "said") != json_integer_value(number))
-      continue;
-    json_object_set_new(said, "call", json_integer(call));
-    if (read)
-      json_object_set_new(said, "read", json_true());
-    else
-      (void)json_object_del(said, "read");
-  }
-}
-
+/* Notes which call has what was said, in its prompt or read while it ran. */
 static void turn_lines_on_given(const struct turn_lines *s, const struct record *record) {
-  const json_t *event = json_at(record_tree(record, MEMBER_DATA), "said"), *number;
-  int64_t call = record_number(record, MEMBER_CALL);
-  size_t i;
-  json_array_foreach(record_tree(record, MEMBER_SAID), i, number) {
-    turn_lines_on_said(s, number, call, false);
+  const json_t *event = json_at(record_tree(record, MEMBER_DATA), "said");
+  const json_t *given = record_tree(record, MEMBER_SAID);
+  for (size_t i = 0; i < json_array_size(s->said); i++) {
+    json_t *said = json_array_get(s->said, i), *number = json_object_get(said, "said");
+    bool read = event != NULL && json_same(event, number), has = read;
+    for (size_t k = 0; k < json_array_size(given); k++)
+      has = has || json_same(json_array_get(given, k), number);
+    if (has)
+      json_object_set_new(said, "call", json_integer(record_number(record, MEMBER_CALL)));
+    if (has)
+      json_object_set_new(said, "read", json_boolean(read));
   }
-  if (event != NULL)
-    turn_lines_on_said(s, event, call, true);
 }
 
 static void turn_lines_keep_spent(struct turn_lines *s, const struct record *record) {

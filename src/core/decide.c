@@ -255,9 +255,8 @@ static json_t *raised(json_t *options) {
 /* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
  * ends. */
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
-  bool works = n->purpose == PURPOSE_EXECUTE || n->purpose == PURPOSE_REASK;
-  if (works && step_argv(core_movement(s->core, turn), n->purpose, n->invariant) == NULL)
-    n->said = steer_put(s, turn, NULL, &n->prompt);
+  if (steer_takes(s->core, turn, n->purpose))
+    n->said = steer_put(s->core, turn, NULL, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;
@@ -1303,6 +1302,23 @@ void core_start(struct core *core, const struct core_params *params, const struc
     advance(&s);
 }
 
+/* Takes what a person says: it moves nothing. */
+static void take_steer(struct step *s) {
+  struct turn *turn;
+  const struct call *call = core_steer_call(s->core, &turn);
+  struct record_draft d;
+  step_record(s, &d, RECORD_STEER);
+  if (call != NULL)
+    record_put_number(&d, MEMBER_TURN, turn->id);
+  if (call != NULL && call->id == s->ev->call) {
+    record_put_number(&d, MEMBER_CALL, call->id);
+    step_effect(s, EFFECT_STEER, call->id, 0);
+  }
+  record_put_text(&d, MEMBER_TEXT, str_from(s->ev->message));
+  record_put_tree(&d, MEMBER_BY, json_incref((json_t *)s->ev->by));
+  step_emit(s, &d);
+}
+
 static void take_event(struct step *s) {
   const struct event *ev = s->ev;
   struct turn *turn = NULL;
@@ -1340,7 +1356,7 @@ static void take_event(struct step *s) {
   case EVENT_ANSWER:
     human_take(s);
     break;
-  case EVENT_STEER: /* it moves nothing */
+  case EVENT_STEER:
   case EVENT_ACCEPT:
   case EVENT_BEGIN:
   case EVENT_DRAIN:
@@ -1362,7 +1378,7 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
     human_take(&s); /* a resume continues the session */
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_STEER)
-    steer_take(&s);
+    take_steer(&s);
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

@@ -1,12 +1,11 @@
-/* Takes what people say to a session while it works, and hands it to its agents and judges. */
+/* Keeps what people say to a session while it works, and hands it to its agents and judges. */
 #include "core/steer.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "core/decide.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-
-#include <string.h>
 
 bool core_steer_text_check(const struct core *core, struct str text, struct err *err) {
   if (core->status == SESSION_ENDED)
@@ -19,27 +18,33 @@ bool core_steer_text_check(const struct core *core, struct str text, struct err 
          err_set(err, ERR_INVALID, "it was told %u things already", LIMIT_STEER_COUNT);
 }
 
-struct call *core_steer_call(const struct core *core, struct turn **turn) {
-  *turn = core->status == SESSION_RUNNING ? core->turns : NULL;
-  for (; *turn != NULL; *turn = (*turn)->next)
+bool steer_takes(const struct core *core, const struct turn *turn, enum call_purpose purpose) {
+  return (purpose == PURPOSE_EXECUTE && core_movement(core, turn)->argv == NULL) ||
+         (purpose == PURPOSE_REASK && turn->phase == TURN_EXECUTING);
+}
+
+/* Returns the oldest call of work in that state, or with CALL_DONE in any but that; and its turn. */
+static struct call *steer_call_in(const struct core *core, enum call_state state,
+                                  struct turn **turn) {
+  for (*turn = core->turns; *turn != NULL; *turn = (*turn)->next)
     for (struct call *call = (*turn)->calls; call; call = call->next)
-      if (call->state == CALL_RUNNING && call_generates(call) &&
-          !step_is_command(core, *turn, call))
+      if (steer_takes(core, *turn, call->purpose) && (call->state == state) != (state == CALL_DONE))
         return call;
   return NULL;
 }
 
+struct call *core_steer_call(const struct core *core, struct turn **turn) {
+  return core->status == SESSION_RUNNING ? steer_call_in(core, CALL_RUNNING, turn) : NULL;
+}
+
 long core_steer_will(const struct core *core) {
-  for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    for (const struct call *call = turn->calls; call; call = call->next)
-      if (call_generates(call) && !step_is_command(core, turn, call) && call->state != CALL_DONE &&
-          (call->state == CALL_WAITING || core->status == SESSION_STOPPED))
-        return call->id;
-  if (core->turns != NULL || !core->has_next || core->next < 0)
-    return 0;
+  bool stopped = core->status == SESSION_STOPPED; /* then each is made again */
+  struct turn *turn;
+  const struct call *call = steer_call_in(core, stopped ? CALL_DONE : CALL_WAITING, &turn);
+  if (call != NULL || core->turns != NULL || !core->has_next || core->next < 0)
+    return call != NULL ? call->id : 0;
   const struct movement *m = &core->workflow->movements[core->next];
-  bool calls_first = m->argv == NULL && m->child_count == 0 && m->ask == NULL;
-  return calls_first ? core->call_count + 1 : 0;
+  return m->argv == NULL && m->child_count == 0 && m->ask == NULL ? core->call_count + 1 : 0;
 }
 
 const json_t *core_steer_next(const struct core *core, long call, uint64_t after) {
@@ -53,61 +58,34 @@ const json_t *core_steer_next(const struct core *core, long call, uint64_t after
   return NULL;
 }
 
-void steer_take(struct step *s) {
-  struct turn *turn;
-  struct call *call = core_steer_call(s->core, &turn);
-  struct record_draft d;
-  step_record(s, &d, RECORD_STEER);
-  if (call != NULL)
-    record_put_number(&d, MEMBER_TURN, turn->id);
-  if (call != NULL && call->id == s->ev->call) {
-    record_put_number(&d, MEMBER_CALL, call->id);
-    step_effect(s, EFFECT_STEER, call->id, 0);
-  }
-  record_put_text(&d, MEMBER_TEXT, str_from(s->ev->message));
-  record_put_tree(&d, MEMBER_BY, json_incref((json_t *)s->ev->by));
-  step_emit(s, &d);
-}
-
 /* --- who is told --- */
 
-/* Returns true if this call of the turn has to read it in its prompt. A call that is made anew after
- * one that was told may begin another conversation, and so may a correction. */
-static bool steer_is_due(const json_t *said, const struct turn *turn, const struct call *call) {
-  const json_t *given = json_at(said, "given");
-  if (given == NULL)
-    return true;
-  bool has = call != NULL && json_at(said, "read") == NULL &&
-             json_int_at(said, "given_call") == call->id; /* in its prompt */
-  return json_integer_value(given) == turn->id && !has;
-}
-
-json_t *steer_put(const struct step *s, const struct turn *turn, const struct call *call,
+json_t *steer_put(const struct core *core, const struct turn *turn, const struct call *call,
                   struct prompt *prompt) {
-  const struct core *core = s->core;
-  json_t *due = NULL, *numbers = NULL, *said;
+  json_auto_t *due = json_array();
+  json_t *numbers = NULL, *said;
   size_t i;
   json_array_foreach(core->said, i, said) {
-    if (!steer_is_due(said, turn, call))
+    const json_t *given = json_at(said, "given");
+    bool has = call != NULL && json_at(said, "read") == NULL &&
+               json_int_at(said, "given_call") == call->id; /* in its prompt */
+    /* A call of the same turn may begin another conversation than the one that was told. */
+    if (given != NULL && (json_integer_value(given) != turn->id || has))
       continue;
-    due = due ? due : json_array();
-    json_array_append(due, said);
     numbers = numbers ? numbers : json_array();
     json_array_append(numbers, json_at(said, "said"));
+    json_array_append(due, said);
   }
-  if (due != NULL)
+  if (numbers != NULL)
     prompt_said(due, workflow_language(core->workflow), prompt);
-  json_decref(due);
   return numbers;
 }
 
 json_t *steer_judged(const struct core *core) {
-  size_t n = json_array_size(core->said),
-         from = n > LIMIT_STEER_JUDGED_COUNT ? n - LIMIT_STEER_JUDGED_COUNT : 0;
+  size_t n = json_array_size(core->said), most = LIMIT_STEER_JUDGED_COUNT;
   json_t *list = n > 0 ? json_array() : NULL;
-  for (size_t i = from; i < n; i++) {
-    const json_t *said = json_array_get(core->said, i);
-    struct str text = json_view(json_at(said, "text"));
+  for (size_t i = n > most ? n - most : 0; i < n; i++) {
+    struct str text = json_view(json_at(json_array_get(core->said, i), "text"));
     if (text.n > LIMIT_STEER_JUDGED_BYTES)
       text.n = utf8_floor(text.p, LIMIT_STEER_JUDGED_BYTES);
     json_array_append_new(list, json_text(text));
@@ -116,16 +94,6 @@ json_t *steer_judged(const struct core *core) {
 }
 
 /* --- as records --- */
-
-static json_t *steer_find(const struct core *core, json_int_t seq) {
-  size_t i;
-  json_t *said;
-  json_array_foreach(core->said, i, said) {
-    if (json_int_at(said, "said") == seq)
-      return said;
-  }
-  return NULL;
-}
 
 bool steer_apply(const struct fold *f) {
   struct core *core = f->core;
@@ -136,37 +104,39 @@ bool steer_apply(const struct fold *f) {
     return fold_bad(f, "too much was said before");
   if (core->said == NULL)
     core->said = json_array();
-  json_t *said =
-      json_pack("{sI so so sO}", "said", (json_int_t)f->record->seq, "text", json_text(text), "at",
-                json_text(f->record->ts), "by", fold_tree(f, MEMBER_BY));
+  json_t *said = json_pack("{sI so}", "said", (json_int_t)f->record->seq, "text", json_text(text));
   if (fold_has(f, MEMBER_CALL))
     json_put(said, "call", json_integer(fold_number(f, MEMBER_CALL)));
   json_array_append_new(core->said, said);
   return true;
 }
 
-static void steer_mark(json_t *said, const struct turn *turn, const struct call *call, bool read) {
-  json_put(said, "given", json_integer(turn->id));
-  json_put(said, "given_call", json_integer(call->id));
-  if (read)
-    json_put(said, "read", json_true());
-  else
+/* Notes that the call has what was said in that record, in its prompt or read while it ran. */
+static bool steer_mark(const struct core *core, const json_t *number, const struct turn *turn,
+                       const struct call *call, bool read) {
+  size_t i;
+  json_t *said;
+  json_array_foreach(core->said, i, said) {
+    if (json_int_at(said, "said") != json_integer_value(number))
+      continue;
+    json_put(said, "given", json_integer(turn->id));
+    json_put(said, "given_call", json_integer(call->id));
     json_object_del(said, "read");
+    if (read)
+      json_put(said, "read", json_true());
+    return true;
+  }
+  return false;
 }
 
 bool steer_given(const struct fold *f, const struct turn *turn, const struct call *call) {
   const json_t *numbers = fold_tree(f, MEMBER_SAID);
-  for (size_t i = 0; i < json_array_size(numbers); i++) {
-    json_t *said = steer_find(f->core, json_integer_value(json_array_get(numbers, i)));
-    if (said == NULL)
+  for (size_t i = 0; i < json_array_size(numbers); i++)
+    if (!steer_mark(f->core, json_array_get(numbers, i), turn, call, false))
       return fold_bad(f, "it has in its prompt what nobody said");
-    steer_mark(said, turn, call, false);
-  }
   return true;
 }
 
 void steer_read(const struct fold *f, const struct turn *turn, const struct call *call) {
-  json_t *said = steer_find(f->core, json_int_at(fold_tree(f, MEMBER_DATA), "said"));
-  if (said != NULL)
-    steer_mark(said, turn, call, true);
+  (void)steer_mark(f->core, json_at(fold_tree(f, MEMBER_DATA), "said"), turn, call, true);
 }

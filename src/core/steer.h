@@ -1,9 +1,5 @@
 /* steer.h - internal to the core: what people say to a session while it works.
  *
- *   core_steer_text_check(core, text, &err)   then EVENT_STEER
- *   steer_put(s, turn, NULL, &prompt)         the work's next prompt begins with what it has not read
- *   steer_judged(core)                        what a judge is told
- *
  * DESIGN. What somebody says is a record before anything is done with it. If the work's call runs
  * and its backend has a channel for it, the record names that call, the backend is told, and a
  * call_event says when its agent has read it. Whatever was not read by then stands in front of the
@@ -14,14 +10,14 @@
 #define SEGUE_CORE_STEER_H
 
 #include "core/fold.h"
-#include "core/step.h"
+#include "core/prompt.h"
 
-/* Handles EVENT_STEER. */
-void steer_take(struct step *s);
+/* Returns true for a call in which an agent works: what is said is for these. */
+bool steer_takes(const struct core *core, const struct turn *turn, enum call_purpose purpose);
 /* Puts what a call of the turn has to read in front of its prompt. call: one that is made again, and
- * has a part of it in its prompt already; or NULL. Returns the records' numbers for its call_start,
- * a new array; NULL: there is nothing. */
-json_t *steer_put(const struct step *s, const struct turn *turn, const struct call *call,
+ * has a part of it there already; or NULL. Returns the records' numbers for its call_start, a new
+ * array; NULL: there is nothing. */
+json_t *steer_put(const struct core *core, const struct turn *turn, const struct call *call,
                   struct prompt *prompt);
 /* Lists what was said, as a judge is told: new, or NULL. */
 json_t *steer_judged(const struct core *core);

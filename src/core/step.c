@@ -780,19 +780,18 @@ static size_t tell_stall(const struct core *core, struct call *call) {
   return told;
 }
 
-/* Puts there what a person said and the call has not in its prompt; *said: as of steer_put. Returns
- * the number of bytes put there. */
-static size_t tell_said(const struct step *s, const struct turn *turn, struct call *call,
+/* Puts there what a person said and its prompt has not; *said: as of steer_put. Returns the number of
+ * bytes put there. */
+static size_t tell_said(const struct core *core, const struct turn *turn, struct call *call,
                         json_t **said) {
   struct str was = buf_view(&call->prompt);
-  if (!call_generates(call) || step_is_command(s->core, turn, call) ||
-      was.n > LIMIT_PROMPT_BYTES / 2 || !utf8_valid(was.p, was.n))
-    return 0;
   struct prompt prompt = {.bytes = call->prompt}; /* not state, like all of it */
-  *said = steer_put(s, turn, call, &prompt);
+  if (!steer_takes(core, turn, call->purpose) || was.n > LIMIT_PROMPT_BYTES / 2 ||
+      !utf8_valid(was.p, was.n))
+    return 0;
+  *said = steer_put(core, turn, call, &prompt);
+  free(prompt.parts);
   call->prompt = prompt.bytes;
-  prompt.bytes = (struct buf){0};
-  prompt_deinit(&prompt);
   return call->prompt.n - was.n;
 }
 
@@ -802,7 +801,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   const char *reason = NULL, *id = next_session(s, call, &reason);
   json_t *options = NULL;
   json_auto_t *said = NULL;
-  size_t told = tell_said(s, turn, call, &said);
+  size_t told = tell_said(s->core, turn, call, &said);
   told += tell_stall(s->core, call);
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;

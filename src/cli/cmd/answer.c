@@ -155,17 +155,11 @@ static int replying_tell(const struct cli_args *args, const char *action,
 
 /* Returns whether the record says that the call has read it; *over: that it will not. */
 static bool read_line(struct str line, json_int_t said, json_int_t call, bool *over) {
-  static const char read[] = "\"event\":\"steer\"", end[] = "\"type\":\"call_end\"",
-                    stop[] = "\"type\":\"session_";
-  if (memmem(line.p, line.n, read, strlen(read)) == NULL &&
-      memmem(line.p, line.n, end, strlen(end)) == NULL &&
-      memmem(line.p, line.n, stop, strlen(stop)) == NULL)
-    return false;
   json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct str type = json_view_at(record, "type");
-  *over |= json_int_at(record, "seq") > said &&
-           (str_among(type, "session_stop session_end") ||
-            (str_eq_c(type, "call_end") && json_int_at(record, "call") == call));
+  bool ends = str_eq_c(type, "call_end") && json_int_at(record, "call") == call;
+  *over |=
+      json_int_at(record, "seq") > said && (ends || str_among(type, "session_stop session_end"));
   return str_eq_c(type, "call_event") &&
          json_int_at(json_object_get(record, "data"), "said") == said;
 }
