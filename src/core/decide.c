@@ -1316,6 +1316,7 @@ static void take_steer(struct step *s) {
   }
   record_put_text(&d, MEMBER_TEXT, str_from(s->ev->message));
   record_put_tree(&d, MEMBER_BY, json_incref((json_t *)s->ev->by));
+  record_put_bytes(&d, MEMBER_KEY, str_from(s->ev->reason));
   step_emit(s, &d);
 }
 

@@ -36,7 +36,7 @@ enum event_kind {
   EVENT_TIMER,     /* call: its wait is over; 0: a person's deadline may have passed */
   /* answer: a person's, settled; a stopped session may get one too and stays stopped */
   EVENT_ANSWER,
-  /* message, by: what a person says to it; call: the running one whose backend can be told, or 0. A
+  /* message, by: what a person says to it; reason: its key, if it came from elsewhere, or NULL; call: the running one whose backend can be told, or 0. A
    * stopped session stays stopped. */
   EVENT_STEER,
   EVENT_CANCEL, /* somebody wants the session gone: final */
@@ -166,6 +166,8 @@ bool core_steer_check(const struct core *core, const struct core_steer *steer,
 
 /* Returns whether a person can say this to the session. */
 bool core_steer_text_check(const struct core *core, struct str text, struct err *err) MUST_CHECK;
+/* Returns true if that was said already which came with the key. */
+bool core_steer_has(const struct core *core, const char *key);
 /* Returns the running call of an agent's work, the oldest if there are several, and its turn; NULL:
  * there is none. */
 struct call *core_steer_call(const struct core *core, struct turn **turn);

@@ -85,6 +85,7 @@ enum record_type {
   TREE(PROMPT, "prompt")                                                                           \
   PLAIN(PROMPT_OF, "prompt_of")                                                                    \
   PLAIN(PROMPT_SHA256, "prompt_sha256")                                                            \
+  PLAIN(KEY, "key")                                                                                \
   TREE(SAID, "said")                                                                               \
   PLAIN(REPEATS, "repeats")                                                                        \
   PLAIN(ANSWER, "answer")                                                                          \

@@ -7,6 +7,8 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <string.h>
+
 bool core_steer_text_check(const struct core *core, struct str text, struct err *err) {
   if (core->status == SESSION_ENDED)
     return err_set(err, ERR_INVALID, "it has ended already: %s",
@@ -16,6 +18,14 @@ bool core_steer_text_check(const struct core *core, struct str text, struct err 
                    LIMIT_STEER_BYTES);
   return json_array_size(core->said) < LIMIT_STEER_COUNT ||
          err_set(err, ERR_INVALID, "it was told %u things already", LIMIT_STEER_COUNT);
+}
+
+bool core_steer_has(const struct core *core, const char *key) {
+  size_t i = 0;
+  while (i < json_array_size(core->said) &&
+         strcmp(json_word_at(json_array_get(core->said, i), "key"), key) != 0)
+    i++;
+  return i < json_array_size(core->said);
 }
 
 bool steer_takes(const struct core *core, const struct turn *turn, enum call_purpose purpose) {
@@ -107,6 +117,8 @@ bool steer_apply(const struct fold *f) {
   json_t *said = json_pack("{sI so}", "said", (json_int_t)f->record->seq, "text", json_text(text));
   if (fold_has(f, MEMBER_CALL))
     json_put(said, "call", json_integer(fold_number(f, MEMBER_CALL)));
+  if (fold_has(f, MEMBER_KEY))
+    json_put(said, "key", json_text(fold_text(f, MEMBER_KEY)));
   json_array_append_new(core->said, said);
   return true;
 }

@@ -523,6 +523,7 @@ struct about {
   /* Acts on the entry, as memory or the last look at the store describes it; owns the about. */
   void (*act)(struct about *a, struct server_request *r, struct daemon_entry *e);
   bool settles;                   /* waits for a release that is under way */
+  bool told;                      /* what was said is kept for the worker that has it */
   uint64_t seq;                   /* of the last record that a watcher has */
   struct entry_ask ask;           /* for sessions_resume and sessions_answer */
   struct server_request *request; /* of the ask; NULL: its client has left */
@@ -558,11 +559,14 @@ static bool about_asks_store(const struct about *a, const char *word) {
 static void about_taken(void *what, struct server_request *r) {
   struct about *a = what;
   struct daemon_entry *e = sessions_update(a->api->sessions, &a->snapshot);
-  if (e->summary.seq > 0) {
+  if (a->told) {
+    server_reply_json(r, 202, json_pack("{ss}", "session", e->id));
+  } else if (e->summary.seq > 0) {
     a->act(a, r, e);
     return;
+  } else {
+    server_problem(r, 404, NULL, "there is no session %s", e->id);
   }
-  server_problem(r, 404, NULL, "there is no session %s", e->id);
   about_free(a);
 }
 
@@ -571,6 +575,15 @@ static void about_work(void *what, struct read_job_answer *answer) {
   const struct store *store = a->api->sessions->env->store;
   if (!status_snapshot_take(&a->snapshot, store, a->word, a->settles, &answer->err))
     answer->status = answer->err.code == ERR_NOT_FOUND ? 404 : 503;
+  else if (a->ask.said.core.says == SAYS_STEER && a->ask.answers && a->snapshot.owned) {
+    struct store_ref ref;
+    json_auto_t *said = json_pack("{sO sO}", "text", json_object_get(a->ask.said.body, "text"),
+                                  "by", a->ask.said.by);
+    store_ref(store, a->snapshot.id, &ref);
+    a->told = worker_say(&ref, said, &answer->err);
+    if (!a->told)
+      answer->status = answer->err.code == ERR_INVALID ? 409 : 503;
+  }
   answer->hand_on = about_taken;
 }
 

@@ -1290,6 +1290,8 @@ static void lose_all(struct sessions *ss) {
 static void shared_on_asked(struct sessions *ss, const char *id, const char *what) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(ss, id);
+  if (e != NULL && e->state == ENTRY_RUNNING && strcmp(what, "steer") == 0)
+    host_hear(e->session);
   /* A held session that is to be resumed is already on its way back to the queue. */
   if (e == NULL || strcmp(what, "cancel") != 0 || entry_ends(e) || !entry_is_live(e) ||
       e->summary.seq == 0)

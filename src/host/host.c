@@ -362,14 +362,6 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
   session_event(s, &ev);
 }
 
-/* Returns the running call whose backend can be told what a person says; 0: there is none. */
-static long steered_call(const struct session *s) {
-  struct turn *turn;
-  const struct call *call = core_steer_call(&s->core, &turn);
-  const struct provider *p = call ? registry_find(s->registry, str_from(call->provider)) : NULL;
-  return p != NULL && p->ops->can_steer != NULL && p->ops->can_steer(p) ? call->id : 0;
-}
-
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) {
   bool goes = s->env.loop != NULL;
@@ -380,7 +372,7 @@ bool host_reply(struct session *s, struct core_answer *answer, uint64_t *questio
   if (answer->says == SAYS_STEER) {
     ok = ok && core_steer_text_check(&s->core, answer->text, err);
     ev = (struct event){.kind = EVENT_STEER, .message = answer->text.p, .by = answer->by};
-    ev.call = goes ? steered_call(s) : 0;
+    ev.call = goes ? host_steered_call(s) : 0;
     *question = s->core.seq + 1;
   } else {
     ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);

@@ -160,6 +160,9 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) MUST_CHECK;
 
+/* Takes what was said to it elsewhere on a shared store (WORKER_ASKED, steer). */
+void host_hear(struct session *s);
+
 /* Ends what is under way and records nothing of it, since another owner may continue the
  * session. */
 void host_lost(struct session *s, const char *why);

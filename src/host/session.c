@@ -25,6 +25,7 @@
 #include "os/random.h"
 #include "os/sandbox.h"
 #include "store/store.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -1357,6 +1358,77 @@ static void session_run_effects(struct session *s, const struct session_batch *b
   }
 }
 
+/* --- what is said to it elsewhere --- */
+
+long host_steered_call(const struct session *s) {
+  struct turn *turn;
+  const struct call *call = core_steer_call(&s->core, &turn);
+  const struct provider *p = call ? registry_find(s->registry, str_from(call->provider)) : NULL;
+  return p != NULL && p->ops->can_steer != NULL && p->ops->can_steer(p) ? call->id : 0;
+}
+
+/* Another daemon keeps it in the shared store, from where it is fetched, recorded, and only then
+ * forgotten: its key says whether it was recorded before. */
+struct hearing {
+  struct session *session;
+  char *heard;
+  struct buf lines;
+  bool ok;
+  struct err err;
+};
+
+static void hearing_work(void *ctx) {
+  struct hearing *h = ctx;
+  h->ok = worker_said(h->session->log, h->heard, &h->lines, &h->err);
+}
+
+static void hear_line(struct session *s, struct str line) {
+  enum { KEY = STORE_ID_BYTES - 1 };
+  char key[STORE_ID_BYTES] = "";
+  struct err err;
+  if (line.n <= KEY)
+    return;
+  memcpy(key, line.p, KEY);
+  json_auto_t *said = json_loadb(line.p + KEY, line.n - KEY, 0, NULL);
+  struct event ev = {.kind = EVENT_STEER,
+                     .call = host_steered_call(s),
+                     .reason = key,
+                     .message = json_string_value(json_object_get(said, "text")),
+                     .by = json_object_get(said, "by")};
+  if (!core_steer_has(&s->core, key) && ev.message != NULL && json_is_object(ev.by) &&
+      core_steer_text_check(&s->core, str_from(ev.message), &err))
+    session_event(s, &ev);
+  free(s->heard);
+  s->heard = xstrndup(line.p, line.n);
+  s->heard_seq = s->core.seq;
+}
+
+static void hearing_over(void *ctx) {
+  struct hearing *h = ctx;
+  struct session *s = h->session;
+  struct str rest = buf_view(&h->lines);
+  while (h->ok && rest.n > 0 && s->life == LIFE_RUNNING)
+    hear_line(s, str_next_line(&rest));
+  s->hears = false;
+  s->delivering--;
+  session_maybe_finish(s);
+  free(h->heard);
+  buf_deinit(&h->lines);
+  free(h);
+}
+
+void host_hear(struct session *s) {
+  if (s->hears || s->life != LIFE_RUNNING || s->log == NULL)
+    return;
+  struct hearing *h = xcalloc(1, sizeof *h);
+  bool recorded = s->heard != NULL && store_log_seq(s->log) >= s->heard_seq;
+  h->session = s;
+  h->heard = xstrdup(recorded ? s->heard : "");
+  s->hears = true;
+  s->delivering++;
+  loop_do(s->host->loop, hearing_work, hearing_over, h);
+}
+
 /* --- a session's beginning and end --- */
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -1395,6 +1467,7 @@ void session_free(struct session *s) {
   json_decref(s->cut);
   free(s->paused);
   free(s->unseen);
+  free(s->heard);
   json_decref(s->reports_written);
   for (struct work_place *place = s->places, *next; place; place = next) {
     next = place->next;

@@ -127,7 +127,11 @@ struct session {
   uint64_t append_us;    /* when the one in flight began */
   unsigned pool_appends; /* further appends that go to the pool: the disk was slow */
   int open_handles;
-  unsigned delivering;    /* calls that ended and are being reported */
+  unsigned delivering; /* calls that ended and are being reported; and one while it hears */
+  /* The last thing that was said to it elsewhere, as its store keeps it, and the record of that. */
+  char *heard;
+  uint64_t heard_seq;
+  bool hears;
   struct err *broken_err; /* why it is BROKEN, or was before it was FINISHED */
 };
 
@@ -145,6 +149,9 @@ void session_break(struct session *s, const struct err *err, bool append_over);
 void session_trouble(const struct session *s, const char *message);
 /* Gives the durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
+
+/* Returns the running call whose backend can be told what a person says; 0: there is none. */
+long host_steered_call(const struct session *s);
 
 struct open_call *session_open_call(struct session *s, long id);
 /* Takes the result of a provider's call. Texts that a log cannot hold inline go to blobs first;

@@ -103,6 +103,20 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
   return ok;
 }
 
+/* Keeps it in a shared store for the worker that has the session. */
+static bool say_elsewhere(const struct store_ref *ref, const json_t *body, json_t **told,
+                          struct err *err) {
+  AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
+  if (!parsed_answer_parse(&said, body, SAYS_STEER, err))
+    return false;
+  json_auto_t *what =
+      json_pack("{sO sO}", "text", json_object_get(said.body, "text"), "by", said.by);
+  bool ok = worker_say(ref, what, err);
+  if (ok)
+    *told = json_pack("{ss}", "session", ref->name);
+  return ok;
+}
+
 /* --- to the daemon --- */
 
 /* Sends the reply to the daemon. Returns false with ERR_NOT_FOUND if there is none or it does not
@@ -194,6 +208,8 @@ static int tell_said(const struct cli_args *args, const struct store_ref *ref, j
     json_object_set_new(told, "reached", json_boolean(read));
   if (cli_flag(args, "json"))
     json_io_print(told, JSON_IO_COMPACT);
+  else if (json_object_get(told, "said") == NULL)
+    printf("its worker will tell it; segue show says when that was read\n");
   else if (read)
     printf("reached call %" JSON_INTEGER_FORMAT "\n", call);
   else if (call > 0 && !over)
@@ -226,6 +242,8 @@ static int replying_run(const struct cli_args *args, const char *action, const j
     err = none;
   bool says = strcmp(action, "steer") == 0;
   bool ok = there || (asks_here && reply_here(&ref, action, body, &session, &err));
+  if (!ok && says && asks_here && err.code == ERR_LOCKED)
+    ok = say_elsewhere(&ref, body, &session, &none);
   if (!ok && says && asks_here && err.code == ERR_LOCKED)
     err_set(&err, ERR_IO,
             "it runs in another program (segue run), and cannot be told anything there: stop it "
