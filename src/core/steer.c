@@ -123,6 +123,15 @@ bool steer_apply(const struct fold *f) {
   return true;
 }
 
+void steer_carry(struct core *core, const json_t *texts) {
+  for (size_t i = 0; i < json_array_size(texts) && i < LIMIT_STEER_JUDGED_COUNT; i++) {
+    struct str text = json_view(json_array_get(texts, i));
+    core->said = core->said ? core->said : json_array();
+    json_array_append_new(core->said,
+                          json_pack("{si si so}", "said", 0, "given", 0, "text", json_text(text)));
+  }
+}
+
 /* Notes that the call has what was said in that record, in its prompt or read while it ran. */
 static bool steer_mark(const struct core *core, const json_t *number, const struct turn *turn,
                        const struct call *call, bool read) {

@@ -25,6 +25,8 @@ json_t *steer_judged(const struct core *core);
 /* These fold the record, the call_start that has it in its prompt, and the call_event which says
  * that the running call has read it. */
 bool steer_apply(const struct fold *f);
+/* Takes over what judges of a forked session are told of its parent's. */
+void steer_carry(struct core *core, const json_t *texts);
 bool steer_given(const struct fold *f, const struct turn *turn, const struct call *call);
 void steer_read(const struct fold *f, const struct turn *turn, const struct call *call);
 

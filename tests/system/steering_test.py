@@ -163,6 +163,13 @@ def the_running_turn_reads_it():
         expect(not any("said" in r for r in of_type(log, "call_start")), "what was read stands in a prompt")
         for judge in calls(log, "judge"):  # of the later turn as well
             expect('["Use PostgreSQL.","And no ORM.","third"]' in prompt_text(log, judge), prompt_text(log, judge))
+        box.pass_on("tool-3", "result-3")
+        scenario = box.file("s.json", JUDGE["text"])
+        fork = box.segue("fork", sid, "--from", "work", "-s", scenario, "--json")  # its judges are told, too
+        expect(fork.returncode == 0, fork)
+        child = [json.loads(line) for line in fork.stdout.splitlines()]
+        expect('["Use PostgreSQL.","And no ORM.","third"]' in prompt_text(child, calls(child, "judge")[0]) and
+               not any("said" in r for r in of_type(child, "call_start")), "the fork")
         shown = box.segue("show", sid).stdout.decode()
         expect("Ada said: And no ORM. (reached call 1)" in shown, shown)
         expect("it has ended already" in box.say(sid, "too late", status=1), "it is told after its end")
