@@ -44,8 +44,8 @@ struct turn_lines {
   bool resumable;       /* its last record is a stop */
   bool asks;            /* that stop waits for a person's answer */
   bool answered;        /* a person answered the stop: somebody may be about to continue */
-  /* what people said while it ran, {said, text, by, at, call?, read?}; call: the one that has it, in
-   * its prompt or read while it ran; or NULL */
+  /* what people said while it ran, {said, text, by, at, call?, read?}; call: the one that has it,
+   * in its prompt or read while it ran; or NULL */
   json_t *said;
   struct buf message; /* why it stopped or ended */
   struct buf stop_class;

@@ -51,7 +51,7 @@
 #define LIMIT_APPROVED_COUNT     100u           /* changed files that an approval lists */
 #define LIMIT_TOUCHED_COUNT      1000u          /* and that a session keeps by name */
 #define LIMIT_ANSWER_BYTES       (64u * 1024u)  /* one answer of a person: inline in the log */
-#define LIMIT_STEER_BYTES        (16u * 1024u) /* one thing that a person says to a running session */
+#define LIMIT_STEER_BYTES        (16u * 1024u)  /* one thing that a person says to a session */
 #define LIMIT_STEER_WAIT_MS      10000u /* segue steer waits so long for a running call to read */
 #define LIMIT_STEER_POLL_MS      100u   /* and looks at its log so often */
 #define LIMIT_STEER_COUNT        500u   /* of them in a session */

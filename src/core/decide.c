@@ -799,8 +799,6 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   view.checks = buf_view(&checks);
   view.tests = buf_view(&tests);
   view.no_pass = checks_is_no_pass(turn->tests);
-  json_auto_t *said = steer_judged(core);
-  view.said = said;
   if (step->vote > 0)
     core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
                        &n.model);

@@ -36,8 +36,8 @@ enum event_kind {
   EVENT_TIMER,     /* call: its wait is over; 0: a person's deadline may have passed */
   /* answer: a person's, settled; a stopped session may get one too and stays stopped */
   EVENT_ANSWER,
-  /* message, by: what a person says to it; reason: its key, if it came from elsewhere, or NULL; call: the running one whose backend can be told, or 0. A
-   * stopped session stays stopped. */
+  /* message, by: what a person says to it; reason: its key, if it came from elsewhere, or NULL;
+   * call: the running one whose backend can be told, or 0. A stopped session stays stopped. */
   EVENT_STEER,
   EVENT_CANCEL, /* somebody wants the session gone: final */
   EVENT_STOP,   /* reason: a resumable stop (signal, disk) */
@@ -168,13 +168,13 @@ bool core_steer_check(const struct core *core, const struct core_steer *steer,
 bool core_steer_text_check(const struct core *core, struct str text, struct err *err) MUST_CHECK;
 /* Returns true if that was said already which came with the key. */
 bool core_steer_has(const struct core *core, const char *key);
-/* Returns the running call of an agent's work, the oldest if there are several, and its turn; NULL:
- * there is none. */
+/* Returns the running call of an agent's work, the oldest if there are several, and its turn; or
+ * NULL. */
 struct call *core_steer_call(const struct core *core, struct turn **turn);
-/* Returns the call that will have in its prompt what was not read: one that is tried again, or that a
- * movement begins with. 0: nobody knows yet. */
+/* Returns the call that will have in its prompt what was not read: one that is tried again, or that
+ * a movement begins with. 0: nobody knows yet. */
 long core_steer_will(const struct core *core);
-/* Returns what was said next to that call after the record `after`, and was not read yet; or NULL. */
+/* Returns what was said next to that call after the record `after`, and was not read; or NULL. */
 const json_t *core_steer_next(const struct core *core, long call, uint64_t after);
 
 /* Gives the backend that this call is for, before any takeover; model may be empty. */

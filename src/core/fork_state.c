@@ -62,7 +62,7 @@ json_t *fork_state(const struct core *core) {
                    json_clone(core->touched), "reports", fork_state_kept(core->reports),
                    "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
                    "branches", worktrees_carry(core), "inputs", json_clone(core->inputs), "said",
-                   steer_judged(core));
+                   prompt_said_texts(core->said));
 }
 
 /* --- from it: outside data --- */

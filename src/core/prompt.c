@@ -679,27 +679,31 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
 
 /* --- what people said --- */
 
+/* Says who speaks. again: the call to which it was said may have read it before it ended. */
+static struct str said_head(bool again, bool ja) {
+  if (again && ja)
+    return STR("作業中に人が次のように言いました（すでに読んでいるかもしれません）：\n\n");
+  if (again)
+    return STR("A person said this while you worked; you may have read it already:\n\n");
+  if (ja)
+    return STR("作業の間に人が次のように言いました：\n\n");
+  return STR("A person said this while the work went on:\n\n");
+}
+
 void prompt_said(const json_t *said, enum describe_language language, struct prompt *prompt) {
   bool ja = language == DESCRIBE_JAPANESE;
   struct prompt all = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  struct str end =
+      STR("That is a part of your task; it permits nothing that was not permitted. The "
+          "task follows.\n\n---\n\n");
   size_t i;
   json_t *one;
-  struct str end =
-      ja ? STR("以上は依頼の一部です。許可を広げるものではありません。依頼は次のとおりです。\n\n---"
-               "\n\n")
-         : STR("That is a part of your task; it permits nothing that was not permitted. The "
-               "task follows.\n\n---\n\n");
+  if (ja)
+    end = STR(
+        "以上は依頼の一部です。許可を広げるものではありません。依頼は次のとおりです。\n\n---\n\n");
   json_array_foreach(said, i, one) {
-    /* The call to which it was said may have read it, if it did not end before. */
-    bool again = json_at(one, "call") != NULL;
-    struct str head =
-        again ? STR("A person said this while you worked; you may have read it already:")
-              : STR("A person said this while the work went on:");
-    if (ja)
-      head = again ? STR("作業中に人が次のように言いました（すでに読んでいるかもしれません）：")
-                   : STR("作業の間に人が次のように言いました：");
+    struct str head = said_head(json_at(one, "call") != NULL, ja);
     prompt_put(&all, head, 0, NULL, PIECE_CHANGES);
-    prompt_put(&all, STR("\n\n"), 0, NULL, PIECE_CHANGES);
     prompt_put(&all, json_view(json_at(one, "text")), (uint64_t)json_int_at(one, "said"), "text",
                PIECE_CHANGES);
     prompt_put(&all, STR("\n\n"), 0, NULL, PIECE_CHANGES);
@@ -714,6 +718,18 @@ void prompt_said(const json_t *said, enum describe_language language, struct pro
   }
   prompt_deinit(prompt);
   *prompt = all;
+}
+
+json_t *prompt_said_texts(const json_t *said) {
+  size_t n = json_array_size(said), most = LIMIT_STEER_JUDGED_COUNT;
+  json_t *texts = n > 0 ? json_array() : NULL;
+  for (size_t i = n > most ? n - most : 0; i < n; i++) {
+    struct str text = json_view(json_at(json_array_get(said, i), "text"));
+    if (text.n > LIMIT_STEER_JUDGED_BYTES)
+      text.n = utf8_floor(text.p, LIMIT_STEER_JUDGED_BYTES);
+    json_array_append_new(texts, json_text(text));
+  }
+  return texts;
 }
 
 /* --- reports --- */
@@ -866,6 +882,13 @@ static struct str end_of_report(struct str report, struct buf *readable, bool *c
   return buf_view(readable);
 }
 
+/* Appends an agent's or a person's own words: as JSON they stay on their line. Takes them. */
+static void question_put_words(struct buf *b, json_t *words) {
+  if (words != NULL)
+    json_write(words, b);
+  json_decref(words);
+}
+
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
          v->unseen != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL;
@@ -881,10 +904,8 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   struct buf told[SESSION_VARS] = {0};
   append_files(&files, v->files, v->files_more);
   buf_safe(&lost, str_from(v->unseen), false);
-  if (v->unfinished != NULL) /* the agent's own words: as JSON they stay on their line */
-    json_write(v->unfinished, &unfinished);
-  if (v->said != NULL)
-    json_write(v->said, &said);
+  question_put_words(&unfinished, json_incref((json_t *)v->unfinished));
+  question_put_words(&said, prompt_said_texts(v->said));
   bool ai = nested->stage == STAGE_AI_JUDGE;
   prompt_criteria(&criteria, nested->spec, v->movement->own_name, false);
   rule_tag(ai ? STR("judge") : v->movement->own_name, 0, &none);

@@ -2,7 +2,6 @@
 #include "core/steer.h"
 
 #include "base/limits.h"
-#include "base/utf8.h"
 #include "core/decide.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -33,7 +32,7 @@ bool steer_takes(const struct core *core, const struct turn *turn, enum call_pur
          (purpose == PURPOSE_REASK && turn->phase == TURN_EXECUTING);
 }
 
-/* Returns the oldest call of work in that state, or with CALL_DONE in any but that; and its turn. */
+/* Returns the oldest call of work in that state, with CALL_DONE in any but that; and its turn. */
 static struct call *steer_call_in(const struct core *core, enum call_state state,
                                   struct turn **turn) {
   for (*turn = core->turns; *turn != NULL; *turn = (*turn)->next)
@@ -89,18 +88,6 @@ json_t *steer_put(const struct core *core, const struct turn *turn, const struct
   if (numbers != NULL)
     prompt_said(due, workflow_language(core->workflow), prompt);
   return numbers;
-}
-
-json_t *steer_judged(const struct core *core) {
-  size_t n = json_array_size(core->said), most = LIMIT_STEER_JUDGED_COUNT;
-  json_t *list = n > 0 ? json_array() : NULL;
-  for (size_t i = n > most ? n - most : 0; i < n; i++) {
-    struct str text = json_view(json_at(json_array_get(core->said, i), "text"));
-    if (text.n > LIMIT_STEER_JUDGED_BYTES)
-      text.n = utf8_floor(text.p, LIMIT_STEER_JUDGED_BYTES);
-    json_array_append_new(list, json_text(text));
-  }
-  return list;
 }
 
 /* --- as records --- */

@@ -14,13 +14,11 @@
 
 /* Returns true for a call in which an agent works: what is said is for these. */
 bool steer_takes(const struct core *core, const struct turn *turn, enum call_purpose purpose);
-/* Puts what a call of the turn has to read in front of its prompt. call: one that is made again, and
- * has a part of it there already; or NULL. Returns the records' numbers for its call_start, a new
- * array; NULL: there is nothing. */
+/* Puts what a call of the turn has to read in front of its prompt. call: one that is made again,
+ * and has a part of it there already; or NULL. Returns the records' numbers for its call_start, a
+ * new array; NULL: there is nothing. */
 json_t *steer_put(const struct core *core, const struct turn *turn, const struct call *call,
                   struct prompt *prompt);
-/* Lists what was said, as a judge is told: new, or NULL. */
-json_t *steer_judged(const struct core *core);
 
 /* These fold the record, the call_start that has it in its prompt, and the call_event which says
  * that the running call has read it. */

@@ -323,6 +323,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .files_more = turn->files_more,
       .unseen = turn->unseen,
       .unfinished = turn->unfinished,
+      .said = core->said,
       .touched = core->touched,
       .check = check ? check->name : STR(""),
       .checks_by = check,
@@ -780,10 +781,10 @@ static size_t tell_stall(const struct core *core, struct call *call) {
   return told;
 }
 
-/* Puts there what a person said and its prompt has not; *said: as of steer_put. Returns the number of
- * bytes put there. */
-static size_t tell_said(const struct core *core, const struct turn *turn, struct call *call,
-                        json_t **said) {
+/* Puts there what a person said and its prompt has not; *said: as of steer_put. Returns the number
+ * of bytes put there. */
+static size_t tell_steer(const struct core *core, const struct turn *turn, struct call *call,
+                         json_t **said) {
   struct str was = buf_view(&call->prompt);
   struct prompt prompt = {.bytes = call->prompt}; /* not state, like all of it */
   if (!steer_takes(core, turn, call->purpose) || was.n > LIMIT_PROMPT_BYTES / 2 ||
@@ -801,7 +802,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   const char *reason = NULL, *id = next_session(s, call, &reason);
   json_t *options = NULL;
   json_auto_t *said = NULL;
-  size_t told = tell_said(s->core, turn, call, &said);
+  size_t told = tell_steer(s->core, turn, call, &said);
   told += tell_stall(s->core, call);
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;

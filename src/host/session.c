@@ -25,7 +25,6 @@
 #include "os/random.h"
 #include "os/sandbox.h"
 #include "store/store.h"
-#include "store/worker.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -44,7 +43,6 @@ static void session_flush(struct session *s);
 static void session_flush_soon(struct session *s);
 static void session_run_effects(struct session *s, const struct session_batch *b);
 static void session_begin_finish(struct session *s);
-static void session_maybe_finish(struct session *s);
 
 /* --- events --- */
 
@@ -1087,8 +1085,8 @@ static void session_leave_gate(struct session *s, long call) {
   }
 }
 
-/* Tells the call's backend, in order, what a person said to it. One that has not started yet is told
- * then. */
+/* Tells the call's backend, in order, what a person said to it; one that has not started yet, when
+ * it does. */
 static void session_steer(const struct session *s, long id) {
   const json_t *said;
   LIST_EACH(struct open_call, open, in_session, &s->calls)
@@ -1358,77 +1356,6 @@ static void session_run_effects(struct session *s, const struct session_batch *b
   }
 }
 
-/* --- what is said to it elsewhere --- */
-
-long host_steered_call(const struct session *s) {
-  struct turn *turn;
-  const struct call *call = core_steer_call(&s->core, &turn);
-  const struct provider *p = call ? registry_find(s->registry, str_from(call->provider)) : NULL;
-  return p != NULL && p->ops->can_steer != NULL && p->ops->can_steer(p) ? call->id : 0;
-}
-
-/* Another daemon keeps it in the shared store, from where it is fetched, recorded, and only then
- * forgotten: its key says whether it was recorded before. */
-struct hearing {
-  struct session *session;
-  char *heard;
-  struct buf lines;
-  bool ok;
-  struct err err;
-};
-
-static void hearing_work(void *ctx) {
-  struct hearing *h = ctx;
-  h->ok = worker_said(h->session->log, h->heard, &h->lines, &h->err);
-}
-
-static void hear_line(struct session *s, struct str line) {
-  enum { KEY = STORE_ID_BYTES - 1 };
-  char key[STORE_ID_BYTES] = "";
-  struct err err;
-  if (line.n <= KEY)
-    return;
-  memcpy(key, line.p, KEY);
-  json_auto_t *said = json_loadb(line.p + KEY, line.n - KEY, 0, NULL);
-  struct event ev = {.kind = EVENT_STEER,
-                     .call = host_steered_call(s),
-                     .reason = key,
-                     .message = json_string_value(json_object_get(said, "text")),
-                     .by = json_object_get(said, "by")};
-  if (!core_steer_has(&s->core, key) && ev.message != NULL && json_is_object(ev.by) &&
-      core_steer_text_check(&s->core, str_from(ev.message), &err))
-    session_event(s, &ev);
-  free(s->heard);
-  s->heard = xstrndup(line.p, line.n);
-  s->heard_seq = s->core.seq;
-}
-
-static void hearing_over(void *ctx) {
-  struct hearing *h = ctx;
-  struct session *s = h->session;
-  struct str rest = buf_view(&h->lines);
-  while (h->ok && rest.n > 0 && s->life == LIFE_RUNNING)
-    hear_line(s, str_next_line(&rest));
-  s->hears = false;
-  s->delivering--;
-  session_maybe_finish(s);
-  free(h->heard);
-  buf_deinit(&h->lines);
-  free(h);
-}
-
-void host_hear(struct session *s) {
-  if (s->hears || s->life != LIFE_RUNNING || s->log == NULL)
-    return;
-  struct hearing *h = xcalloc(1, sizeof *h);
-  bool recorded = s->heard != NULL && store_log_seq(s->log) >= s->heard_seq;
-  h->session = s;
-  h->heard = xstrdup(recorded ? s->heard : "");
-  s->hears = true;
-  s->delivering++;
-  loop_do(s->host->loop, hearing_work, hearing_over, h);
-}
-
 /* --- a session's beginning and end --- */
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -1493,8 +1420,7 @@ void session_begin(struct session *s, const struct core_params *params) {
   session_set_life(s, LIFE_RUNNING);
 }
 
-/* Tells the watcher that the session is over, once nothing of it is under way. */
-static void session_maybe_finish(struct session *s) {
+void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
     return;

@@ -150,8 +150,8 @@ void session_trouble(const struct session *s, const char *message);
 /* Gives the durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
 
-/* Returns the running call whose backend can be told what a person says; 0: there is none. */
-long host_steered_call(const struct session *s);
+/* Tells the watcher that the session is over, once nothing of it is under way. */
+void session_maybe_finish(struct session *s);
 
 struct open_call *session_open_call(struct session *s, long id);
 /* Takes the result of a provider's call. Texts that a log cannot hold inline go to blobs first;

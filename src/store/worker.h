@@ -88,8 +88,8 @@ bool worker_ask(const struct store_ref *ref, const char *what, char state[16],
 /* Keeps what a person says to a session, {"text", "by"}, for its owner, or for the one who takes it
  * next; durable once this returns. Returns false if it has ended, or with files. */
 bool worker_say(const struct store_ref *ref, const json_t *said, struct err *err) MUST_CHECK;
-/* Forgets what was said up to the line `heard`, which is recorded ("": nothing), and appends the rest:
- * a line each, with a key before the JSON. Blocking. */
+/* Forgets what was said up to the line `heard`, which is recorded ("": nothing), and appends the
+ * rest: a line each, with a key before the JSON. Blocking. */
 bool worker_said(struct store_log *log, const char *heard, struct buf *out,
                  struct err *err) MUST_CHECK;
 

@@ -168,7 +168,7 @@ static int replying_tell(const struct cli_args *args, const char *action,
 /* --- what was said while a call runs --- */
 
 /* Returns whether the record says that the call has read it; *over: that it will not. */
-static bool read_line(struct str line, json_int_t said, json_int_t call, bool *over) {
+static bool says_read(struct str line, json_int_t said, json_int_t call, bool *over) {
   json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct str type = json_view_at(record, "type");
   bool ends = str_eq_c(type, "call_end") && json_int_at(record, "call") == call;
@@ -191,7 +191,7 @@ static bool wait_until_read(const struct store_ref *ref, json_int_t said, json_i
     return false;
   do {
     while (!read && !*over && reader_next(&r, &line) && r.whole)
-      read = read_line(line, said, call, over);
+      read = says_read(line, said, call, over);
     if (!read && !*over)
       (void)nanosleep(&pause, NULL);
   } while (!read && !*over && clock_mono_ms() < until_ms && reader_again(&r));
@@ -199,7 +199,7 @@ static bool wait_until_read(const struct store_ref *ref, json_int_t said, json_i
   return read;
 }
 
-static int tell_said(const struct cli_args *args, const struct store_ref *ref, json_t *told) {
+static int print_said(const struct cli_args *args, const struct store_ref *ref, json_t *told) {
   json_int_t call = json_int_at(told, "call"), next = json_int_at(told, "next");
   bool over = false;
   bool read = call > 0 && !cli_flag(args, "no-wait") &&
@@ -250,7 +250,7 @@ static int replying_run(const struct cli_args *args, const char *action, const j
             "with Ctrl-C, steer it, and resume it. A daemon's sessions (segue submit) can be told "
             "while they run");
   if (ok && says)
-    return tell_said(args, &ref, session);
+    return print_said(args, &ref, session);
   return ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
 }
 

@@ -70,7 +70,7 @@ static void on_thread(struct codex *c, const json_t *result) {
 
 static const char steer_id[] = "segue-";
 
-/* Codex gives it to the model with its next request; if there is none in this turn, it makes one. */
+/* Codex gives it to the model with its next request, or makes one for it in the same turn. */
 static void codex_steer(struct driver *d, uint64_t key, struct str text) {
   struct codex *c = codex_of(d);
   char id[40];

@@ -528,7 +528,7 @@ static void claude_is_interrupted(void **state) {
   assert_false(p->bed.ops->interrupt(p->bed.driver));
 }
 
-/* What a person says is read between two tools, or begins another turn, whose result counts. */
+/* It reads what a person says between two tools, or begins another turn with it. */
 static void claude_is_told(void **state) {
   struct peer *p = *state;
   begin(p, "claude", TRANSPORT_NATIVE);
