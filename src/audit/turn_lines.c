@@ -7,6 +7,8 @@
 #include "core/checks.h"
 #include "core/state.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -425,6 +427,57 @@ static void turn_lines_on_answer(struct turn_line *line, const struct record *re
   buf_str(&line->what, str_next_line(&text));
 }
 
+/* --- what people said --- */
+
+void turn_lines_put_said(const json_t *said, struct buf *out) {
+  const json_t *by = json_at(said, "by"), *call = json_at(said, "call");
+  buf_printf(out, "%s%s said: ", json_at(by, "user") ? "one who says " : "",
+             json_word_at(by, "name"));
+  buf_str(out, json_view_at(said, "text"));
+  long long number = json_integer_value(call);
+  if (call == NULL)
+    buf_puts(out, " (no call has read it yet)");
+  else if (json_is_true(json_at(said, "read")))
+    buf_printf(out, " (reached call %lld)", number);
+  else
+    buf_printf(out, " (in the prompt of call %lld)", number);
+}
+
+static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
+                                const struct record *record) {
+  struct str text = record_text(record, MEMBER_TEXT);
+  const json_t *by = record_tree(record, MEMBER_BY);
+  if (s->said == NULL)
+    s->said = json_array();
+  json_array_append_new(s->said, json_pack("{sI so so sO}", "said", (json_int_t)record->seq, "text",
+                                           json_text(text), "at", json_text(record->ts), "by", by));
+  if (line == NULL)
+    return;
+  buf_printf(&line->what, "%s%s says: ", line->what.n > 0 ? "; " : "", json_word_at(by, "name"));
+  buf_str(&line->what, str_next_line(&text));
+}
+
+/* Notes what a person said, or which call has it: in its prompt, or read while it ran. */
+static void turn_lines_on_said(struct turn_lines *s, struct turn_line *line,
+                               const struct record *record) {
+  if (record->type == RECORD_STEER)
+    turn_lines_on_steer(s, line, record);
+  if (s->said == NULL)
+    return;
+  const json_t *event = json_at(record_tree(record, MEMBER_DATA), "said");
+  const json_t *given = record_tree(record, MEMBER_SAID);
+  for (size_t i = 0; (event != NULL || given != NULL) && i < json_array_size(s->said); i++) {
+    json_t *said = json_array_get(s->said, i), *number = json_object_get(said, "said");
+    bool read = event != NULL && json_same(event, number), has = read;
+    for (size_t k = 0; k < json_array_size(given); k++)
+      has = has || json_same(json_array_get(given, k), number);
+    if (has)
+      json_object_set_new(said, "call", json_integer(record_number(record, MEMBER_CALL)));
+    if (has)
+      json_object_set_new(said, "read", json_boolean(read));
+  }
+}
+
 static void turn_lines_keep_spent(struct turn_lines *s, const struct record *record) {
   json_decref(s->spent);
   s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
@@ -515,6 +568,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
   s->last_ts[ts_n] = '\0';
   if (line != NULL)
     (void)record_time_parse(record->ts.p, &line->heard_ms);
+  turn_lines_on_said(s, line, record);
   switch (record->type) {
   case RECORD_SESSION_START:
     on_session_start(s, record);
@@ -575,6 +629,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
                  record_text_c(record, MEMBER_FILE));
     break;
+  case RECORD_STEER:
   case RECORD_WORKSPACE:
   case RECORD_CHECK:
   case RECORD_STAGE:
@@ -614,6 +669,7 @@ void turn_lines_deinit(struct turn_lines *s) {
   buf_deinit(&s->resume_flags);
   json_decref(s->methods);
   json_decref(s->spent);
+  json_decref(s->said);
   spends_deinit(&s->spends);
   *s = (struct turn_lines){0};
 }

@@ -44,7 +44,10 @@ struct turn_lines {
   bool resumable;       /* its last record is a stop */
   bool asks;            /* that stop waits for a person's answer */
   bool answered;        /* a person answered the stop: somebody may be about to continue */
-  struct buf message;   /* why it stopped or ended */
+  /* what people said while it ran, {said, text, by, at, call?, read?}; call: the one that has it,
+   * in its prompt or read while it ran; or NULL */
+  json_t *said;
+  struct buf message; /* why it stopped or ended */
   struct buf stop_class;
   struct buf resume_flags; /* see turn_lines_resume_flags */
   char started[32], last_ts[32];
@@ -70,6 +73,9 @@ void turn_lines_exit(int status, int signal, struct buf *out);
 /* Appends whom a call waits for, since when, its next attempt, its last one. Returns false if the
  * record is not of an outage. */
 bool turn_lines_outage(const struct record *record, struct buf *out);
+
+/* Appends one of `said`: "ada said: TEXT (call 7 has read it)". */
+void turn_lines_put_said(const json_t *said, struct buf *out);
 
 /* Returns the options that `segue resume` must or can be given after the last stop: "
  * --max-movements N", " --add-budget tokens=N"; or "". Valid until the next record. */

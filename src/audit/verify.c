@@ -370,7 +370,7 @@ static bool check_order(enum phase *phase, enum record_type type, struct err *er
     return err_set(err, ERR_CORRUPT, "a log begins with session_start");
   if (*phase != NEW && starts)
     return err_set(err, ERR_CORRUPT, "a second session_start");
-  if (*phase == STOPPED && type == RECORD_ANSWER)
+  if (*phase == STOPPED && (type == RECORD_ANSWER || type == RECORD_STEER))
     return true;
   if (*phase == STOPPED && !resumes)
     return err_set(err, ERR_CORRUPT, "a stopped session goes on with session_resume");

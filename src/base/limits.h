@@ -51,8 +51,14 @@
 #define LIMIT_APPROVED_COUNT     100u           /* changed files that an approval lists */
 #define LIMIT_TOUCHED_COUNT      1000u          /* and that a session keeps by name */
 #define LIMIT_ANSWER_BYTES       (64u * 1024u)  /* one answer of a person: inline in the log */
-#define LIMIT_NOTICE_COUNT       1000u          /* notices waiting to be sent */
-#define LIMIT_NOTICE_TRY_COUNT   12u            /* about half an hour with the next two bounds */
+#define LIMIT_STEER_BYTES        (16u * 1024u)  /* one thing that a person says to a session */
+#define LIMIT_STEER_WAIT_MS      10000u /* segue steer waits so long for a running call to read */
+#define LIMIT_STEER_POLL_MS      100u   /* and looks at its log so often */
+#define LIMIT_STEER_COUNT        500u   /* of them in a session */
+#define LIMIT_STEER_JUDGED_COUNT 20u    /* the last ones, which a judge is told */
+#define LIMIT_STEER_JUDGED_BYTES 1000u  /* of each */
+#define LIMIT_NOTICE_COUNT       1000u  /* notices waiting to be sent */
+#define LIMIT_NOTICE_TRY_COUNT   12u    /* about half an hour with the next two bounds */
 #define LIMIT_NOTICE_BASE_MS     1000
 #define LIMIT_NOTICE_AGAIN_MS    600000u
 #define LIMIT_NOTICE_RUN_MS      30000  /* default of notify's `timeout` */

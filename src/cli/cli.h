@@ -175,7 +175,7 @@ json_t *cli_list(const char *words);
 extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
     cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,
     cmd_schema, cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve,
-    cmd_submit, cmd_ls, cmd_cancel, cmd_inbox, cmd_answer, cmd_approve, cmd_reject;
+    cmd_submit, cmd_ls, cmd_cancel, cmd_inbox, cmd_answer, cmd_steer, cmd_approve, cmd_reject;
 extern const struct cli_command cmd_diff, cmd_merge, cmd_integrate, cmd_pr, cmd_discard,
     cmd_worktrees;
 extern const struct cli_command cmd_web;

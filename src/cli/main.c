@@ -108,6 +108,7 @@ const struct cli_command *const cli_commands[] = {
     &cmd_cancel,
     &cmd_inbox,
     &cmd_answer,
+    &cmd_steer,
     &cmd_approve,
     &cmd_reject,
     &cmd_judge,

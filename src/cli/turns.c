@@ -187,6 +187,14 @@ void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
     buf_puts(&b, used > columns ? "\n  " : "  ");
   buf_safe(&b, str_from(path), false);
   fprintf(out, "%s\n", b.p);
+  json_t *said;
+  json_array_foreach(s->said, i, said) {
+    buf_clear(&used_up);
+    turn_lines_put_said(said, &used_up);
+    buf_clear(&b);
+    buf_safe(&b, buf_view(&used_up), false);
+    fprintf(out, "  %s\n", b.p);
+  }
   if (s->message.n > 0) {
     buf_clear(&b);
     buf_safe(&b, buf_view(&s->stop_class), false);

@@ -8,7 +8,8 @@
 
 #include "core/state.h"
 
-enum answer_says { SAYS_TEXT, SAYS_CHOICE, SAYS_APPROVE, SAYS_REJECT };
+/* SAYS_STEER: it answers nothing, see core_steer_text_check. */
+enum answer_says { SAYS_TEXT, SAYS_CHOICE, SAYS_APPROVE, SAYS_REJECT, SAYS_STEER };
 
 struct core_answer {    /* all borrowed except value */
   const char *movement; /* NULL: the only movement that asks */

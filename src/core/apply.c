@@ -12,6 +12,7 @@
 #include "core/guard.h"
 #include "core/monitor.h"
 #include "core/report_file.h"
+#include "core/steer.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -361,6 +362,8 @@ static bool apply_call_start(const struct fold *f) {
     memcpy(call->prompt_sha256, sha256.p, sha256.n);
   if (fold_has(f, MEMBER_PROMPT)) /* also an attempt that is told why the last one ended */
     call->prompt_seq = (uint64_t)f->record->seq;
+  if (!steer_given(f, turn, call))
+    return false;
   call->timeout_ms = (uint64_t)fold_number(f, MEMBER_TIMEOUT_MS);
   call->attempt = (int)attempt;
   call->state = CALL_RUNNING;
@@ -612,6 +615,8 @@ static bool apply_call_event(const struct fold *f) {
     if (json_string_length(id) > 0)
       set_provider_session(call, str_from(json_string_value(id)));
   }
+  if (str_eq_c(fold_text(f, MEMBER_EVENT), "steer"))
+    steer_read(f, turn, call);
   const json_t *refused = json_at(fold_tree(f, MEMBER_DATA), "refused");
   size_t length = json_string_length(refused);
   if (length > 0 && length <= LIMIT_NAME_BYTES)
@@ -1321,26 +1326,27 @@ static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
     [RECORD_SESSION_END] = apply_session_end,
     [RECORD_QUESTION] = apply_question,
     [RECORD_ANSWER] = apply_answer,
+    [RECORD_STEER] = steer_apply,
     [RECORD_WORKSPACE] = apply_workspace,
 };
 
 bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,
                 const struct core_source *source, struct err *err) {
   struct fold f = {core, record, workflow, source, err};
-  bool resumes = record->type == RECORD_SESSION_RESUME;
+  bool resumes = record->type == RECORD_SESSION_RESUME, says = record->type == RECORD_STEER;
   if (record->seq != core->seq + 1)
     return fold_bad(&f, "its seq is not the next one");
   if (core->status == SESSION_ENDED)
     return fold_bad(&f, "nothing follows session_end");
   if (core->status == SESSION_NEW && record->type != RECORD_SESSION_START)
     return fold_bad(&f, "a log begins with session_start");
-  if (core->status == SESSION_STOPPED && !resumes && record->type != RECORD_ANSWER)
+  if (core->status == SESSION_STOPPED && !resumes && !says && record->type != RECORD_ANSWER)
     return fold_bad(&f, "a stopped session goes on with session_resume");
   if (record->type == RECORD_TYPE_COUNT)
     return fold_bad(&f, "its type is unknown");
   if (!apply_type[record->type](&f))
     return false;
-  core->resumed = resumes;
+  core->resumed = resumes || (core->resumed && says);
   core->seq++;
   return true;
 }

@@ -11,6 +11,7 @@
 #include "core/monitor.h"
 #include "core/record.h"
 #include "core/report_file.h"
+#include "core/steer.h"
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -254,6 +255,8 @@ static json_t *raised(json_t *options) {
 /* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
  * ends. */
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
+  if (steer_takes(s->core, turn, n->purpose))
+    n->said = steer_put(s->core, turn, NULL, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;
@@ -264,9 +267,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
     step_end_child(s, turn, ALL_ANY_ERROR, why, CLASS_BAD_REQUEST);
   else
     step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
-  prompt_deinit(&n->prompt);
-  json_decref(n->options);
-  json_decref(n->schema);
+  step_drop_call(n);
 }
 
 static void step_execute(struct step *s, struct turn *turn, bool raise) {
@@ -1311,6 +1312,24 @@ void core_start(struct core *core, const struct core_params *params, const struc
     advance(&s);
 }
 
+/* Takes what a person says: it moves nothing. */
+static void take_steer(struct step *s) {
+  struct turn *turn;
+  const struct call *call = core_steer_call(s->core, &turn);
+  struct record_draft d;
+  step_record(s, &d, RECORD_STEER);
+  if (call != NULL)
+    record_put_number(&d, MEMBER_TURN, turn->id);
+  if (call != NULL && call->id == s->ev->call) {
+    record_put_number(&d, MEMBER_CALL, call->id);
+    step_effect(s, EFFECT_STEER, call->id, 0);
+  }
+  record_put_text(&d, MEMBER_TEXT, str_from(s->ev->message));
+  record_put_tree(&d, MEMBER_BY, json_incref((json_t *)s->ev->by));
+  record_put_bytes(&d, MEMBER_KEY, str_from(s->ev->reason));
+  step_emit(s, &d);
+}
+
 static void take_event(struct step *s) {
   const struct event *ev = s->ev;
   struct turn *turn = NULL;
@@ -1348,6 +1367,7 @@ static void take_event(struct step *s) {
   case EVENT_ANSWER:
     human_take(s);
     break;
+  case EVENT_STEER:
   case EVENT_ACCEPT:
   case EVENT_BEGIN:
   case EVENT_DRAIN:
@@ -1368,6 +1388,8 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
     emit_resume(&s, ev->reason);
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
     human_take(&s); /* a resume continues the session */
+  else if (core->status != SESSION_ENDED && ev->kind == EVENT_STEER)
+    take_steer(&s);
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

@@ -36,6 +36,9 @@ enum event_kind {
   EVENT_TIMER,     /* call: its wait is over; 0: a person's deadline may have passed */
   /* answer: a person's, settled; a stopped session may get one too and stays stopped */
   EVENT_ANSWER,
+  /* message, by: what a person says to it; reason: its key, if it came from elsewhere, or NULL;
+   * call: the running one whose backend can be told, or 0. A stopped session stays stopped. */
+  EVENT_STEER,
   EVENT_CANCEL, /* somebody wants the session gone: final */
   EVENT_STOP,   /* reason: a resumable stop (signal, disk) */
   EVENT_RESUME, /* reason, steer: first event after recovery or a stop */
@@ -76,6 +79,7 @@ struct event {
     /* The login is refused, which somebody was told already: the call waits for the next probe. */
     bool held;
   } away;
+  const json_t *by; /* with EVENT_STEER; borrowed */
   const struct core_answer *answer;
   bool hold;                      /* with EVENT_ANSWER: make only its record */
   const struct core_steer *steer; /* with EVENT_RESUME and EVENT_ACCEPT; or NULL */
@@ -87,6 +91,7 @@ enum effect_kind {
   EFFECT_START_CALL,  /* call: state has what to send */
   EFFECT_CANCEL_CALL, /* call */
   EFFECT_END_CALL,    /* call, class: cancel it; its EVENT_CALL_END will have this class */
+  EFFECT_STEER,       /* call: its backend is told what core_steer_next has */
   EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
   EFFECT_WORKTREE,    /* call: the child's turn, or 0: do what its struct worktree asks for */
   EFFECT_REPORTS,     /* reports are to be files: core/report_file.h has them */
@@ -165,6 +170,19 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
  * instead. */
 bool core_steer_check(const struct core *core, const struct core_steer *steer,
                       struct err *err) MUST_CHECK;
+
+/* Returns whether a person can say this to the session. */
+bool core_steer_text_check(const struct core *core, struct str text, struct err *err) MUST_CHECK;
+/* Returns true if that was said already which came with the key. */
+bool core_steer_has(const struct core *core, const char *key);
+/* Returns the running call of an agent's work, the oldest if there are several, and its turn; or
+ * NULL. */
+struct call *core_steer_call(const struct core *core, struct turn **turn);
+/* Returns the call that will have in its prompt what was not read: one that is tried again, or that
+ * a movement begins with. 0: nobody knows yet. */
+long core_steer_will(const struct core *core);
+/* Returns what was said next to that call after the record `after`, and was not read; or NULL. */
+const json_t *core_steer_next(const struct core *core, long call, uint64_t after);
 
 /* Gives the backend that this call is for, before any takeover; model may be empty. */
 void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,

@@ -677,6 +677,61 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
   render_example(v, out);
 }
 
+/* --- what people said --- */
+
+/* Says who speaks. again: the call to which it was said may have read it before it ended. */
+static struct str said_head(bool again, bool ja) {
+  if (again && ja)
+    return STR("作業中に人が次のように言いました（すでに読んでいるかもしれません）：\n\n");
+  if (again)
+    return STR("A person said this while you worked; you may have read it already:\n\n");
+  if (ja)
+    return STR("作業の間に人が次のように言いました：\n\n");
+  return STR("A person said this while the work went on:\n\n");
+}
+
+void prompt_said(const json_t *said, enum describe_language language, struct prompt *prompt) {
+  bool ja = language == DESCRIBE_JAPANESE;
+  struct prompt all = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  struct str end =
+      STR("That is a part of your task; it permits nothing that was not permitted. The "
+          "task follows.\n\n---\n\n");
+  size_t i;
+  json_t *one;
+  if (ja)
+    end = STR(
+        "以上は依頼の一部です。許可を広げるものではありません。依頼は次のとおりです。\n\n---\n\n");
+  json_array_foreach(said, i, one) {
+    struct str head = said_head(json_at(one, "call") != NULL, ja);
+    prompt_put(&all, head, 0, NULL, PIECE_CHANGES);
+    prompt_put(&all, json_view(json_at(one, "text")), (uint64_t)json_int_at(one, "said"), "text",
+               PIECE_CHANGES);
+    prompt_put(&all, STR("\n\n"), 0, NULL, PIECE_CHANGES);
+  }
+  prompt_put(&all, end, 0, NULL, PIECE_CHANGES);
+  size_t n = all.bytes.n;
+  buf_str(&all.bytes, buf_view(&prompt->bytes));
+  all.parts = xrealloc(all.parts, (all.count + prompt->count + 16) / 16 * 16 * sizeof *all.parts);
+  for (i = 0; i < prompt->count; i++) {
+    all.parts[all.count] = prompt->parts[i];
+    all.parts[all.count++].end += n;
+  }
+  prompt_deinit(prompt);
+  *prompt = all;
+}
+
+json_t *prompt_said_texts(const json_t *said) {
+  size_t n = json_array_size(said), most = LIMIT_STEER_JUDGED_COUNT;
+  json_t *texts = n > 0 ? json_array() : NULL;
+  for (size_t i = n > most ? n - most : 0; i < n; i++) {
+    struct str text = json_view(json_at(json_array_get(said, i), "text"));
+    if (text.n > LIMIT_STEER_JUDGED_BYTES)
+      text.n = utf8_floor(text.p, LIMIT_STEER_JUDGED_BYTES);
+    json_array_append_new(texts, json_text(text));
+  }
+  return texts;
+}
+
 /* --- reports --- */
 
 /* Fills in a contract's text, which may be absent. The parts that it is made of are dropped: the
@@ -782,7 +837,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 22
+  QUESTION_VARS = 23
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -827,23 +882,30 @@ static struct str end_of_report(struct str report, struct buf *readable, bool *c
   return buf_view(readable);
 }
 
+/* Appends an agent's or a person's own words: as JSON they stay on their line. Takes them. */
+static void question_put_words(struct buf *b, json_t *words) {
+  if (words != NULL)
+    json_write(words, b);
+  json_decref(words);
+}
+
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL;
+         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL;
 }
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
   struct buf criteria = {0}, tags = {0}, none = {0};
   char exit_status[STR_NUMBER_BYTES], check_turn[STR_NUMBER_BYTES], check_exit[STR_NUMBER_BYTES];
-  struct buf files = {0}, lost = {0}, unfinished = {0};
+  struct buf files = {0}, lost = {0}, unfinished = {0}, said = {0};
   bool works = v->movement->edit && !v->has_exit; /* others are asked what they think of it */
   bool unchanged = works && v->files != NULL && json_array_size(v->files) == 0 && !v->unseen;
   struct buf told[SESSION_VARS] = {0};
   append_files(&files, v->files, v->files_more);
   buf_safe(&lost, str_from(v->unseen), false);
-  if (v->unfinished != NULL) /* the agent's own words: as JSON they stay on their line */
-    json_write(v->unfinished, &unfinished);
+  question_put_words(&unfinished, json_incref((json_t *)v->unfinished));
+  question_put_words(&said, prompt_said_texts(v->said));
   bool ai = nested->stage == STAGE_AI_JUDGE;
   prompt_criteria(&criteria, nested->spec, v->movement->own_name, false);
   rule_tag(ai ? STR("judge") : v->movement->own_name, 0, &none);
@@ -874,6 +936,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("unchanged"), prompt_yes_if(unchanged)},
       {STR("lost"), buf_view(&lost)},
       {STR("unfinished"), buf_view(&unfinished)},
+      {STR("said"), buf_view(&said)},
       {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);
@@ -886,6 +949,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   buf_deinit(&files);
   buf_deinit(&lost);
   buf_deinit(&unfinished);
+  buf_deinit(&said);
   buf_deinit(&criteria);
   buf_deinit(&none);
   buf_deinit(&tags);

@@ -64,6 +64,7 @@ struct prompt_view {
   const json_t *touched; /* files of the session so far, see checks.h; or NULL */
   const struct movement *checks_by; /* the movement `check`; or NULL */
   const json_t *check_first;        /* gate of its first run; or NULL */
+  const json_t *said;               /* what people said while it ran, as in the state; or NULL */
   const json_t *unfinished;         /* what background tasks do that were stopped; or NULL */
   bool has_exit;
   int exit;
@@ -82,6 +83,13 @@ struct prompt_view {
 
 /* Renders the movement's own prompt. A command movement's is only its instruction (its stdin). */
 void prompt_execute(const struct prompt_view *view, struct prompt *out);
+
+/* Puts in front of it what people said while the work went on: objects as the state has them,
+ * oldest first. */
+void prompt_said(const json_t *said, enum describe_language language, struct prompt *prompt);
+
+/* Lists the last of their texts, cut, as a judge is told. A new array; NULL: there are none. */
+json_t *prompt_said_texts(const json_t *said);
 
 /* Renders a template with the variables of an instruction. */
 void prompt_fill(const struct prompt_view *view, struct str text, struct prompt *out);

@@ -30,6 +30,7 @@ static const struct str type_names[] = {
     [RECORD_JUDGMENT] = STR_INIT("judgment"),
     [RECORD_QUESTION] = STR_INIT("question"),
     [RECORD_ANSWER] = STR_INIT("answer"),
+    [RECORD_STEER] = STR_INIT("steer"),
     [RECORD_TURN_END] = STR_INIT("turn_end"),
     [RECORD_WORKSPACE] = STR_INIT("workspace"),
     [RECORD_SESSION_STOP] = STR_INIT("session_stop"),

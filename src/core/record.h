@@ -38,6 +38,7 @@ enum record_type {
   RECORD_JUDGMENT,
   RECORD_QUESTION,
   RECORD_ANSWER,
+  RECORD_STEER,
   RECORD_TURN_END,
   RECORD_WORKSPACE,
   RECORD_SESSION_STOP,
@@ -84,6 +85,8 @@ enum record_type {
   TREE(PROMPT, "prompt")                                                                           \
   PLAIN(PROMPT_OF, "prompt_of")                                                                    \
   PLAIN(PROMPT_SHA256, "prompt_sha256")                                                            \
+  PLAIN(KEY, "key")                                                                                \
+  TREE(SAID, "said")                                                                               \
   PLAIN(REPEATS, "repeats")                                                                        \
   PLAIN(ANSWER, "answer")                                                                          \
   PLAIN(UNTIL, "until")                                                                            \

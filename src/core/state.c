@@ -215,6 +215,7 @@ void core_deinit(struct core *core) {
   kept_free(&core->responses);
   json_decref(core->inputs);
   json_decref(core->answers);
+  json_decref(core->said);
   json_decref(core->touched);
   free(core->loops);
   spends_deinit(&core->spends);

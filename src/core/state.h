@@ -274,6 +274,9 @@ struct core {
   long method_counts[STAGE_COUNT];
   json_t *inputs;  /* movement -> people's answers to it, as its prompt shows them; or NULL */
   json_t *answers; /* all of them, in order: {turn, movement, answer, text, by, at}; or NULL */
+  /* what people said to it while it worked, see core/steer.h: {said, text, key?, call?, and once an
+   * agent has it: given (its turn), given_call, read?}; or NULL */
+  json_t *said;
   json_t *touched; /* what calls changed so far, see checks.h; or NULL */
   bool answered;   /* stopped, and an answer has come since */
   json_t *schemas; /* place of a call_start's schema -> the schema; each is logged once */

@@ -17,6 +17,7 @@
 #include "core/movement_limits.h"
 #include "core/record.h"
 #include "core/sandbox_settings.h"
+#include "core/steer.h"
 #include "core/value_ref.h"
 #include "extract/whole_reply.h"
 #include "format/json_object.h"
@@ -327,6 +328,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .files_more = turn->files_more,
       .unseen = turn->unseen,
       .unfinished = turn->unfinished,
+      .said = core->said,
       .touched = core->touched,
       .check = check ? check->name : STR(""),
       .checks_by = check,
@@ -633,8 +635,9 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
   record_put_number(d, MEMBER_TIMEOUT_MS, (int64_t)r->timeout_ms);
 }
 
-static void drop_step_call(struct step_call *n) {
+void step_drop_call(struct step_call *n) {
   prompt_deinit(&n->prompt);
+  json_decref(n->said);
   json_decref(n->options);
   json_decref(n->schema);
 }
@@ -694,7 +697,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = core_movement(s->core, turn);
   if (step_over_budget(s, turn, NULL, n->provider)) {
     s->refused = true;
-    drop_step_call(n);
+    step_drop_call(n);
     return;
   }
   n->options = step_without_nulls(n->options);
@@ -719,6 +722,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   }
   prompt_log_init(&log, &n->prompt, &s->core->texts);
   record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
+  record_put_tree(&d, MEMBER_SAID, json_incref(n->said));
   const struct spend begun = {.begun = 1};
   if (s->env->day_count != NULL)
     s->env->day_count(s->env->ctx, request.provider, &begun);
@@ -731,7 +735,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   call->prompt = n->prompt.bytes; /* not state: the effect sends it; recovery reads it back */
   n->prompt.bytes = (struct buf){0};
   buf_deinit(&cwd);
-  drop_step_call(n);
+  step_drop_call(n);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
@@ -852,12 +856,29 @@ static size_t tell_stall(const struct core *core, struct call *call) {
   return told;
 }
 
+/* Puts there what a person said and its prompt has not; *said: as of steer_put. Returns the number
+ * of bytes put there. */
+static size_t tell_steer(const struct core *core, const struct turn *turn, struct call *call,
+                         json_t **said) {
+  struct str was = buf_view(&call->prompt);
+  struct prompt prompt = {.bytes = call->prompt}; /* not state, like all of it */
+  if (!steer_takes(core, turn, call->purpose) || was.n > LIMIT_PROMPT_BYTES / 2 ||
+      !utf8_valid(was.p, was.n))
+    return 0;
+  *said = steer_put(core, turn, call, &prompt);
+  free(prompt.parts);
+  call->prompt = prompt.bytes;
+  return call->prompt.n - was.n;
+}
+
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats) {
   struct call_request request;
   struct str first, model;
   const char *reason = NULL, *id = next_session(s, call, &reason);
   json_t *options = NULL;
-  size_t told = tell_stall(s->core, call);
+  json_auto_t *said = NULL;
+  size_t told = tell_steer(s->core, turn, call, &said);
+  told += tell_stall(s->core, call);
   core_request(s->core, turn, call, &request);
   request.attempt = call->attempt + 1;
   request.provider_session = id ? str_from(id) : STR("");
@@ -878,6 +899,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   put_outage_waited(s, &d, call);
   json_t *token = repeats ? json_incref(call->token) : prepare_token(s, &request);
   record_put_tree(&d, MEMBER_TOKEN, token);
+  record_put_tree(&d, MEMBER_SAID, json_incref(said));
   if (repeats)
     record_put_number(&d, MEMBER_REPEATS, call->attempt);
   struct record_part parts[] = {{{call->prompt.p, told}, false},
@@ -1106,7 +1128,8 @@ void step_call_news(struct step *s) {
   struct call *call = core_call(s->core, s->ev->call, &turn);
   const json_t *news = s->ev->news;
   if (call == NULL || call->state != CALL_RUNNING ||
-      (call->event_count >= LIMIT_CALL_EVENT_COUNT && json_at(news, "tried") == NULL) ||
+      (call->event_count >= LIMIT_CALL_EVENT_COUNT && json_at(news, "tried") == NULL &&
+       json_at(news, "said") == NULL) ||
       (news && json_dumpb(news, NULL, 0, JSON_COMPACT) > LIMIT_CALL_EVENT_BYTES))
     return;
   struct record_draft d;

@@ -90,8 +90,10 @@ struct step_call {
   json_t *options, *schema; /* taken; may be NULL */
   uint64_t timeout_ms;
   struct prompt prompt; /* taken */
+  json_t *said;         /* records in front of it that a person said, see steer.h: taken; or NULL */
 };
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n);
+void step_drop_call(struct step_call *n); /* frees what one has that is not to be made */
 /* Returns how many milliseconds the next call of the movement's work may take: what its time budget
  * leaves, at least 1 and at most `most`. */
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);

@@ -364,7 +364,7 @@ static void question_take(struct read_jobs *rs, struct server_request *r,
 /* --- requests that wait for their session --- */
 
 /* A request waits for one of these of its session. */
-enum awaited { FIRST_RECORD, SKIPPED, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
+enum awaited { FIRST_RECORD, SKIPPED, RESUME, ANSWER, SAID, CANCEL, JUDGMENT, VALUE };
 
 struct waiter {
   struct list_node in_control;
@@ -372,7 +372,7 @@ struct waiter {
   struct server_request *request;
   char id[STORE_ID_BYTES];
   enum awaited what;
-  uint64_t question; /* for ANSWER */
+  uint64_t question; /* for ANSWER; for SAID the record that is awaited */
 };
 
 static void waiter_drop(struct waiter *w) {
@@ -391,7 +391,7 @@ static void control_on_gone(void *ctx) {
     sessions_leave(ss, e);
 }
 
-/* `question`: the one that an ANSWER answers. */
+/* `question`: the one that an ANSWER answers, or the record of what is SAID. */
 static void control_wait_for(struct control *api, struct server_request *r, const char *id,
                              enum awaited what, uint64_t question) {
   struct waiter *w = xcalloc(1, sizeof *w);
@@ -421,10 +421,25 @@ static void control_reply_broken(struct server_request *r, const struct daemon_e
     server_problem(r, 503, NULL, "%s", why);
   } else {
     const char *what_not = what == RESUME ? "it was not resumed: " : "";
-    if (what == ANSWER)
-      what_not = "it was not answered: ";
+    if (what == ANSWER || what == SAID)
+      what_not = what == SAID ? "it was not told: " : "it was not answered: ";
     server_problem(r, full ? 507 : 500, NULL, "%s%s", what_not, why);
   }
+}
+
+/* Tells which record has it, and which running call was told, if any was. */
+static void reply_said(struct server_request *r, const struct daemon_entry *e, uint64_t seq) {
+  const json_t *list = e->session ? session_core(e->session)->said : NULL, *said;
+  json_t *reply = json_pack("{ss sI}", "session", e->id, "said", (json_int_t)seq);
+  size_t i;
+  json_array_foreach((json_t *)list, i, said) {
+    if ((uint64_t)json_int_at(said, "said") == seq && json_at(said, "call") != NULL)
+      json_object_set(reply, "call", json_at(said, "call"));
+  }
+  long will = e->session ? core_steer_will(session_core(e->session)) : 0;
+  if (will > 0 && json_object_get(reply, "call") == NULL)
+    json_object_set_new(reply, "next", json_integer(will));
+  server_reply_json(r, 202, reply);
 }
 
 /* Answers a waiter whose time has come. */
@@ -436,6 +451,11 @@ static void control_answer(struct control *api, struct server_request *r,
     if (summary_asks(&e->summary, question))
       break;
     control_reply_session(api, r, 202, e->id);
+    return;
+  case SAID:
+    if (e->summary.seq < question)
+      break;
+    reply_said(r, e, question);
     return;
   case SKIPPED:
     if (e->summary.seq == 0)
@@ -486,6 +506,8 @@ void control_changed(void *ctx, struct daemon_entry *e) {
     uint64_t question = w->question;
     bool open = what == ANSWER && summary_asks(&e->summary, question) && e->state != ENTRY_BROKEN &&
                 e->state != ENTRY_OVER;
+    open = open || (what == SAID && e->summary.seq < question && e->state != ENTRY_BROKEN &&
+                    e->state != ENTRY_OVER);
     if (strcmp(w->id, e->id) != 0 || (what >= CANCEL && !over) || open)
       continue;
     waiter_drop(w);
@@ -501,6 +523,7 @@ struct about {
   /* Acts on the entry, as memory or the last look at the store describes it; owns the about. */
   void (*act)(struct about *a, struct server_request *r, struct daemon_entry *e);
   bool settles;                   /* waits for a release that is under way */
+  bool told;                      /* what was said is kept for the worker that has it */
   uint64_t seq;                   /* of the last record that a watcher has */
   struct entry_ask ask;           /* for sessions_resume and sessions_answer */
   struct server_request *request; /* of the ask; NULL: its client has left */
@@ -536,11 +559,14 @@ static bool about_asks_store(const struct about *a, const char *word) {
 static void about_taken(void *what, struct server_request *r) {
   struct about *a = what;
   struct daemon_entry *e = sessions_update(a->api->sessions, &a->snapshot);
-  if (e->summary.seq > 0) {
+  if (a->told) {
+    server_reply_json(r, 202, json_pack("{ss}", "session", e->id));
+  } else if (e->summary.seq > 0) {
     a->act(a, r, e);
     return;
+  } else {
+    server_problem(r, 404, NULL, "there is no session %s", e->id);
   }
-  server_problem(r, 404, NULL, "there is no session %s", e->id);
   about_free(a);
 }
 
@@ -549,6 +575,15 @@ static void about_work(void *what, struct read_job_answer *answer) {
   const struct store *store = a->api->sessions->env->store;
   if (!status_snapshot_take(&a->snapshot, store, a->word, a->settles, &answer->err))
     answer->status = answer->err.code == ERR_NOT_FOUND ? 404 : 503;
+  else if (a->ask.said.core.says == SAYS_STEER && a->ask.answers && a->snapshot.owned) {
+    struct store_ref ref;
+    json_auto_t *said = json_pack("{sO sO}", "text", json_object_get(a->ask.said.body, "text"),
+                                  "by", a->ask.said.by);
+    store_ref(store, a->snapshot.id, &ref);
+    a->told = worker_say(&ref, said, &answer->err);
+    if (!a->told)
+      answer->status = answer->err.code == ERR_INVALID ? 409 : 503;
+  }
   answer->hand_on = about_taken;
 }
 
@@ -707,7 +742,8 @@ static void control_on_asked(struct entry_ask *ask, struct daemon_entry *e, cons
       status = 422;
     server_problem(r, status, NULL, "%s", err->text);
   } else if (r != NULL && ask->answers)
-    control_wait_for(a->api, r, e->id, ANSWER, ask->question);
+    control_wait_for(a->api, r, e->id, ask->said.core.says == SAYS_STEER ? SAID : ANSWER,
+                     ask->question);
   else if (r != NULL && e->state == ENTRY_RESUMING)
     control_wait_for(a->api, r, e->id, RESUME, 0);
   else if (r != NULL)
@@ -802,7 +838,8 @@ static const struct {
   enum launch_kind kind;
 } answers[] = {[SAYS_TEXT] = {"answer", LAUNCH_ANSWER},
                [SAYS_APPROVE] = {"approve", LAUNCH_APPROVE},
-               [SAYS_REJECT] = {"reject", LAUNCH_REJECT}};
+               [SAYS_REJECT] = {"reject", LAUNCH_REJECT},
+               [SAYS_STEER] = {"steer", LAUNCH_SAY}};
 
 static void control_answer_as(struct control *api, struct server_request *r,
                               enum answer_says says) {
@@ -1215,6 +1252,8 @@ const struct server_route control_routes[] = {
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_APPROVE},
     {"POST", "/v1/sessions/{id}/reject", "reject the movement it wants to run",
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_REJECT},
+    {"POST", "/v1/sessions/{id}/steer", "say something to it while it works", TAKES_JSON, NULL,
+     control_take_answer, SAYS_STEER},
     {"GET", "/v1/inbox", "what waits for persons", TAKES_NOTHING, NULL, get_inbox, 0},
     {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork, 0},
     {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, LAUNCH_JUDGE},

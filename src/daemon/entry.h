@@ -153,8 +153,9 @@ struct entry_ask {
   bool answers;
   struct resume_options steer;
   struct parsed_answer said;
-  uint64_t question;     /* set: the record of the question that is answered */
-  enum entry_state from; /* set: where it goes back to when that cannot be done */
+  uint64_t question; /* set: the record of the question that is answered */
+  enum entry_state
+      from; /* set: where it goes back to when that cannot be done, or changes nothing */
   /* From the loop, perhaps at once. err NULL: it is accepted, and being written where it has to be;
    * otherwise as sessions_resume and sessions_answer say. The ask is the caller's again. */
   void (*done)(struct entry_ask *ask, struct daemon_entry *e, const struct err *err);
@@ -179,7 +180,8 @@ struct daemon_entry {
   unsigned cancelled_by;          /* the window's browser that asked for it, or 0 */
   unsigned breaks;                /* of its log, in a row */
   long broken_turns;              /* how far it had come at the last break */
-  struct entry_ask *ask;          /* OPENING: what it is opened for; or NULL */
+  enum entry_state back;   /* ANSWERING: where it goes when something was said that is no answer */
+  struct entry_ask *ask;   /* OPENING: what it is opened for; or NULL */
   uint64_t asked_until_ms; /* by the loop's clock: its worker is to end it; 0: nobody is asked */
   uint64_t heard_ms; /* by the loop's clock: when it last reported something, or began; UINT64_MAX:
                         its silence has been reported */

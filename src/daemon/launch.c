@@ -951,6 +951,9 @@ bool launch_parse(struct launch *l, enum launch_kind kind, const json_t *body, s
   case LAUNCH_REJECT:
     ok = parsed_answer_parse(&l->said, body, SAYS_REJECT, err);
     break;
+  case LAUNCH_SAY:
+    ok = parsed_answer_parse(&l->said, body, SAYS_STEER, err);
+    break;
   }
   workflow_marks_free(p.marks);
   return ok;

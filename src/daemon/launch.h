@@ -84,9 +84,10 @@ enum launch_kind {
   LAUNCH_LINT, /* the answer is l.answer, as of a plan */
   LAUNCH_PLAN,
   LAUNCH_STEER,  /* .../resume: l.steer */
-  LAUNCH_ANSWER, /* l.said, as of the next two */
+  LAUNCH_ANSWER, /* l.said, as of the next three */
   LAUNCH_APPROVE,
-  LAUNCH_REJECT
+  LAUNCH_REJECT,
+  LAUNCH_SAY /* .../steer */
 };
 /* False: the request is wrong. errors: everything that keeps its workflow from running, with places
  * in its file; otherwise see err. */

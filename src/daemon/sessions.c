@@ -376,6 +376,10 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
     entry_written(e, entry_is_for_others(e) ? ENTRY_OVER : ENTRY_QUEUED);
     break;
   case ENTRY_ANSWERING:
+    if (record->type == RECORD_STEER) {
+      entry_written(e, e->back);
+      break;
+    }
     entry_forget_wish(e, WISH_RESUME);
     entry_written(e, summary_goes_on(&e->summary) ? ENTRY_QUEUED : ENTRY_OVER);
     break;
@@ -386,7 +390,8 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
   case ENTRY_BROKEN:
   case ENTRY_OVER:
   case ENTRY_FAILED:
-    if ((ran && strcmp(e->summary.status, "running") != 0) || record->type == RECORD_ANSWER)
+    if ((ran && strcmp(e->summary.status, "running") != 0) || record->type == RECORD_ANSWER ||
+        record->type == RECORD_STEER)
       ss->changed(ss->ctx, e);
     break;
   }
@@ -740,6 +745,9 @@ void entry_ask_deinit(struct entry_ask *ask) {
 }
 
 static const char CRASHED[] = "its program was killed: resume it first, as it is";
+static const char NO_CHANNEL[] = "another program runs it, and it cannot be told anything there: "
+                                 "stop it, steer it, and resume it. "
+                                 "A daemon's sessions (segue submit) can be told while they run";
 static const char ELSEWHERE[] = "another program is running it";
 
 /* It goes on, once that is durable if it has to be written. */
@@ -774,6 +782,7 @@ static bool resume_opened(struct daemon_entry *e, struct resume_options *st, str
 }
 
 static bool answer_opened(struct daemon_entry *e, struct entry_ask *ask, struct err *err) {
+  e->back = ask->from;
   entry_set_state(e, ENTRY_ANSWERING);
   return host_reply(e->session, &ask->said.core, &ask->question, err);
 }
@@ -869,7 +878,7 @@ void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_a
 
 void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask) {
   struct err err = {0};
-  bool ok = false;
+  bool ok = false, says_steer = ask->said.core.says == SAYS_STEER;
   sessions_free_dead(ss);
   ask->question = 0;
   if (e->state == ENTRY_ANSWERING) {
@@ -882,7 +891,8 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
     err_set(&err, ERR_LOCKED, "it is stopping right now: try again");
   } else if (e->state == ENTRY_RUNNING || e->session != NULL) {
     ok = host_reply(e->session, &ask->said.core, &ask->question, &err);
-  } else if (ask_look(e, "another program is running it: answer it there", &err)) {
+  } else if (ask_look(e, says_steer ? NO_CHANNEL : "another program is running it: answer it there",
+                      &err)) {
     ask_open(e, ask);
     return;
   }
@@ -1280,6 +1290,8 @@ static void lose_all(struct sessions *ss) {
 static void shared_on_asked(struct sessions *ss, const char *id, const char *what) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(ss, id);
+  if (e != NULL && e->state == ENTRY_RUNNING && strcmp(what, "steer") == 0)
+    host_hear(e->session);
   /* A held session that is to be resumed is already on its way back to the queue. */
   if (e == NULL || strcmp(what, "cancel") != 0 || entry_ends(e) || !entry_is_live(e) ||
       e->summary.seq == 0)

@@ -6,6 +6,7 @@
 #include "core/answer.h"
 #include "core/apply.h"
 #include "core/workflow.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "host/backends.h"
 #include "host/session.h"
@@ -341,7 +342,8 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
                      .steer = steer,
                      .cut = s->cut,
                      .worker = worker_json(s->log)};
-  bool begins = s->core.seq == (s->core.carried ? 2 : 1);
+  size_t said = s->core.turn_count == 0 ? json_array_size(s->core.said) : 0; /* while it waited */
+  bool begins = s->core.seq == (s->core.carried ? 2 : 1) + said;
   if (begins && s->cut == NULL && (steer == NULL || json_object_size(steer->changed) == 0) &&
       json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
@@ -363,6 +365,80 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
   session_event(s, &ev);
 }
 
+/* --- what is said to it elsewhere --- */
+
+/* Returns the running call whose backend can be told what a person says; 0: there is none. */
+static long steered_call(const struct session *s) {
+  struct turn *turn;
+  const struct call *call = core_steer_call(&s->core, &turn);
+  const struct provider *p = call ? registry_find(s->registry, str_from(call->provider)) : NULL;
+  return p != NULL && p->ops->can_steer != NULL && p->ops->can_steer(p) ? call->id : 0;
+}
+
+/* Another daemon keeps it in the shared store, from where it is fetched, recorded, and only then
+ * forgotten: its key says whether it was recorded before. */
+struct hearing {
+  struct session *session;
+  char *heard;
+  struct buf lines;
+  bool ok;
+  struct err err;
+};
+
+static void hearing_work(void *ctx) {
+  struct hearing *h = ctx;
+  h->ok = worker_said(h->session->log, h->heard, &h->lines, &h->err);
+}
+
+static void hear_line(struct session *s, struct str line) {
+  enum { KEY = STORE_ID_BYTES - 1 };
+  char key[STORE_ID_BYTES] = "";
+  struct err err;
+  if (line.n <= KEY)
+    return;
+  memcpy(key, line.p, KEY);
+  json_auto_t *said = json_loadb(line.p + KEY, line.n - KEY, 0, NULL);
+  struct event ev = {.kind = EVENT_STEER,
+                     .call = steered_call(s),
+                     .reason = key,
+                     .message = json_string_value(json_object_get(said, "text")),
+                     .by = json_object_get(said, "by")};
+  if (!core_steer_has(&s->core, key) && ev.message != NULL && json_is_object(ev.by) &&
+      core_steer_text_check(&s->core, str_from(ev.message), &err))
+    session_event(s, &ev);
+  free(s->heard);
+  s->heard = xstrndup(line.p, line.n);
+  s->heard_seq = s->core.seq;
+}
+
+static void hearing_over(void *ctx) {
+  struct hearing *h = ctx;
+  struct session *s = h->session;
+  struct str rest = buf_view(&h->lines);
+  while (h->ok && rest.n > 0 && s->life == LIFE_RUNNING)
+    hear_line(s, str_next_line(&rest));
+  s->hears = false;
+  s->delivering--;
+  session_maybe_finish(s);
+  free(h->heard);
+  buf_deinit(&h->lines);
+  free(h);
+}
+
+void host_hear(struct session *s) {
+  if (s->hears || s->life != LIFE_RUNNING || s->log == NULL)
+    return;
+  struct hearing *h = xcalloc(1, sizeof *h);
+  bool recorded = s->heard != NULL && store_log_seq(s->log) >= s->heard_seq;
+  h->session = s;
+  h->heard = xstrdup(recorded ? s->heard : "");
+  s->hears = true;
+  s->delivering++;
+  loop_do(s->host->loop, hearing_work, hearing_over, h);
+}
+
+/* --- answers, stops --- */
+
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) {
   bool goes = s->env.loop != NULL;
@@ -370,9 +446,16 @@ bool host_reply(struct session *s, struct core_answer *answer, uint64_t *questio
   struct event ev = {.kind = EVENT_ANSWER, .answer = answer, .hold = !goes || stopped};
   bool leaves = session_is_leaving(s) && s->core.status != SESSION_ENDED;
   bool ok = !leaves || err_set(err, ERR_LOCKED, "it is stopping right now: try again");
-  ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
-  if (ok)
-    *question = core_turn(&s->core, answer->turn)->question_seq;
+  if (answer->says == SAYS_STEER) {
+    ok = ok && core_steer_text_check(&s->core, answer->text, err);
+    ev = (struct event){.kind = EVENT_STEER, .message = answer->text.p, .by = answer->by};
+    ev.call = goes ? steered_call(s) : 0;
+    *question = s->core.seq + 1;
+  } else {
+    ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
+    if (ok)
+      *question = core_turn(&s->core, answer->turn)->question_seq;
+  }
   if (ok && !goes) /* somebody is waiting for it */
     session_set_life(s, LIFE_STOPPING);
   if (ok)

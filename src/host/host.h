@@ -155,10 +155,14 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 
 /* Gives a person's answer, see core_answer_settle. Between host_open and host_go, and while the
  * session's stop is being written, it is only recorded: host_go has to follow. *question: the
- * record of the question, which, like the answer, may not be durable yet. False: it is not an
- * answer, or ERR_LOCKED: the session is just stopping. */
+ * record of the question, which, like the answer, may not be durable yet. With SAYS_STEER it is
+ * said to a session that need not ask anything, and *question is the record of that. False: it is
+ * not an answer, or ERR_LOCKED: the session is just stopping. */
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) MUST_CHECK;
+
+/* Takes what was said to it elsewhere on a shared store (WORKER_ASKED, steer). */
+void host_hear(struct session *s);
 
 /* Ends what is under way and records nothing of it, since another owner may continue the
  * session. */

@@ -22,7 +22,7 @@
  * Reads a person's answer to a question, from a request or from flags.
  *
  *   parsed_answer_parse(&said, body, says, &err)
- *       members of POST .../answer, .../approve, .../reject
+ *       members of POST .../answer, .../approve, .../reject, .../steer
  *   host_reply(session, &said.core, &err)
  *   parsed_answer_deinit(&said)                       accepts a zeroed one
  *
@@ -32,6 +32,7 @@
 static const char *const answer_members[] = {"movement", "question", "text",
                                              "choice",   "name",     NULL};
 static const char *const verdict_members[] = {"movement", "question", "reason", "name", NULL};
+static const char *const steer_members[] = {"text", "name", NULL};
 
 bool resume_options_members_known(const json_t *body, const char *where, const char *const *members,
                                   struct err *err) {
@@ -82,10 +83,12 @@ static bool parsed_answer_take_name(struct parsed_answer *said, struct err *err)
   return true;
 }
 
-static bool parsed_answer_take_answer(struct parsed_answer *said, struct err *err) {
+static bool parsed_answer_take_answer(struct parsed_answer *said, enum answer_says says,
+                                      struct err *err) {
   const json_t *text = json_at(said->body, "text"), *choice = json_at(said->body, "choice");
   if ((text == NULL) == (choice == NULL))
-    return err_set(err, ERR_INVALID, "give either text or choice");
+    return err_set(err, ERR_INVALID,
+                   says == SAYS_STEER ? "give a text" : "give either text or choice");
   said->core.text = json_view(text);
   if (choice != NULL) {
     json_int_t number = json_integer_value(choice);
@@ -102,13 +105,14 @@ bool parsed_answer_parse(struct parsed_answer *said, const json_t *body, enum an
   said->body = body ? json_clone(body) : json_object();
   if (!json_is_object(said->body))
     return err_set(err, ERR_INVALID, "the body must be an object, such as {\"text\": \"yes\"}");
-  if (!parsed_answer_members_known(said->body, verdict ? verdict_members : answer_members, err) ||
+  const char *const *members = verdict ? verdict_members : answer_members;
+  if (!parsed_answer_members_known(said->body, says == SAYS_STEER ? steer_members : members, err) ||
       !parsed_answer_take_name(said, err))
     return false;
   said->core.movement = json_string_value(json_at(said->body, "movement"));
   said->core.question = (uint64_t)json_integer_value(json_at(said->body, "question"));
   if (!verdict)
-    return parsed_answer_take_answer(said, err);
+    return parsed_answer_take_answer(said, says, err);
   said->core.text = json_view(json_at(said->body, "reason"));
   return true;
 }

@@ -44,7 +44,6 @@ static void session_flush(struct session *s);
 static void session_flush_soon(struct session *s);
 static void session_run_effects(struct session *s, const struct session_batch *b);
 static void session_begin_finish(struct session *s);
-static void session_maybe_finish(struct session *s);
 
 /* --- events --- */
 
@@ -1217,6 +1216,18 @@ static void session_leave_gate(struct session *s, long call) {
   }
 }
 
+/* Tells the call's backend, in order, what a person said to it; one that has not started yet, when
+ * it does. */
+static void session_steer(const struct session *s, long id) {
+  const json_t *said;
+  LIST_EACH(struct open_call, open, in_session, &s->calls)
+    while (open->call == id && open->run != NULL && open->provider->ops->steer != NULL &&
+           (said = core_steer_next(&s->core, id, open->steered)) != NULL) {
+      open->steered = (uint64_t)json_integer_value(json_object_get(said, "said"));
+      open->provider->ops->steer(open->run, open->steered, json_view_at(said, "text"));
+    }
+}
+
 static void start_provider(struct open_call *open) {
   const struct provider_sink sink = {on_news, session_call_done, open};
   open->env->secrets = json_object_get(open->session->core.config, "secrets");
@@ -1224,6 +1235,7 @@ static void start_provider(struct open_call *open) {
   open->env->own_folders = open->session->own_folders;
   open->started_ms = clock_real_ms();
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
+  session_steer(open->session, open->call);
 }
 
 /* Goes on after the tree has been examined. Meanwhile the call may have become unwanted. */
@@ -1460,6 +1472,9 @@ static void session_run_effects(struct session *s, const struct session_batch *b
     case EFFECT_END_CALL:
       end_call(s, e->call, e->class);
       break;
+    case EFFECT_STEER:
+      session_steer(s, e->call);
+      break;
     case EFFECT_TIMER:
       if (!await_provider(s, e))
         start_wait(s, e->call, e->delay_ms);
@@ -1516,6 +1531,7 @@ void session_free(struct session *s) {
   json_decref(s->cut);
   free(s->paused);
   free(s->unseen);
+  free(s->heard);
   json_decref(s->reports_written);
   for (struct work_place *place = s->places, *next; place; place = next) {
     next = place->next;
@@ -1541,8 +1557,7 @@ void session_begin(struct session *s, const struct core_params *params) {
   session_set_life(s, LIFE_RUNNING);
 }
 
-/* Tells the watcher that the session is over, once nothing of it is under way. */
-static void session_maybe_finish(struct session *s) {
+void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
     return;

@@ -41,8 +41,9 @@ struct open_call { /* a started call */
   struct provider_env *env; /* the session's, or its movement's folder's */
   const char *top;          /* top of what it may change: the session's folder, or its worktree's */
   int64_t started_ms;       /* real time */
-  bool looks, tells;        /* its changes have to be found out; its provider reports them */
-  bool shares;              /* another tracked call worked in the tree meanwhile */
+  uint64_t steered;  /* record of the last thing that a person said and its backend was told */
+  bool looks, tells; /* its changes have to be found out; its provider reports them */
+  bool shares;       /* another tracked call worked in the tree meanwhile */
   uv_timer_t late;
   struct event_away away;    /* what the gate knew at its end */
   struct call_result result; /* while its blobs are written */
@@ -132,7 +133,11 @@ struct session {
   uint64_t append_us;    /* when the one in flight began */
   unsigned pool_appends; /* further appends that go to the pool: the disk was slow */
   int open_handles;
-  unsigned delivering;    /* calls that ended and are being reported */
+  unsigned delivering; /* calls that ended and are being reported; and one while it hears */
+  /* The last thing that was said to it elsewhere, as its store keeps it, and the record of that. */
+  char *heard;
+  uint64_t heard_seq;
+  bool hears;
   struct err *broken_err; /* why it is BROKEN, or was before it was FINISHED */
 };
 
@@ -150,6 +155,9 @@ void session_break(struct session *s, const struct err *err, bool append_over);
 void session_trouble(const struct session *s, const char *message);
 /* Gives the durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
+
+/* Tells the watcher that the session is over, once nothing of it is under way. */
+void session_maybe_finish(struct session *s);
 
 struct open_call *session_open_call(struct session *s, long id);
 /* Takes the result of a provider's call. Texts that a log cannot hold inline go to blobs first;

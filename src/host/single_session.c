@@ -69,8 +69,11 @@ static void single_session_on_news(void *ctx, enum worker_news news, const char 
     return;
   if (news == WORKER_LOST)
     host_lost(s, "this worker's lease expired: another one may continue the session");
-  else if (news == WORKER_ASKED && strcmp(what, "cancel") == 0 &&
-           strcmp(session_core(s)->session, id) == 0 && session_core(s)->status != SESSION_ENDED)
+  else if (news != WORKER_ASKED || strcmp(session_core(s)->session, id) != 0)
+    return;
+  else if (strcmp(what, "steer") == 0)
+    host_hear(s);
+  else if (strcmp(what, "cancel") == 0 && session_core(s)->status != SESSION_ENDED)
     host_cancel(s, "cancelled by request");
 }
 

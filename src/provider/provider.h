@@ -42,6 +42,7 @@ enum provider_news_kind {
   NEWS_RETRY,      /* the backend tries again by itself */
   NEWS_PERMISSION, /* it asked whether it may do something, and what was answered */
   NEWS_NOTE,       /* something an auditor should know: {"text"} */
+  NEWS_STEER,      /* its agent has read what a person said: {"said": the key that came with it} */
 };
 const char *provider_news_name(enum provider_news_kind kind); /* "text", "session", ... */
 
@@ -78,6 +79,11 @@ struct provider_ops {
                                 const struct call_request *request,
                                 const struct provider_sink *sink);
   void (*cancel)(struct provider_run *run);
+  /* Returns whether the backend, as it is set up, has a channel for what a person says while a call
+   * runs; NULL: none has. */
+  bool (*can_steer)(const struct provider *self);
+  /* Hands it a text. `key` comes back with the news that the agent has read it, if it does. */
+  void (*steer)(struct provider_run *run, uint64_t key, struct str text);
 };
 
 /* Describes one backend. Constant once it is in a registry. */

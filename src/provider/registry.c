@@ -111,8 +111,8 @@ bool registry_unknown(const struct provider_registry *reg, struct str name, stru
 }
 
 const char *provider_news_name(enum provider_news_kind kind) {
-  static const char *const names[] = {"text",  "thinking", "session",    "tool",
-                                      "usage", "retry",    "permission", "note"};
+  static const char *const names[] = {"text",  "thinking",   "session", "tool", "usage",
+                                      "retry", "permission", "note",    "steer"};
   return names[kind];
 }
 

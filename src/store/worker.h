@@ -27,7 +27,7 @@ struct worker_options {
 bool worker_be(const struct worker_options *options, struct err *err) MUST_CHECK;
 
 enum worker_news {
-  WORKER_ASKED,   /* somebody elsewhere asks something (what) of a session held here */
+  WORKER_ASKED,   /* somebody elsewhere asks something (what) of a session held here; steer: says */
   WORKER_READY,   /* the store's queue may have something */
   WORKER_SEATS,   /* the state of a provider changed: store/slots.h */
   WORKER_LOST,    /* the lease is no longer trusted: nothing is held any more */
@@ -84,5 +84,13 @@ void worker_leave_all(void);
  * somebody has to take it; "gone"; or "going": it runs, and there is nothing to resume. */
 bool worker_ask(const struct store_ref *ref, const char *what, char state[16],
                 struct err *err) MUST_CHECK;
+
+/* Keeps what a person says to a session, {"text", "by"}, for its owner, or for the one who takes it
+ * next; durable once this returns. Returns false if it has ended, or with files. */
+bool worker_say(const struct store_ref *ref, const json_t *said, struct err *err) MUST_CHECK;
+/* Forgets what was said up to the line `heard`, which is recorded ("": nothing), and appends the
+ * rest: a line each, with a key before the JSON. Blocking. */
+bool worker_said(struct store_log *log, const char *heard, struct buf *out,
+                 struct err *err) MUST_CHECK;
 
 #endif

@@ -1069,7 +1069,8 @@ static void view_unfinish(struct view_reading *r) {
   r->before = (struct spans){0};
   json_decref(v->spent);
   json_decref(v->methods);
-  v->spent = v->methods = NULL;
+  json_decref(v->said);
+  v->spent = v->methods = v->said = NULL;
   arena_deinit(&r->of_open);
   r->finished = false;
 }
@@ -1132,6 +1133,7 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   v->turns_ms = turn_lines_duration(&r->summary);
   v->spent = turn_lines_spent(&r->summary);
   v->methods = json_incref(r->summary.methods);
+  v->said = json_incref(r->summary.said);
   keep_open(r);
   /* The summary has the open turns newest first. */
   size_t *places = arena_array(&r->of_open, r->open_count, sizeof *places);
@@ -1199,6 +1201,7 @@ void view_session_deinit(struct view_session *v) {
   free(v->turns);
   json_decref(v->spent);
   json_decref(v->methods);
+  json_decref(v->said);
   arena_deinit(&v->arena);
   if (v->reading != NULL) {
     spans_deinit(&v->reading->spans);
@@ -1377,6 +1380,7 @@ json_t *view_session_json(const struct view_session *v) {
   json_put(out, "turns_ms", json_integer(v->turns_ms));
   json_put(out, "spent", v->spent ? json_incref(v->spent) : json_object());
   json_put(out, "methods", v->methods ? json_incref(v->methods) : json_object());
+  json_put(out, "said", json_incref(v->said));
   json_put(out, "chain", chain_json(v));
   json_put(out, "bounds", bounds_json(v));
   json_put(out, "movements", movements);

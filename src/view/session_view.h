@@ -160,6 +160,7 @@ struct view_session {
   size_t movement_count;
   json_t *spent;   /* as session_end says */
   json_t *methods; /* match method -> count; or NULL */
+  json_t *said;    /* what people said while it ran, as struct turn_lines has it; or NULL */
   enum view_chain chain;
   uint64_t records; /* number of sound records */
   uint64_t torn_bytes;

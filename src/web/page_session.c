@@ -82,6 +82,10 @@ static void part_acts(struct html *h, const struct view_session *v, bool asks) {
       put_verdicts(h, v);
     put_more_of(h, v->status);
   }
+  HTML(h, "<details id=steer><summary>Say something to it</summary><form data-act=steer><p><label>"
+          "The agent reads it at once where it can be told while it runs, else with its next call. "
+          "It is no verdict and no permission. <textarea name=text rows=3 required "
+          "maxlength=16384></textarea></label> <button>Say it</button></p></form></details>");
   HTML(h, "<details><summary>Cancel this session</summary><p>This ends it for good. "
           "<button data-act=cancel>Cancel it</button></p></details></section>");
 }

@@ -1,4 +1,5 @@
 /* Writes a session: what it is, its turns on a time axis, what it used. */
+#include "audit/turn_lines.h"
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "view/number_format.h"
@@ -68,6 +69,13 @@ void part_session_facts(struct html *h, const struct view_session *v,
     view_put_proof(&text, verification);
   part_fact(h, "integrity", buf_view(&text));
   part_fact(h, "log", v->log);
+  size_t i;
+  json_t *said;
+  json_array_foreach(v->said, i, said) {
+    buf_clear(&text);
+    turn_lines_put_said(said, &text);
+    part_fact(h, "said", buf_view(&text));
+  }
   HTML(h, "</dl>");
 }
 

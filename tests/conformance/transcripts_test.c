@@ -38,6 +38,9 @@ static void on_news(void *ctx, const struct provider_news *news) {
     if (json_object_get(news->data, "exit") != NULL)
       json_array_append(h->exits, json_object_get(news->data, "exit"));
     break;
+  case NEWS_STEER: /* nobody was told anything */
+    assert_true(false);
+    break;
   case NEWS_RETRY:
     h->retries++;
     break;

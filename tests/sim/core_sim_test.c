@@ -454,6 +454,31 @@ static void check_schema(const struct play *p, const json_t *record) {
 
 enum { MAX_IDS = 4000 };
 
+/* Whatever was said and not read yet stands in front of the next prompt of an agent's work. */
+static void check_said(const struct play *p) {
+  json_t *unread = json_object();
+  for (size_t i = 0; i < play_lines(p); i++) {
+    const json_t *r = play_record(p, i), *said = json_object_get(r, "said");
+    char seq[32];
+    bool works = str_among(data_get(r, "purpose"), "execute reask") &&
+                 json_object_get(r, "stage") == NULL &&
+                 !str_eq_c(data_get(r, "provider"), "command");
+    snprintf(seq, sizeof seq, "%zu", i + 1);
+    if (is_type(r, "steer"))
+      json_object_set_new(unread, seq, json_true());
+    snprintf(seq, sizeof seq, "%lld", (long long)number(json_object_get(r, "data"), "said"));
+    if (is_type(r, "call_event"))
+      json_object_del(unread, seq);
+    for (size_t k = 0; k < json_array_size(said); k++) {
+      snprintf(seq, sizeof seq, "%lld", (long long)json_integer_value(json_array_get(said, k)));
+      json_object_del(unread, seq);
+    }
+    if (is_type(r, "call_start") && works && json_object_size(unread) > 0)
+      fail_msg("%s: record %zu does not say what was said and not read", p->title, i + 1);
+  }
+  json_decref(unread);
+}
+
 static void check_log(const struct play *p) {
   static unsigned char judged[MAX_IDS], started[MAX_IDS], waits[MAX_IDS];
   static struct str promised[MAX_IDS]; /* who is to take over */
@@ -597,6 +622,25 @@ static void judge_by_person(struct play *p) {
   json_decref(by);
 }
 
+/* A person says something; the backend of a running call may be told, and its agent may read it. */
+static void say(struct play *p, struct storm *storm) {
+  json_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
+  struct turn *turn;
+  const struct call *call = core_steer_call(&p->core, &turn);
+  const json_t *said = call ? core_steer_next(&p->core, call->id, 0) : NULL;
+  bool reads = said != NULL && chance(&storm->dice, 50);
+  struct event ev = play_event(p, reads ? EVENT_CALL_NEWS : EVENT_STEER);
+  json_t *news = reads ? json_pack("{sO}", "said", json_object_get(said, "said")) : NULL;
+  ev.call = call != NULL && (reads || chance(&storm->dice, 50)) ? call->id : 0;
+  ev.news_kind = "steer";
+  ev.news = news;
+  ev.message = "Look at the other file, too.";
+  ev.by = by;
+  play_decide(p, &ev);
+  json_decref(news);
+  json_decref(by);
+}
+
 /* Writes the decision that is at hand; or dies first, as often as the storm wants. */
 static void commit(struct play *p, struct storm *storm) {
   while (storm->crashes < MAX_CRASHES && chance(&storm->dice, storm->percent)) {
@@ -644,6 +688,8 @@ static void session(struct play *p, struct storm *storm) {
       storm->stops++;
       ev.reason = "interrupted";
       play_decide(p, &ev);
+    } else if (storm->percent > 0 && chance(&storm->dice, 8)) {
+      say(p, storm);
     } else {
       play_decide_next(p);
     }
@@ -653,7 +699,7 @@ static void session(struct play *p, struct storm *storm) {
 
 struct totals {
   long records, turns, judgments, crashes, cuts, unavailable, ended, values, checks;
-  long fallbacks, waits, resumed, lost;
+  long fallbacks, waits, resumed, lost, said;
   long outcomes[END_COUNT], methods[STAGE_COUNT];
 };
 
@@ -690,6 +736,8 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
     p.entropy = (unsigned)mix(seed + round * 7u);
     session(&p, &storm);
     check_log(&p);
+    check_said(&p);
+    totals->said += play_count(&p, "steer");
     if (p.prompts_missing > 0)
       fail_msg("%s: a provider was asked without the prompt", title);
     bool timed = false;
@@ -746,13 +794,14 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
   print_message("\n");
   if (seeds.whole) { /* the seeds must reach what they are for */
     print_message("%ld values of %ld checked answers\n", t.values, t.checks);
-    print_message(
-        "%ld fallbacks, %ld waits for a place, %ld conversations gone on with, %ld lost\n",
-        t.fallbacks, t.waits, t.resumed, t.lost);
+    print_message("%ld fallbacks, %ld waits for a place, %ld conversations gone on with, %ld lost, "
+                  "%ld said\n",
+                  t.fallbacks, t.waits, t.resumed, t.lost, t.said);
     assert_true(t.fallbacks > 300);
     assert_true(t.waits > 300);
     assert_true(t.resumed > 300);
     assert_true(t.lost > 0);
+    assert_true(t.said > 300);
     assert_true(t.values > 300);
     assert_true(t.checks > t.values);
     assert_true(t.judgments > 1000);

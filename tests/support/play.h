@@ -589,6 +589,7 @@ static inline void play_effects(struct play *p) {
     case EFFECT_TIMER:
       (void)play_pend(p, PLAY_TIMER, e->call, e->delay_ms);
       break;
+    case EFFECT_STEER:    /* the script cannot be told */
     case EFFECT_END_CALL: /* its answer comes first, as it may */
       break;
     case EFFECT_CANCEL_CALL:

@@ -149,7 +149,7 @@ def a_program_decides_nothing():
         subprocess.run(["git", "init", "-q", box.cwd], check=True, env=box.env)
         box.file("work/kept", "k")
         protects = waiting(box, PROTECTS)
-        all_of = {"answer": [asks, "yes"], "approve": [asks], "reject": [asks, "--reason", "no"],
+        all_of = {"answer": [asks, "yes"], "approve": [asks], "reject": [asks, "--reason", "no"], "steer": [asks, "go"],
                   "resume": [undecided, "--rule", "1"], "label": [undecided, "look", "1", "--as", "boss"]}
         lines = {k: f'"$S" {k} ' + " ".join(v) for k, v in all_of.items()}
         lines["budget"] = f'"$S" resume {undecided} --add-budget tokens=1000'
@@ -165,7 +165,7 @@ def a_program_decides_nothing():
         expect([open(p, "rb").read() for p in (asks, undecided, protects)] == before, "nothing was decided")
         expect(ended == ["1"] * len(lines), dict(zip(lines, ended)), done)
         expect(not os.path.exists(box.logs + "/labels"), "no label")
-        for word in ("answer", "approve", "reject", "resume", "label"):
+        for word in ("answer", "approve", "reject", "steer", "resume", "label"):
             expect(f"segue {word} /" in tried(own)[0], word, tried(own))
         # What decides nothing is everybody's: to look, and to go on with what a crash left.
         own, ended, done = made(box, [f'"$S" show {asks}', '"$S" ls', '"$S" inbox'])
@@ -294,7 +294,7 @@ def over_the_socket():
             log = f"{box.logs}/{asked}.ndjson"
             before = open(log, "rb").read()
             asks = [(f"/v1/sessions/{asked}/{what}", body) for what, body in
-                    (("approve", {"name": "boss"}), ("approve", None), ("reject", {}), ("answer", {"text": "y"}))]
+                    (("approve", {"name": "boss"}), ("approve", None), ("reject", {}), ("answer", {"text": "y"}), ("steer", {"text": "y"}))]
             asks += [(f"/v1/sessions/{undecided}/resume", {"rule": 1}), ("/v1/web/codes", None)]
             box.file("work/ask.py", ASKED % {"socket": box.socket, "asks": asks})
             box.file("work/Makefile", f"all:\n\t@python3 ask.py{far}; {SEGUE} approve {asked} --socket {box.socket}; true\n")

@@ -278,6 +278,10 @@ def read_only():
         page = looks.ask("GET", f"s/{sid}/")[2]
         expect(b"data-act" not in page and b"data-act" in acts.ask("GET", f"s/{sid}/")[2])
         expect(is_closed(looks.ask("POST", f"s/{sid}/cancel", body={})))
+        expect(is_closed(looks.ask("POST", f"s/{sid}/steer", body={"text": "x"})))
+        status, _, body = acts.ask("POST", f"s/{sid}/steer", body={"text": "from the window"})
+        said = of_type(records(box.log(sid)), "steer")
+        expect(status == 202 and [(r["text"], "window" in r["by"]) for r in said] == [("from the window", True)], status, said)
         expect(box.get("/v1/sessions/" + sid)["status"] == "running")
         status, _, body = acts.ask("POST", f"s/{sid}/cancel", body={})
         expect(status == 200 and json.loads(body)["status"] == "cancelled", status, body)

@@ -1,15 +1,21 @@
-/* segue answer, approve, reject: answers what a session is waiting for. */
+/* segue answer, approve, reject: answers what a session is waiting for. segue steer: says something
+ * to one that works. */
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
+#include "format/json_object.h"
 #include "host/backends.h"
 #include "host/resume_options.h"
 #include "host/single_session.h"
+#include "os/clock.h"
+#include "store/reader.h"
 #include "store/summary.h"
 
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* --- answering --- */
 
@@ -32,7 +38,7 @@
 
 static void replying_on_record(void *ctx, const struct record *record, struct str line) {
   (void)line;
-  if (record->type == RECORD_ANSWER)
+  if (record->type == RECORD_ANSWER || record->type == RECORD_STEER)
     single_session_finished(ctx);
 }
 
@@ -49,9 +55,10 @@ static void replying_on_trouble(void *ctx, const char *message) {
 static const struct watcher watcher = {
     .record = replying_on_record, .trouble = replying_on_trouble, .finished = replying_on_finished};
 
-/* Opens the log, writes the answer and lets go of it. */
+/* Opens the log, writes the answer and lets go of it. *said: what was said, as the daemon tells it;
+ * NULL: it is an answer. */
 static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer,
-                         const struct provider_registry *registry, struct err *err) {
+                         const struct provider_registry *registry, json_t **said, struct err *err) {
   struct store store;
   struct single_session solo;
   uint64_t question;
@@ -70,22 +77,43 @@ static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer
     *err = *broken;
     ok = false;
   }
+  if (ok && answer->says == SAYS_STEER) {
+    long will = core_steer_will(session_core(s));
+    *said = json_pack("{ss sI so*}", "session", session_core(s)->session, "said",
+                      (json_int_t)question, "next", will > 0 ? json_integer(will) : NULL);
+  }
   single_session_deinit(&solo);
   return ok;
 }
 
 static bool reply_here(const struct store_ref *ref, const char *action, const json_t *body,
-                       struct err *err) {
+                       json_t **told, struct err *err) {
   AUTO(config_deinit) struct config user = {0};
   AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
   struct provider_registry *registry = NULL;
   enum answer_says says = SAYS_TEXT;
-  if (strcmp(action, "answer") != 0)
+  if (strcmp(action, "steer") == 0)
+    says = SAYS_STEER;
+  else if (strcmp(action, "answer") != 0)
     says = strcmp(action, "approve") == 0 ? SAYS_APPROVE : SAYS_REJECT;
   bool ok = parsed_answer_parse(&said, body, says, err) && config_load(&user, err) &&
             (registry = backends_new(&user, err)) != NULL &&
-            reply_in_log(ref, &said.core, registry, err);
+            reply_in_log(ref, &said.core, registry, told, err);
   registry_free(registry);
+  return ok;
+}
+
+/* Keeps it in a shared store for the worker that has the session. */
+static bool say_elsewhere(const struct store_ref *ref, const json_t *body, json_t **told,
+                          struct err *err) {
+  AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
+  if (!parsed_answer_parse(&said, body, SAYS_STEER, err))
+    return false;
+  json_auto_t *what =
+      json_pack("{sO sO}", "text", json_object_get(said.body, "text"), "by", said.by);
+  bool ok = worker_say(ref, what, err);
+  if (ok)
+    *told = json_pack("{ss}", "session", ref->name);
   return ok;
 }
 
@@ -137,8 +165,66 @@ static int replying_tell(const struct cli_args *args, const char *action,
   return status;
 }
 
-/* Sends an answer. action: answer, approve or reject; body: as in its request. Prints the result
- * and returns the exit status. */
+/* --- what was said while a call runs --- */
+
+/* Returns whether the record says that the call has read it; *over: that it will not. */
+static bool says_read(struct str line, json_int_t said, json_int_t call, bool *over) {
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  struct str type = json_view_at(record, "type");
+  bool ends = str_eq_c(type, "call_end") && json_int_at(record, "call") == call;
+  *over |=
+      json_int_at(record, "seq") > said && (ends || str_among(type, "session_stop session_end"));
+  return str_eq_c(type, "call_event") &&
+         json_int_at(json_object_get(record, "data"), "said") == said;
+}
+
+/* Waits until the call has read it; false: it ended before, or has yet to read it. */
+static bool wait_until_read(const struct store_ref *ref, json_int_t said, json_int_t call,
+                            bool *over) {
+  struct log_reader r;
+  struct str line;
+  struct err ignored;
+  const struct timespec pause = {.tv_nsec = LIMIT_STEER_POLL_MS * 1000000};
+  uint64_t until_ms = clock_mono_ms() + LIMIT_STEER_WAIT_MS;
+  bool read = false;
+  if (!reader_open(&r, ref, &ignored))
+    return false;
+  do {
+    while (!read && !*over && reader_next(&r, &line) && r.whole)
+      read = says_read(line, said, call, over);
+    if (!read && !*over)
+      (void)nanosleep(&pause, NULL);
+  } while (!read && !*over && clock_mono_ms() < until_ms && reader_again(&r));
+  reader_close(&r);
+  return read;
+}
+
+static int print_said(const struct cli_args *args, const struct store_ref *ref, json_t *told) {
+  json_int_t call = json_int_at(told, "call"), next = json_int_at(told, "next");
+  bool over = false;
+  bool read = call > 0 && !cli_flag(args, "no-wait") &&
+              wait_until_read(ref, json_int_at(told, "said"), call, &over);
+  if (call > 0)
+    json_object_set_new(told, "reached", json_boolean(read));
+  if (cli_flag(args, "json"))
+    json_io_print(told, JSON_IO_COMPACT);
+  else if (json_object_get(told, "said") == NULL)
+    printf("its worker will tell it; segue show says when that was read\n");
+  else if (read)
+    printf("reached call %" JSON_INTEGER_FORMAT "\n", call);
+  else if (call > 0 && !over)
+    printf("call %" JSON_INTEGER_FORMAT " was told and has not read it yet; if it ends before, the "
+           "next call of work will have it\n",
+           call);
+  else if (next > 0)
+    printf("call %" JSON_INTEGER_FORMAT " will have it\n", next);
+  else
+    printf("the next call of work will have it\n");
+  return STATUS_COMPLETE;
+}
+
+/* Sends an answer. action: answer, approve, reject or steer; body: as in its request. Prints the
+ * result and returns the exit status. */
 static int replying_run(const struct cli_args *args, const char *action, const json_t *body) {
   const char *socket = cli_value(args, "socket");
   char id[STORE_ID_BYTES] = "";
@@ -154,7 +240,17 @@ static int replying_run(const struct cli_args *args, const char *action, const j
   bool asks_here = found && !there && (id[0] == '\0' || none.code == ERR_NOT_FOUND) && !socket;
   if (found && !there && !asks_here)
     err = none;
-  bool ok = there || (asks_here && reply_here(&ref, action, body, &err));
+  bool says = strcmp(action, "steer") == 0;
+  bool ok = there || (asks_here && reply_here(&ref, action, body, &session, &err));
+  if (!ok && says && asks_here && err.code == ERR_LOCKED)
+    ok = say_elsewhere(&ref, body, &session, &none);
+  if (!ok && says && asks_here && err.code == ERR_LOCKED)
+    err_set(&err, ERR_IO,
+            "it runs in another program (segue run), and cannot be told anything there: stop it "
+            "with Ctrl-C, steer it, and resume it. A daemon's sessions (segue submit) can be told "
+            "while they run");
+  if (ok && says)
+    return print_said(args, &ref, session);
   return ok ? replying_tell(args, action, &ref, session) : cli_fail(action, &err);
 }
 
@@ -171,6 +267,18 @@ static const struct cli_option answer_options[] = {
 static const struct cli_option verdict_options[] = {
     {"reason", 0, "TEXT", "the reason; if a movement is rejected, this is its answer", false},
     REPLYING_OPTIONS,
+    {0},
+};
+
+static const struct cli_option steer_options[] = {
+    {"file", 'f', "FILE", "say the text in this file (- for standard input) instead of TEXT",
+     false},
+    {"name", 0, "NAME", "who is saying it, shown as says NAME (default: your user name)", false},
+    {"no-wait", 0, NULL, "do not wait until a running call has read it", false},
+    {"json", 0, NULL, "print the result, or the error, as one line of JSON", false},
+    {"logs", 'l', "DIR", "the session's log folder", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };
 
@@ -236,6 +344,24 @@ static int said_run(const struct cli_args *args) {
   return ok ? replying_run(args, command, body) : cli_fail(command, &err);
 }
 
+static int steer_run(const struct cli_args *args) {
+  struct err err = {0};
+  const char *file = cli_value(args, "file");
+  const char *text = args->word_count > 1 ? args->words[1] : NULL;
+  json_auto_t *body = json_object();
+  if (text == NULL && file == NULL && !isatty(STDIN_FILENO))
+    file = "-";
+  bool ok = (text == NULL) != (file == NULL) ||
+            err_set(&err, ERR_USAGE, "what do you want to say? give one of TEXT and --file FILE");
+  ok = ok && body_text(args, body, "name", &err);
+  if (ok && text == NULL)
+    ok = answer_file(file, body, &err);
+  else if (ok)
+    ok = cli_is_utf8("TEXT", text, &err) &&
+         json_object_set_new(body, "text", json_string(text)) == 0;
+  return ok ? replying_run(args, "steer", body) : cli_fail("steer", &err);
+}
+
 /* Returns true if the session stopped because a movement changed a protected file. That is not a
  * question: resuming it accepts the change. */
 static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
@@ -285,6 +411,25 @@ const struct cli_command cmd_answer = {
             "answer does not fit the question, or there is no such session.",
     .options = answer_options,
     .run = said_run,
+};
+
+const struct cli_command cmd_steer = {
+    .name = "steer",
+    .arguments = "ID TEXT|--file FILE",
+    .words = {1, 2},
+    .summary = "say something to a session while it works",
+    .help = "ID is an id, a unique prefix of one, or last; without TEXT it is read from standard "
+            "input. Where the agent can be told while it runs (claude and codex with transport: "
+            "native, in a daemon), it reads the text in its running turn, and this prints "
+            "\"reached call 7\". Otherwise the text stands at the head of the next call of work: "
+            "\"call 8 will have it\". Nothing is lost: what a call did not read before its end, "
+            "the next one has. A stopped session keeps it for its next call and stays stopped. "
+            "The log says who said what and when; judges read it as evidence. It is neither a "
+            "verdict nor a permission. A program that a session runs is refused.\n"
+            "Exit: 0 said, 1 the session has ended or cannot be told anything, 2 there is no such "
+            "session, or nothing to say.",
+    .options = steer_options,
+    .run = steer_run,
 };
 
 const struct cli_command cmd_approve = {

@@ -72,7 +72,7 @@ const char *help_topic(const char *name) {
 static const struct {
   const char *title, *names[12];
 } help_groups[] = {
-    {"Start and steer", {"run", "submit", "resume", "fork", "cancel", "serve"}},
+    {"Start and steer", {"run", "submit", "resume", "fork", "cancel", "steer", "serve"}},
     {"Look", {"ls", "show", "web", "report", "verify", "heads", "rm"}},
     {"Answer", {"inbox", "answer", "approve", "reject"}},
     {"Branches of sessions", {"diff", "merge", "discard", "pr", "worktrees", "integrate"}},

@@ -879,14 +879,12 @@ static void post_enter(void *ctx, struct server_request *r) {
   server_reply(r, 204, NULL, STR(""));
 }
 
-enum window_act { ACT_ANSWER, ACT_APPROVE, ACT_REJECT, ACT_CANCEL, ACT_RESUME };
+enum window_act { ACT_ANSWER, ACT_APPROVE, ACT_REJECT, ACT_CANCEL, ACT_RESUME, ACT_STEER };
 
 static void post_act(void *ctx, struct server_request *r) {
-  static const char *const words[] = {[ACT_ANSWER] = "answer",
-                                      [ACT_APPROVE] = "approve",
-                                      [ACT_REJECT] = "reject",
-                                      [ACT_CANCEL] = "cancel",
-                                      [ACT_RESUME] = "resume"};
+  static const char *const words[] = {
+      [ACT_ANSWER] = "answer", [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
+      [ACT_CANCEL] = "cancel", [ACT_RESUME] = "resume",   [ACT_STEER] = "steer"};
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   const struct auth_browser *browser = who(w, r);
@@ -943,6 +941,7 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/reject", "do not let it", TAKES_JSON, NULL, post_act, ACT_REJECT},
     {"POST", "s/{id}/cancel", "end it", TAKES_JSON, NULL, post_act, ACT_CANCEL},
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_act, ACT_RESUME},
+    {"POST", "s/{id}/steer", "say something to it", TAKES_JSON, NULL, post_act, ACT_STEER},
     {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT},
     {"GET", "audit.csv", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_CSV},
     {"GET", "audit.json", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_JSON},

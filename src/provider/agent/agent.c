@@ -849,6 +849,20 @@ static void agent_cancel(struct provider_run *base) {
     process_cancel(run->process);
 }
 
+static bool agent_can_steer(const struct provider *self) {
+  const struct profile *profile = provider_profile(self);
+  enum transport transport;
+  struct err err;
+  return profile->broken == NULL && driver_transport(profile, self->settings, &transport, &err) &&
+         driver_find(profile, transport, &err)->steer != NULL;
+}
+
+static void agent_steer(struct provider_run *base, uint64_t key, struct str text) {
+  struct agent_run *run = (struct agent_run *)base;
+  if (run->driver != NULL && run->ops->steer != NULL && !run->ended && !run->cancelled)
+    run->ops->steer(run->driver, key, text);
+}
+
 /* Makes a UUID (version 4) from the call's random bytes: the id of a new conversation. */
 static json_t *agent_prepare(const struct provider *self, const struct provider_env *env,
                              const struct call_request *request, const json_t *token_counts,
@@ -871,8 +885,11 @@ static json_t *agent_prepare(const struct provider *self, const struct provider_
                       b[13], b[14], b[15]);
 }
 
-static const struct provider_ops agent_ops = {
-    .prepare = agent_prepare, .start = agent_start, .cancel = agent_cancel};
+static const struct provider_ops agent_ops = {.prepare = agent_prepare,
+                                              .start = agent_start,
+                                              .cancel = agent_cancel,
+                                              .can_steer = agent_can_steer,
+                                              .steer = agent_steer};
 
 struct provider provider_of_profile(const struct profile *profile) {
   return (struct provider){.capability = profile->capability, .ops = &agent_ops, .data = profile};

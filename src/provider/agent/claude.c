@@ -92,6 +92,44 @@ static void on_request(struct driver *d, const json_t *value) {
                        json_pack("{s:s, s:o}", "type", "control_response", "response", inner));
 }
 
+/* --- what a person says --- */
+
+/* Makes the id of a message, by which the client says that it was read: the session's, with the key
+ * in the middle, since other sessions may go on with this conversation. */
+static void claude_steer_id(const struct driver *d, uint64_t key, char out[40]) {
+  const char *session = d->call->request->session;
+  if (strlen(session) != 36)
+    session = "00000000-0000-4000-8000-000000000000";
+  print_into(out, 40, "%.8s-%04x-4%03x%s", session, (unsigned)(key >> 12 & 0xFFFF),
+             (unsigned)(key & 0xFFF), session + 18);
+}
+
+/* Takes a message of ours that the client repeats when it gives it to the model. */
+static void claude_on_replay(struct driver *d, const json_t *value) {
+  struct str id = json_view_at(value, "uuid");
+  char wanted[40];
+  if (id.n != 36 || d->unread == 0)
+    return;
+  uint64_t key = (strtoull(id.p + 9, NULL, 16) << 12) | strtoull(id.p + 15, NULL, 16);
+  claude_steer_id(d, key, wanted);
+  if (str_eq_c(id, wanted))
+    stream_read_steer(d, key);
+}
+
+/* The client gives it to the model with the next result of a tool. If there is none any more, it
+ * begins another turn with it, whose result follows: so its stdin stays open until then. */
+static void claude_steer(struct driver *d, uint64_t key, struct str text) {
+  char id[40];
+  if (claude_of(d)->closed || d->over || d->end == STREAM_END_ERROR)
+    return;
+  claude_steer_id(d, key, id);
+  json_t *message = json_pack("{s:s, s:[{s:s, s:o}]}", "role", "user", "content", "type", "text",
+                              "text", json_text(text));
+  d->steered = true;
+  d->unread += rpc_write_line(
+      &d->host, json_pack("{s:s, s:s, s:o}", "type", "user", "uuid", id, "message", message));
+}
+
 static void claude_value(struct driver *d, const json_t *value) {
   struct claude *c = claude_of(d);
   struct str type = json_view_at(value, "type");
@@ -101,7 +139,10 @@ static void claude_value(struct driver *d, const json_t *value) {
   }
   if (str_eq_c(type, "control_response") || str_eq_c(type, "control_cancel_request"))
     return;
-  stream_event(d, value);
+  if (str_eq_c(type, "user") && json_is_true(json_object_get(value, "isReplay")))
+    claude_on_replay(d, value);
+  else
+    stream_event(d, value);
   if (!d->over || c->closed) /* else it may still ask for permissions */
     return;
   c->closed = true;
@@ -150,6 +191,7 @@ const struct driver_ops driver_claude = {.name = "claude",
                                          .open = claude_open,
                                          .output = stream_output,
                                          .sent = claude_sent,
+                                         .steer = claude_steer,
                                          .interrupt = claude_interrupt,
                                          .end = stream_end,
                                          .close = stream_close};

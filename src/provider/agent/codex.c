@@ -21,10 +21,12 @@ enum codex_method {
   CODEX_RESUME,
   CODEX_TURN,
   CODEX_INTERRUPT,
+  CODEX_STEER,
   CODEX_METHOD_COUNT
 };
 static const char *const methods[] = {"initialize", "thread/start",   "thread/resume",
-                                      "turn/start", "turn/interrupt", NULL};
+                                      "turn/start", "turn/interrupt", "turn/steer",
+                                      NULL};
 _Static_assert(sizeof methods / sizeof *methods == CODEX_METHOD_COUNT + 1, "one name a method");
 
 struct codex {
@@ -33,6 +35,7 @@ struct codex {
   char thread[128], turn[128]; /* "": not yet known */
   bool rested;                 /* the thread went to rest after the last message of its turn */
   json_t *before; /* tokens of the thread before this turn, as it reported them; or NULL */
+  json_t *said;   /* by a person before the turn had a name: [key, text, ...]; or NULL */
 };
 
 static struct codex *codex_of(struct driver *d) {
@@ -65,10 +68,37 @@ static void on_thread(struct codex *c, const json_t *result) {
   codex_request(c, CODEX_TURN, params);
 }
 
+static const char steer_id[] = "segue-";
+
+/* Codex gives it to the model with its next request, or makes one for it in the same turn. */
+static void codex_steer(struct driver *d, uint64_t key, struct str text) {
+  struct codex *c = codex_of(d);
+  char id[40];
+  if (d->end != STREAM_END_NONE)
+    return;
+  if (c->turn[0] == '\0') {
+    c->said = c->said ? c->said : json_array();
+    json_array_append_new(c->said, json_integer((json_int_t)key));
+    json_array_append_new(c->said, json_text(text));
+    return;
+  }
+  print_into(id, sizeof id, "%s%llu", steer_id, (unsigned long long)key);
+  codex_request(c, CODEX_STEER,
+                json_pack("{s:s, s:s, s:s, s:[{s:s, s:o}]}", "threadId", c->thread,
+                          "expectedTurnId", c->turn, "clientUserMessageId", id, "input", "type",
+                          "text", "text", json_text(text)));
+}
+
 static void note_turn(struct codex *c, const json_t *turn) {
   struct str id = json_view_at(turn, "id");
   if (id.n > 0 && id.n < sizeof c->turn)
     print_into(c->turn, sizeof c->turn, STR_FMT, STR_ARG(id));
+  json_auto_t *said = c->turn[0] != '\0' ? c->said : NULL;
+  if (said != NULL)
+    c->said = NULL;
+  for (size_t i = 0; i + 1 < json_array_size(said); i += 2)
+    codex_steer(c->d, (uint64_t)json_integer_value(json_array_get(said, i)),
+                json_view(json_array_get(said, i + 1)));
 }
 
 /* --- errors --- */
@@ -128,7 +158,10 @@ static const json_t *codex_first(const json_t *item, const char *a, const char *
 static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
   struct str type = json_view_at(item, "type"), status = json_view_at(item, "status");
   struct str name = json_view_at(item, "tool");
-  if (completed && str_eq_c(type, "agentMessage")) {
+  struct str said = json_view_at(item, "clientId");
+  if (!completed && str_starts(said, steer_id)) {
+    stream_read_steer(c->d, strtoull(said.p + strlen(steer_id), NULL, 10));
+  } else if (completed && str_eq_c(type, "agentMessage")) {
     stream_tell_rest(c->d, json_view_at(item, "text"));
     stream_end_message(c->d, json_view_at(item, "id"));
   } else if (is_tool(type)) {
@@ -284,7 +317,7 @@ static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
     return;
   if (m->error != NULL) {
     struct str message = json_view_at(m->error, "message");
-    if (m->method != CODEX_INTERRUPT) {
+    if (m->method != CODEX_INTERRUPT && m->method != CODEX_STEER) { /* its turn was over */
       stream_trouble(c->d, 0, message);
       if (m->method == CODEX_RESUME && classify_of_words(message) == CLASS_NONE)
         c->d->trouble.class = CLASS_NOT_FOUND; /* the thread asked for */
@@ -319,6 +352,7 @@ static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
       on_thread(c, m->result);
     break;
   case CODEX_INTERRUPT:
+  case CODEX_STEER:
     break;
   }
 }
@@ -391,6 +425,7 @@ static void codex_end(struct driver *d, const struct process_result *p, struct c
 
 static void codex_close(struct driver *d) {
   json_decref(codex_of(d)->before);
+  json_decref(codex_of(d)->said);
   stream_close(d);
 }
 
@@ -400,6 +435,7 @@ const struct driver_ops driver_codex = {.name = "codex",
                                         .open = codex_open,
                                         .output = stream_output,
                                         .sent = codex_sent,
+                                        .steer = codex_steer,
                                         .interrupt = codex_interrupt,
                                         .end = codex_end,
                                         .close = codex_close};

@@ -80,6 +80,9 @@ struct driver_ops {
   void (*event)(struct driver *d, struct str data);
   void (*woke)(struct driver *d);
   void (*sent)(struct driver *d, struct str line); /* or NULL */
+  /* Tells the agent what a person says, unless its turn is over. The news that it was read carries
+   * the key. NULL: its protocol has no way. */
+  void (*steer)(struct driver *d, uint64_t key, struct str text);
   bool (*interrupt)(struct driver *d); /* false, or NULL: it cannot; the program gets TERM */
   /* Fills the result. `process` says why and how the program ended, with its stderr. */
   void (*end)(struct driver *d, const struct process_result *process, struct call_result *result);

@@ -596,7 +596,7 @@ static bool task_awaited(const struct driver *d) {
 
 /* Tells the host whether the client, whose final event has come, works on. */
 static void tell_over(struct driver *d) {
-  d->awaited = d->works_on || task_awaited(d);
+  d->awaited = d->works_on || d->unread > 0 || task_awaited(d);
   if (d->awaited && d->host.awaits != NULL)
     d->host.awaits(d->host.ctx, d->works_on);
   else if (!d->awaited && d->host.answered != NULL)
@@ -608,6 +608,8 @@ void stream_finish(struct driver *d, enum profile_end end) {
     d->trouble.there = true;
   d->end = end;
   d->works_on = false;
+  if (end == STREAM_END_ERROR)
+    d->unread = 0;
   tell_over(d);
   d->over = !d->awaited;
 }
@@ -622,6 +624,16 @@ void stream_fail(struct driver *d, enum error_class class, const char *message) 
   stream_trouble(d, 0, str_from(message));
   d->trouble.class = class;
   stream_over(d, STREAM_END_ERROR);
+}
+
+void stream_read_steer(struct driver *d, uint64_t key) {
+  d->unread -= d->unread > 0;
+  if (d->end != STREAM_END_NONE &&
+      !d->works_on) { /* it came too late for that turn, and begins another */
+    d->works_on = true;
+    tell_over(d);
+  }
+  stream_tell(d, NEWS_STEER, (struct str){0}, json_pack("{sI}", "said", (json_int_t)key));
 }
 
 void stream_note(struct driver *d, struct str text) {
@@ -668,7 +680,7 @@ static void say_background(struct driver *d, const struct profile_rule *r, const
   struct str literal, state = find_text(&r->background[TASK_STATE], at, &scratch);
   const json_t *all = stream_event_find(&r->background[TASK_ALL], at, &literal);
   if (str_eq_c(state, "turn")) {
-    d->works_on = d->known != NULL && d->end != STREAM_END_NONE;
+    d->works_on = (d->known != NULL || d->steered) && d->end != STREAM_END_NONE;
     d->over = d->over && !d->works_on;
   } else if (d->known == NULL) {
     d->known = json_object();
@@ -725,7 +737,7 @@ static void stream_event_set_text(struct driver *d, const struct profile_rule *r
   if (text.n > 0) {
     d->has_text = true;
     buf_set(&d->text, text);
-    if (d->known != NULL) { /* text and value are of one final event */
+    if (d->known != NULL || d->steered) { /* text and value are of one final event */
       json_decref(d->structured);
       d->structured = NULL;
     }

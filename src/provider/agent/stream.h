@@ -72,13 +72,15 @@ struct driver {
   json_t *tasks, *known;
   json_t *unfinished;     /* what those do that were stopped: texts; or NULL */
   const json_t *outlived; /* what those do that are not waited for any more; or NULL */
-  bool works_on;          /* it has begun another turn after its final event */
-  bool awaited;           /* the host was told so */
-  bool over;              /* its final event came while nothing ran in the background */
-  struct buf retry;       /* the last retry notice, until something else comes: why it is silent */
-  int retry_status;       /* HTTP status in that notice; 0: none */
-  long retry_count;       /* notices since something else came */
-  struct buf denied;      /* the same for permissions */
+  size_t unread;     /* what a person said to it, and what it has not read yet and goes on for */
+  bool steered;      /* there was such a thing */
+  bool works_on;     /* it has begun another turn after its final event */
+  bool awaited;      /* the host was told so */
+  bool over;         /* its final event came while nothing ran in the background */
+  struct buf retry;  /* the last retry notice, until something else comes: why it is silent */
+  int retry_status;  /* HTTP status in that notice; 0: none */
+  long retry_count;  /* notices since something else came */
+  struct buf denied; /* the same for permissions */
   struct questions questions;
   struct buf tool_id, tool_name; /* those of the tool started last */
   struct trouble trouble;
@@ -129,6 +131,8 @@ void stream_finish(struct driver *d, enum profile_end end);
 void stream_over(struct driver *d, enum profile_end end);
 /* Ends the run as failed, in words of ours. */
 void stream_fail(struct driver *d, enum error_class class, const char *message);
+/* Reports that the agent has read what came with this key. */
+void stream_read_steer(struct driver *d, uint64_t key);
 void stream_note(struct driver *d, struct str text); /* what an auditor should know */
 /* Takes the rest of stdout, without an end of line, or over several lines. */
 void stream_take_rest(struct driver *d);

@@ -66,8 +66,10 @@ BEGIN
          lease_until = clock_timestamp() + p_ttl_ms * interval '1 millisecond'
    WHERE w.id = p_worker AND w.lease_until > clock_timestamp();
   o_ok := FOUND;
-  SELECT string_agg(s.id::text || ' ' || s.asked, E'\n') INTO o_asked FROM segue.session s
-   WHERE s.state = 'held' AND s.owner = p_worker AND s.asked IS NOT NULL;
+  SELECT string_agg(concat_ws(E'\n', s.id::text || ' ' || s.asked,
+                              CASE WHEN s.said <> '{}' THEN s.id::text || ' steer' END), E'\n')
+    INTO o_asked FROM segue.session s
+   WHERE s.state = 'held' AND s.owner = p_worker AND (s.asked IS NOT NULL OR s.said <> '{}');
   SELECT count(*) INTO o_held FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker;
   RETURN NEXT;
 END $$;
@@ -385,6 +387,32 @@ BEGIN
   SELECT CASE WHEN t.state = 'ended' OR t.moved THEN 'ended' ELSE 'going' END INTO v_state
     FROM segue.session t WHERE t.id = p_id;
   RETURN coalesce(v_state, 'gone');
+END $$;
+
+-- Keeps what a person says to a session for its owner, and returns its state: its owner sees it, or
+-- whoever takes it next.
+CREATE OR REPLACE FUNCTION segue.say(p_id uuid, p_said text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_state text;
+BEGIN
+  UPDATE segue.session t SET said = t.said || (gen_random_uuid()::text || ' ' || p_said)
+   WHERE t.id = p_id AND t.state <> 'ended' AND NOT t.moved AND cardinality(t.said) < 500
+  RETURNING t.state INTO v_state;
+  IF FOUND THEN
+    PERFORM pg_notify('segue', 'ask');
+  END IF;
+  RETURN coalesce(v_state, 'ended');
+END $$;
+
+-- Forgets what was said to a session up to p_heard, which is recorded, and returns the rest, a line each.
+CREATE OR REPLACE FUNCTION segue.heard(p_id uuid, p_fence bigint, p_heard text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_said text[];
+BEGIN
+  UPDATE segue.session t SET said = t.said[array_position(t.said, p_heard) + 1 :]
+   WHERE t.id = p_id AND t.fence = p_fence AND p_heard = ANY (t.said);
+  SELECT t.said INTO v_said FROM segue.session t WHERE t.id = p_id AND t.fence = p_fence;
+  RETURN coalesce(array_to_string(v_said, E'\n'), '');
 END $$;
 
 -- Releases sessions held by workers without a lease, and ends the connections of such workers: one

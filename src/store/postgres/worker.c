@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_write.h"
 #include "os/clock.h"
 
 #include <stdlib.h>
@@ -178,6 +179,35 @@ bool worker_answers(const struct store *store, struct err *err) {
 static const struct shared_log *shared_log_of(const struct store_log *base) {
   bool shared = base != NULL && url_is_shared(base->store->where);
   return shared ? (const struct shared_log *)base : NULL;
+}
+
+bool worker_say(const struct store_ref *ref, const json_t *said, struct err *err) {
+  char id[STORE_ID_BYTES], word[BASE_WORD_BYTES];
+  struct store store;
+  ref->ops->of(ref, &store);
+  if (!url_is_shared(store.where))
+    return err_set(err, ERR_LOCKED, "another program has it");
+  char *text = json_dump_text(said, JSON_COMPACT);
+  struct pg_base *pg = base_of_ref(ref, id, err);
+  const struct conn_arg args[] = {arg_text(id), arg_text(text)};
+  bool ok = base_ask_word(pg, "SELECT segue.say($1, $2)", args, ARRAY_LEN(args), word, err);
+  free(text);
+  return ok && (strcmp(word, "ended") != 0 || err_set(err, ERR_INVALID, "it has ended"));
+}
+
+bool worker_said(struct store_log *base, const char *heard, struct buf *out, struct err *err) {
+  char fence[ARG_NUMBER_BYTES];
+  const struct shared_log *log = shared_log_of(base);
+  if (log == NULL)
+    return true;
+  const struct conn_arg args[] = {arg_text(log->id), arg_number(fence, log->held.fence),
+                                  arg_text(heard)};
+  PGresult *answer =
+      base_ask(log->pg, "SELECT segue.heard($1, $2, $3)", args, ARRAY_LEN(args), err);
+  if (answer != NULL)
+    buf_puts(out, conn_text(answer, 0, 0));
+  conn_free(answer);
+  return answer != NULL;
 }
 
 const char *worker_asked(const struct store_log *base) {

@@ -528,6 +528,47 @@ static void claude_is_interrupted(void **state) {
   assert_false(p->bed.ops->interrupt(p->bed.driver));
 }
 
+/* It reads what a person says between two tools, or begins another turn with it. */
+static void claude_is_told(void **state) {
+  struct peer *p = *state;
+  begin(p, "claude", TRANSPORT_NATIVE);
+  say(p, "{'type':'system','subtype':'init','session_id':'s-1'}");
+  buf_clear(&p->sent);
+  p->bed.ops->steer(p->bed.driver, 0x5037, STR("one"));
+  p->bed.ops->steer(p->bed.driver, 56, STR("two"));
+#define MESSAGE(id, text)                                                                          \
+  "{'type':'user','uuid':'00000000-" id "-8000-000000000000','message':{'role':'user',"            \
+  "'content':[{'type':'text','text':'" text "'}]}}"
+  wrote(p, MESSAGE("0005-4037", "one") "\n" MESSAGE("0000-4038", "two") "\n");
+  say(p, "{'type':'user','isReplay':true,'uuid':'ab000000-0005-4037-8000-000000000000'}");
+  assert_false(told(p, "'said'"));
+  say(p, "{'type':'user','isReplay':true,'uuid':'00000000-0005-4037-8000-000000000000'}");
+  assert_true(told(p, "'said':20535"));
+  say(p, "{'type':'result','is_error':false,'result':'First.','usage':{'output_tokens':3}}");
+  assert_false(p->closed || p->answered); /* the other one was not read */
+  say(p, "{'type':'system','subtype':'init','session_id':'s-1'}");
+  say(p, "{'type':'user','isReplay':true,'uuid':'00000000-0000-4038-8000-000000000000'}");
+  assert_true(told(p, "'said':56"));
+  assert_false(p->closed || p->answered);
+  say(p, "{'type':'result','is_error':false,'result':'Second.','usage':{'output_tokens':4}}");
+  assert_true(p->closed && p->answered);
+  p->bed.ops->steer(p->bed.driver, 57, STR("late"));
+  assert_int_equal(p->sent.n, 0);
+  finish(p, 0);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Second.");
+  assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 7);
+}
+
+static void claude_fails_before_it_reads(void **state) {
+  struct peer *p = *state;
+  begin(p, "claude", TRANSPORT_NATIVE);
+  p->bed.ops->steer(p->bed.driver, 56, STR("two"));
+  say(p, "{'type':'result','is_error':true,'api_error_status':529,'result':'Overloaded'}");
+  assert_true(p->closed && p->answered); /* it goes on with nothing: the next call has it */
+  finish(p, 1);
+  assert_int_equal(p->bed.result.class, CLASS_OVERLOADED);
+}
+
 /* --- codex --- */
 
 static void codex_begin(struct peer *p) {
@@ -725,6 +766,33 @@ static void codex_is_interrupted(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
 }
 
+static void codex_is_told(void **state) {
+  struct peer *p = *state;
+  codex_turn(p);
+  buf_clear(&p->sent);
+  p->bed.ops->steer(p->bed.driver, 7, STR("early"));
+  assert_int_equal(p->sent.n, 0); /* its turn has no name yet */
+  say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
+  wrote(p, "{'id':4,'method':'turn/steer','params':{'threadId':'t-1','expectedTurnId':'u-1',"
+           "'clientUserMessageId':'segue-7','input':[{'type':'text','text':'early'}]}}\n");
+  say(p, "{'id':4,'result':{'turnId':'u-1'}}");
+  assert_false(told(p, "'said'"));
+  say(p, "{'method':'item/started','params':{'threadId':'t-1','item':{'type':'userMessage',"
+         "'clientId':'segue-7'}}}");
+  say(p, "{'method':'item/completed','params':{'threadId':'t-1','item':{'type':'userMessage',"
+         "'clientId':'segue-7'}}}");
+  assert_true(told(p, "'said':7"));
+  p->bed.ops->steer(p->bed.driver, 8, STR("late"));
+  say(p, "{'method':'item/completed','params':{'threadId':'t-1','item':{'type':'agentMessage',"
+         "'id':'m','text':'Done.'}}}");
+  say(p, "{'method':'turn/completed','params':{'threadId':'t-1','turn':{'status':'completed'}}}");
+  say(p, "{'id':5,'error':{'code':-32600,'message':'no active turn to steer'}}");
+  assert_false(told(p, "'said':8"));
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -752,6 +820,8 @@ int main(void) {
       T(claude_asks_and_answers),
       T(claude_nobody_answers_for_a_person),
       T(claude_is_interrupted),
+      T(claude_is_told),
+      T(claude_fails_before_it_reads),
       T(codex_answers),
       cmocka_unit_test(codex_counts_its_own_turn),
       T(codex_counts_that_cannot_be),
@@ -760,6 +830,7 @@ int main(void) {
       T(codex_threads),
       T(codex_questions),
       T(codex_is_interrupted),
+      T(codex_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
