@@ -252,7 +252,7 @@ static json_t *raised(json_t *options) {
 /* --- calls --- */
 
 /* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
- * ends. */
+ * ends, or its error leads on. */
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
@@ -262,7 +262,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
       STR("the prompt is over the limit of 24 MiB: shorten the task or the response before");
   if (turn->group > 0)
     step_end_child(s, turn, ALL_ANY_ERROR, why, CLASS_BAD_REQUEST);
-  else
+  else if (!step_take_error_way(s, turn, CLASS_BAD_REQUEST, why))
     step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
   prompt_deinit(&n->prompt);
   json_decref(n->options);
@@ -654,7 +654,10 @@ static bool step_shape(struct step *s, struct turn *turn) {
     else
       buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
     past_deinit(&past);
-    bool moved = step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
+    bool is_command = invariant->kind == INVARIANT_COMMAND;
+    bool moved = step_take_error_way(s, turn, is_command ? CLASS_CRASHED : CLASS_PROTOCOL,
+                                     buf_view(&message)) ||
+                 step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
     buf_deinit(&message);
     return moved;
   }

@@ -642,7 +642,7 @@ static void check_group(struct parse *p, const struct yaml_node *node) {
   refuse_keys(p, node,
               "command provider model options persona policy knowledge instruction "
               "instruction_template bare_prompt edit session session_key structured_output report "
-              "output_contracts ask",
+              "output_contracts ask on_error",
               "a movement with parallel does no work of its own: write ", " into its children");
   parse_map_check_names(p, children);
 }
@@ -850,6 +850,9 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
       return json_object();
     return parse_set(p, k->set, node);
   case KEY_SET_LIST:
+    if (k->or_member != NULL && node->kind == YAML_TEXT)
+      return json_pack("[{so}]", k->or_member,
+                       parse_value(p, key_find(k->set, str_from(k->or_member)), node));
     return parse_set_list(p, k, node);
   }
   BUG("no such type of key: %d", (int)k->type);

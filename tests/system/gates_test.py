@@ -146,7 +146,40 @@ def a_command_is_seen_too():
         expect("tests/run.sh" in records(path)[-1]["message"], records(path)[-1])
 
 
+def an_error_leads_on():
+    with Box() as box:
+        text = """
+name: w
+provider: script
+movements:
+  - name: hang
+    command: [sleep, '60']
+    timeout: 1s
+    rules: [{condition: when(true), next: ABORT}]
+    on_error: [{class: timeout, to: fix}]
+  - name: fix
+    instruction: Mend it.
+    rules: [{condition: it works, next: COMPLETE}, {condition: it does not, next: hang}]
+  - name: never
+    command: ['true']
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+        told = "hang (timeout): still running after 1000 ms"
+        path, said = run(box, text, [{"movement": "fix", "contains": told, "text": "mended"},
+                                     {"stage": "structured_output", "contains": told,
+                                      "text": '{"reason": "it says so", "step": 1}'}])
+        end = of_type(records(path), "turn_end")[0]
+        expect((end["outcome"], end["class"], end["next"]) == ("error", "timeout", "fix"), end)
+        expect("> fix" in said and "still running after 1000 ms" in said, said)
+        verified(box, path)
+        flow = box.dir + "/flow.yaml"
+        said = box.segue("lint", flow)
+        expect(b"no rule leads to the movement never" in said.stderr and b"movement fix" not in said.stderr, said)
+        said = box.segue("plan", flow).stdout.decode()
+        expect("> ABORT, fix" in said, said)
+
+
 need_build()
 sys.exit(main([a_failure_goes_back_with_its_output, one_that_takes_too_long_goes_back_too, its_runs_are_bounded,
                a_gate_without_its_program_stops_before_money_is_spent, mistakes_are_told,
-               what_is_protected_stops_the_session, a_command_is_seen_too]))
+               what_is_protected_stops_the_session, a_command_is_seen_too, an_error_leads_on]))
