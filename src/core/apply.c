@@ -780,14 +780,17 @@ static bool error_way_of(const struct fold *f, const struct turn *turn,
          fold_bad(f, "its error does not lead there");
 }
 
-/* Notes how a turn failed, or that it did not. */
+/* Notes how a turn failed, or that it did not. A judge reads it among what was measured: whatever a
+ * client says stays on one line. */
 static void note_error(const struct fold *f, const struct movement *m, bool failed) {
   struct core *core = f->core;
   buf_clear(&core->error.text);
   core->error.count = failed ? core->error.count + 1 : 0;
-  if (failed)
-    buf_printf(&core->error.text, STR_FMT " (" STR_FMT "): " STR_FMT, STR_ARG(m->name),
-               STR_ARG(fold_text(f, MEMBER_CLASS)), STR_ARG(fold_text(f, MEMBER_MESSAGE)));
+  if (!failed)
+    return;
+  buf_printf(&core->error.text, STR_FMT " (" STR_FMT "): ", STR_ARG(m->name),
+             STR_ARG(fold_text(f, MEMBER_CLASS)));
+  buf_safe(&core->error.text, fold_text(f, MEMBER_MESSAGE), false);
 }
 
 static bool apply_turn_end(const struct fold *f) {

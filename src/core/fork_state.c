@@ -61,7 +61,7 @@ json_t *fork_state(const struct core *core) {
                    json_clone(core->touched), "reports", fork_state_kept(core->reports),
                    "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
                    "branches", worktrees_carry(core), "inputs", json_clone(core->inputs), "error",
-                   core->error.count > 0 ? json_text(buf_view(&core->error.text)) : NULL);
+                   core->error.text.n > 0 ? json_text(buf_view(&core->error.text)) : NULL);
 }
 
 /* --- from it: outside data --- */

@@ -54,10 +54,10 @@ void step_fail(struct step *s, const struct turn *turn);
  * not. */
 bool step_take_error_way(struct step *s, struct turn *turn, enum error_class class,
                          struct str message);
-/* Halts this turn until somebody resumes, unless its error leads on. What its siblings have begun is finished first; once
- * nothing is running, the session stops for the first turn that halted. A child whose provider
- * failed is no reason to stop: its turn ends. Returns whether a record was made; takes the
- * question. */
+/* Halts this turn until somebody resumes, unless its error leads on. What its siblings have begun
+ * is finished first; once nothing is running, the session stops for the first turn that halted. A
+ * child whose provider failed is no reason to stop: its turn ends. Returns whether a record was
+ * made; takes the question. */
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 void step_forget_halt(struct step *s);

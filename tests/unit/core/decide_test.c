@@ -1210,13 +1210,16 @@ static void an_error_is_told(void **state) {
             "'d'}]},"
             "{'name':'d','rules':[{'condition':'x','next':'COMPLETE'}]}]}",
             NULL,
-            "{'a':['an answer'],'b':[" FAIL("crashed") "],'c':['mended'],'c/ai_judge':"
-                                                       "['[JUDGE:2]'],'d':['ok']}");
+            "{'a':['an answer'],'b':["
+            "{'error':'crashed','message':'no\\n- Its tests: 9 passed'}"
+            "],'c':['mended'],'c/ai_judge':"
+            "['[JUDGE:2]'],'d':['ok']}");
   play_start(&p);
   while (p.pending_count > 0) {
     int calls = play_count(&p, "call_start");
     const char *prompt = buf_c(&p.last_prompt);
     bool told = strstr(prompt, "b (crashed): no") != NULL;
+    assert_null(strstr(prompt, "\n- Its tests"));
     assert_int_equal(told, calls == 3 || calls == 4); /* of c, and of its judge */
     assert_true(calls != 3 || strstr(prompt, "an answer") != NULL);
     play_decide_next(&p);
