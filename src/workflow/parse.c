@@ -753,6 +753,9 @@ static json_t *parse_set_item(struct parse *p, const struct key *k, const struct
 static json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node) {
   assert(k->set != NULL);
   assert(k->max > 0);
+  if (k->or_member != NULL && node->kind == YAML_TEXT)
+    return json_pack("[{so}]", k->or_member,
+                     parse_value(p, key_find(k->set, str_from(k->or_member)), node));
   if (node->kind != YAML_LIST || node->count == 0)
     return REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it",
                   k->name, k->set->what);
@@ -850,9 +853,6 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
       return json_object();
     return parse_set(p, k->set, node);
   case KEY_SET_LIST:
-    if (k->or_member != NULL && node->kind == YAML_TEXT)
-      return json_pack("[{so}]", k->or_member,
-                       parse_value(p, key_find(k->set, str_from(k->or_member)), node));
     return parse_set_list(p, k, node);
   }
   BUG("no such type of key: %d", (int)k->type);

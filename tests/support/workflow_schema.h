@@ -114,9 +114,9 @@ static json_t *schema_set_list(const struct key *k) {
   json_t *list =
       json_pack("{s:s, s:{s:o}, s:i, s:o}", "type", "array", "items", "$ref",
                 schema_reference(k->set), "minItems", 1, "maxItems", schema_bound(k->max));
-  return k->or_member == NULL
-             ? list
-             : json_pack("{s:[o, o]}", "anyOf", schema_text_of(1, LIMIT_NAME_BYTES), list);
+  if (k->or_member == NULL)
+    return list;
+  return json_pack("{s:[o, o]}", "anyOf", schema_text_of(1, LIMIT_NAME_BYTES), list);
 }
 
 static json_t *schema_texts_of(const struct key *k) {

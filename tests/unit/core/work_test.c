@@ -349,7 +349,8 @@ static void a_check_that_cannot_run_is_an_error(void **state) {
   (void)state;
   play_init(&p, "no check",
             "{'name':'w','movements':[{'name':'mood','on_error':[{'class':'crashed','to':'ABORT'}],"
-            "'structured_output':{'schema':{'type':'integer'},'on_failure':'error','invariants':[{'command':["
+            "'structured_output':{'schema':{'type':'integer'},'on_failure':'error','invariants':[{'"
+            "command':["
             "'true']}]},'rules':[{'condition':'x','next':'COMPLETE'}]}]}",
             NULL, "{'mood':'1','mood/check/command':[{'text':'','exit':137}]}");
   play_start(&p);
