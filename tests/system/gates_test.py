@@ -117,7 +117,7 @@ def mistakes_are_told():
 def what_is_protected_stops_the_session():
     with Box() as box:
         touches = {"text": "built", "write": {"a": "1\n", "tests/run.sh": "exit 0\n", "deep/x.lock": "2\n"}}
-        path, said = run(box, PROTECTED, [touches], status=1)
+        path, said = run(box, PROTECTED, [touches], status=7)
         stop = records(path)[-1]
         expect(stop["reason"] == "protected" and stop["message"] ==
                '"build" changed what is protected: tests/run.sh +1 -0, deep/x.lock +1 -0; '
@@ -128,7 +128,7 @@ def what_is_protected_stops_the_session():
         expect(len(of_type(records(path), "call_start")) == 2, "the work was done again")
         verified(box, path)
         os.unlink(box.cwd + "/ran")
-        path, said = run(box, PROTECTED, [touches | {"write": {"tests/run.sh": "exit 1\n"}}], status=1)
+        path, said = run(box, PROTECTED, [touches | {"write": {"tests/run.sh": "exit 1\n"}}], status=7)
         refused = box.segue("reject", path)
         expect(refused.returncode == 1 and not os.path.exists(box.cwd + "/ran"), refused)
         done = box.segue("approve", path)
@@ -142,7 +142,7 @@ def a_command_is_seen_too():
     with Box() as box:
         os.makedirs(box.cwd + "/tests")
         text = PROTECTED.replace("echo ran >> ran", "echo exit 0 > tests/run.sh")
-        path, _ = run(box, text, [{"text": "built"}], status=1)
+        path, _ = run(box, text, [{"text": "built"}], status=7)
         expect("tests/run.sh" in records(path)[-1]["message"], records(path)[-1])
 
 
