@@ -11,7 +11,7 @@
 enum { RAILS_MAX = 24 }; /* more would leave no room for words: then rules say where they lead */
 
 struct graph_edge {
-  size_t movement, rule;
+  size_t movement, rule; /* from the number of rules on: an entry of on_error */
   long taken;
   json_t *methods; /* match method -> count */
 };
@@ -26,15 +26,25 @@ struct graph {
   struct workflow *workflow;
   struct graph_node *nodes;
   bool has_session;
+  size_t entered; /* the last movement that is no child */
   long strangers;
 };
+
+static void put_edge_words(const struct movement *m, size_t k, struct buf *out) {
+  if (k < m->rule_count) {
+    buf_printf(out, "%zu " STR_FMT, k + 1, STR_ARG(m->rules[k].condition));
+    return;
+  }
+  enum error_class class = m->on_error[k - m->rule_count].class;
+  buf_printf(out, "! %s", class == CLASS_NONE ? "any error" : error_class_name(class));
+}
 
 struct graph *graph_new(struct workflow *workflow) {
   struct graph *g = xcalloc(1, sizeof *g);
   g->workflow = workflow_ref(workflow);
   g->nodes = xcalloc(workflow->movement_count, sizeof *g->nodes);
   for (size_t i = 0; i < workflow->movement_count; i++) {
-    size_t n = workflow->movements[i].rule_count;
+    size_t n = movement_ways(&workflow->movements[i]);
     g->nodes[i].edges = xcalloc(n + 1, sizeof *g->nodes[i].edges);
     for (size_t k = 0; k < n; k++)
       g->nodes[i].edges[k] =
@@ -47,7 +57,7 @@ void graph_free(struct graph *g) {
   if (g == NULL)
     return;
   for (size_t i = 0; i < g->workflow->movement_count; i++) {
-    for (size_t k = 0; k < g->workflow->movements[i].rule_count; k++)
+    for (size_t k = 0; k < movement_ways(&g->workflow->movements[i]); k++)
       json_decref(g->nodes[i].edges[k].methods);
     free(g->nodes[i].edges);
   }
@@ -58,8 +68,31 @@ void graph_free(struct graph *g) {
 
 /* --- the path of a session --- */
 
+static void graph_count(struct graph_edge *edge, const char *method) {
+  json_int_t n = json_integer_value(json_object_get(edge->methods, method));
+  edge->taken++;
+  if (json_object_set_new(edge->methods, method, json_integer(n + 1)) != 0)
+    BUG("a method cannot be counted");
+}
+
+/* Takes the end of a turn without a rule, which only names its class. */
+static void graph_feed_end(struct graph *g, const json_t *record) {
+  const struct movement *m = &g->workflow->movements[g->entered];
+  enum error_class class;
+  g->nodes[g->entered].open = false;
+  if (!error_class_from_name(json_view_at(record, "class"), &class))
+    return;
+  const struct error_way *way = movement_on_error(m, class);
+  if (way != NULL)
+    graph_count(&g->nodes[g->entered].edges[m->rule_count + (size_t)(way - m->on_error)], "error");
+}
+
 void graph_feed(struct graph *g, const json_t *record) {
   const char *type = json_string_value(json_object_get(record, "type"));
+  bool is_child = json_object_get(record, "parent_turn") != NULL;
+  if (type != NULL && strcmp(type, "turn_end") == 0 && !is_child &&
+      json_object_get(record, "outcome") != NULL && g->has_session)
+    graph_feed_end(g, record);
   bool starts = type != NULL && strcmp(type, "turn_start") == 0;
   bool judges = type != NULL && strcmp(type, "judgment") == 0;
   if (!starts && !judges)
@@ -71,6 +104,7 @@ void graph_feed(struct graph *g, const json_t *record) {
     return;
   }
   struct graph_node *node = &g->nodes[at];
+  g->entered = is_child ? g->entered : (size_t)at;
   node->runs += starts;
   node->open = starts;
   json_int_t rule = json_int_at(record, "rule");
@@ -81,13 +115,7 @@ void graph_feed(struct graph *g, const json_t *record) {
     return;
   }
   const char *method = json_string_value(json_object_get(record, "match_method"));
-  struct graph_edge *edge = &node->edges[rule - 1];
-  edge->taken++;
-  if (method == NULL)
-    method = "unknown";
-  json_int_t n = json_integer_value(json_object_get(edge->methods, method));
-  if (json_object_set_new(edge->methods, method, json_integer(n + 1)) != 0)
-    BUG("a method cannot be counted");
+  graph_count(&node->edges[rule - 1], method != NULL ? method : "unknown");
 }
 
 long graph_strangers(const struct graph *g) {
@@ -174,9 +202,9 @@ static void add_movement_rows(struct drawing *d, size_t at) {
   d->rows[d->row_count++] = (struct graph_row){.movement = at};
   for (size_t i = 0; i < m->child_count; i++)
     add_movement_rows(d, m->first_child + i);
-  for (size_t k = 0; k < m->rule_count; k++)
-    d->rows[d->row_count++] =
-        (struct graph_row){.is_rule = true, .movement = at, .rule = k, .next = m->rule_next[k]};
+  for (size_t k = 0; k < movement_ways(m); k++)
+    d->rows[d->row_count++] = (struct graph_row){
+        .is_rule = true, .movement = at, .rule = k, .next = movement_leads_to(m, k)};
 }
 
 /* Lists children below their group, before its rules. */
@@ -184,7 +212,7 @@ static void add_rows(struct drawing *d) {
   const struct workflow *wf = d->graph->workflow;
   size_t most = 2;
   for (size_t i = 0; i < wf->movement_count; i++)
-    most += 1 + wf->movements[i].rule_count;
+    most += 1 + movement_ways(&wf->movements[i]);
   d->rows = xcalloc(most, sizeof *d->rows);
   for (size_t i = 0; i < wf->top_count; i++)
     add_movement_rows(d, i);
@@ -280,11 +308,11 @@ void graph_ascii(const struct graph *g, struct buf *out) {
     if (row->is_rule) {
       const struct movement *m = &g->workflow->movements[row->movement];
       const struct graph_edge *edge = &g->nodes[row->movement].edges[row->rule];
-      buf_printf(&words, "%s  %zu " STR_FMT, m->group != NO_GROUP ? "  " : "", row->rule + 1,
-                 STR_ARG(m->rules[row->rule].condition));
+      buf_puts(&words, m->group != NO_GROUP ? "    " : "  ");
+      put_edge_words(m, row->rule, &words);
       if (m->group == NO_GROUP)
         buf_printf(&words, " -> " STR_FMT, STR_ARG(name_of(g, row->next)));
-      if (m->rules[row->rule].interactive_only)
+      if (row->rule < m->rule_count && m->rules[row->rule].interactive_only)
         buf_puts(&words, "  (interactive only)");
       if (edge->taken > 0) {
         buf_puts(&words, "  ");
@@ -323,20 +351,24 @@ static void put_quoted(struct str text, struct buf *out) {
 
 static void put_edge(const struct graph *g, const struct graph_edge *edge, struct buf *out) {
   const struct movement *m = &g->workflow->movements[edge->movement];
-  buf_printf(out, "  m%zu %s|\"%zu ", edge->movement, edge->taken > 0 ? "==>" : "-->",
-             edge->rule + 1);
-  put_quoted(m->rules[edge->rule].condition, out);
+  struct buf words = {0};
+  int next = movement_leads_to(m, edge->rule);
+  const char *arrow = edge->rule < m->rule_count ? "-->" : "-.->";
+  buf_printf(out, "  m%zu %s|\"", edge->movement, edge->taken > 0 ? "==>" : arrow);
+  put_edge_words(m, edge->rule, &words);
+  put_quoted(buf_view(&words), out);
+  buf_deinit(&words);
   if (edge->taken > 0) {
     buf_puts(out, "<br/>");
     put_taken(edge, out);
   }
   buf_puts(out, "\"| ");
-  if (m->rule_next[edge->rule] == NEXT_COMPLETE)
+  if (next == NEXT_COMPLETE)
     buf_puts(out, "complete");
-  else if (m->rule_next[edge->rule] == NEXT_ABORT)
+  else if (next == NEXT_ABORT)
     buf_puts(out, "abort");
   else
-    buf_printf(out, "m%d", m->rule_next[edge->rule]);
+    buf_printf(out, "m%d", next);
   buf_putc(out, '\n');
 }
 
@@ -360,7 +392,7 @@ void graph_mermaid(const struct graph *g, struct buf *out) {
     const struct movement *m = &wf->movements[i];
     if (m->group != NO_GROUP)
       buf_printf(out, "  m%ld -.- m%zu\n", m->group, i);
-    for (size_t k = 0; m->group == NO_GROUP && k < m->rule_count; k++)
+    for (size_t k = 0; m->group == NO_GROUP && k < movement_ways(m); k++)
       put_edge(g, &g->nodes[i].edges[k], out);
   }
 }
@@ -387,14 +419,30 @@ static json_t *graph_rules_json(const struct graph *g, size_t at) {
   return list;
 }
 
+/* NULL: errors lead nowhere. */
+static json_t *graph_errors_json(const struct graph *g, size_t at) {
+  const struct movement *m = &g->workflow->movements[at];
+  json_t *list = m->on_error_count > 0 ? json_array() : NULL;
+  for (size_t k = 0; k < m->on_error_count; k++) {
+    const struct error_way *way = &m->on_error[k];
+    const char *class = way->class != CLASS_NONE ? error_class_name(way->class) : NULL;
+    (void)json_array_append_new(
+        list,
+        json_must(json_pack("{ss* so sI}", "class", class, "next", json_text(way->to), "taken",
+                            (json_int_t)g->nodes[at].edges[m->rule_count + k].taken)));
+  }
+  return list;
+}
+
 json_t *graph_json(const struct graph *g) {
   const struct workflow *wf = g->workflow;
   json_t *list = json_array();
   for (size_t i = 0; i < wf->movement_count; i++)
     (void)json_array_append_new(
-        list, json_must(json_pack("{so sI sb so}", "name", json_text(wf->movements[i].name), "runs",
-                                  (json_int_t)g->nodes[i].runs, "open", g->nodes[i].open, "rules",
-                                  graph_rules_json(g, i))));
+        list,
+        json_must(json_pack("{so sI sb so so*}", "name", json_text(wf->movements[i].name), "runs",
+                            (json_int_t)g->nodes[i].runs, "open", g->nodes[i].open, "rules",
+                            graph_rules_json(g, i), "on_error", graph_errors_json(g, i))));
   return json_must(json_pack("{so so so sI}", "workflow", json_text(wf->name), "initial",
                              json_text(wf->movements[wf->initial].name), "movements", list,
                              "strangers", (json_int_t)g->strangers));

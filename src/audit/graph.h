@@ -29,7 +29,8 @@ void graph_ascii(const struct graph *graph, struct buf *out);
  * thick. */
 void graph_mermaid(const struct graph *graph, struct buf *out);
 /* Returns {"workflow", "initial", "movements": [{"name", "runs", "open", "rules": [{"condition",
- * "next", "taken", "methods": {METHOD: n}}]}]}, a new reference. */
+ * "next", "taken", "methods": {METHOD: n}}], "on_error": [{"class", "next", "taken"}]}]}, a new
+ * reference. */
 json_t *graph_json(const struct graph *graph);
 
 #endif

@@ -374,6 +374,8 @@
 #define LIMIT_BUDGET_TOKENS     1000000000000.0  /* highest budget; more is no limit */
 #define LIMIT_ADD_BUDGET_COUNT  64u              /* amounts that one resume adds */
 #define LIMIT_GATE_COUNT        16u              /* gates of one movement */
+#define LIMIT_ERROR_WAY_COUNT   16u              /* entries of one on_error */
+#define LIMIT_ERRORS_IN_ROW     10u              /* turns that on_error leads on from, in a row */
 #define LIMIT_PROTECT_COUNT     64u              /* patterns of protected paths */
 #define LIMIT_GUARD_TIMES       1000u            /* highest count of a guard */
 #define LIMIT_BUDGET_CALLS      1000000000u      /* the same */

@@ -389,6 +389,15 @@ int cli_fail(const char *command, const struct err *err) {
   return by_user ? STATUS_USAGE : STATUS_FAILED;
 }
 
+enum cli_said cli_asks(const char *question) {
+  char answer[16] = "";
+  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    return CLI_SAID_NOTHING;
+  fprintf(stderr, "%s [y/N] ", question);
+  bool yes = fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+  return yes ? CLI_SAID_YES : CLI_SAID_NO;
+}
+
 int cli_done(const char *command, bool ok, const struct err *err) {
   return ok ? STATUS_COMPLETE : cli_fail(command, err);
 }

@@ -115,7 +115,11 @@ bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK
 /* Prints each error from now on also on standard output, one line each: {"error":{"message",
  * "file", "line", "column"}}. For commands that were called with --json. */
 void cli_errors_as_json(bool on);
-void cli_tell_json(const struct err *err);     /* does so when it is on */
+void cli_tell_json(const struct err *err); /* does so when it is on */
+/* Asks a question with [y/N] on the terminal. */
+enum cli_said { CLI_SAID_NO, CLI_SAID_YES, CLI_SAID_NOTHING /* there is no terminal */ };
+enum cli_said cli_asks(const char *question);
+
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);

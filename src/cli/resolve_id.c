@@ -1,10 +1,13 @@
 /* Finds the log that a word on the command line means. */
 #include "cli/resolve_id.h"
 
+#include "base/utf8.h"
 #include "daemon/client.h"
 #include "host/paths.h"
+#include "host/worktree_changes.h"
 #include "os/clock.h"
 #include "store/filter.h"
+#include "store/summary.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -72,6 +75,25 @@ bool resolve_id_session(const char *word, const char *logs, const char *socket,
     return false;
   return store_find(&store, word, ref, err) || (logs == NULL && err->code == ERR_NOT_FOUND &&
                                                 resolve_id_ask_daemon(NULL, word, ref, &ignored));
+}
+
+bool resolve_id_sure(const struct cli_args *args, const struct store_ref *ref, struct err *err) {
+  enum { TASK_BYTES = 60 };
+  AUTO(summary_deinit) struct summary b = {0};
+  AUTO(trees_deinit) struct trees t = {0};
+  struct err ignored;
+  char here[PATHS_BYTES], there[PATHS_BYTES];
+  if (!summary_read(&b, ref, &ignored) || !trees_read(&t, ref, &ignored))
+    return true; /* the command itself says what is wrong */
+  size_t n = strlen(t.task), most = n > TASK_BYTES ? utf8_floor(t.task, TASK_BYTES) : n;
+  if (!cli_flag(args, "json") && !cli_flag(args, "quiet"))
+    cli_say(stderr, "%s  %s: %.*s%s  in %s\n", args->command->name, b.workflow, (int)most, t.task,
+            most < n ? "..." : "", t.cwd);
+  paths_project(".", here);
+  paths_project(t.cwd, there);
+  return strcmp(here, there) == 0 || cli_flag(args, "yes") ||
+         cli_asks("this session is another folder's: go on?") != CLI_SAID_NO ||
+         err_set(err, ERR_USAGE, "nothing was done");
 }
 
 bool resolve_id_is_store(const char *word) {

@@ -3,6 +3,7 @@
 #ifndef SEGUE_CLI_RESOLVE_ID_H
 #define SEGUE_CLI_RESOLVE_ID_H
 
+#include "cli/cli.h"
 #include "store/store.h"
 
 /* Finds a log. The word is a path, an id, a unique prefix of one, or `last`. logs: --logs or NULL.
@@ -11,6 +12,12 @@
  * that daemon. */
 bool resolve_id_session(const char *word, const char *logs, const char *socket,
                         struct store_ref *ref, struct err *err) MUST_CHECK;
+
+/* Says on stderr which session the command acts on (not with --json or --quiet). If it is another
+ * project's than where one stands, asks on a terminal whether to, unless --yes is given; without a
+ * terminal it goes on. False: a person said no. */
+bool resolve_id_sure(const struct cli_args *args, const struct store_ref *ref,
+                     struct err *err) MUST_CHECK;
 
 /* Takes the folder of logs, or the store, that `logs` names (--logs or NULL). It need not be
  * there. */

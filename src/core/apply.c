@@ -806,6 +806,34 @@ static bool apply_turn_start(const struct fold *f) {
   return true;
 }
 
+/* Finds where a turn's error leads. Only work that brought nothing can fail, no judgment. */
+static bool error_way_of(const struct fold *f, const struct turn *turn,
+                         const struct error_way **way) {
+  const struct call *last = turn_last_own_call(turn);
+  enum error_class class;
+  if ((turn->phase != TURN_EXECUTING && turn->phase != TURN_REPORTING) || turn_is_calling(turn) ||
+      (last != NULL && last->state != CALL_FAILED && last->purpose != PURPOSE_CHECK))
+    return fold_bad(f, "its turn did not fail");
+  *way = NULL;
+  if (error_class_from_name(fold_text(f, MEMBER_CLASS), &class))
+    *way = movement_on_error(core_movement(f->core, turn), class);
+  return (*way != NULL && str_eq((*way)->to, fold_text(f, MEMBER_NEXT))) ||
+         fold_bad(f, "its error does not lead there");
+}
+
+/* Notes how a turn failed, or that it did not. A judge reads it among what was measured: whatever a
+ * client says stays on one line. */
+static void note_error(const struct fold *f, const struct movement *m, bool failed) {
+  struct core *core = f->core;
+  buf_clear(&core->error.text);
+  core->error.count = failed ? core->error.count + 1 : 0;
+  if (!failed)
+    return;
+  buf_printf(&core->error.text, STR_FMT " (" STR_FMT "): ", STR_ARG(m->name),
+             STR_ARG(fold_text(f, MEMBER_CLASS)));
+  buf_safe(&core->error.text, fold_text(f, MEMBER_MESSAGE), false);
+}
+
 static bool apply_turn_end(const struct fold *f) {
   struct core *core = f->core;
   struct turn *turn = fold_turn(f);
@@ -818,12 +846,16 @@ static bool apply_turn_end(const struct fold *f) {
     return group_take(f, turn);
   }
   const struct movement *m = core_movement(core, turn);
+  const struct error_way *way = NULL;
+  bool failed = str_eq_c(fold_text(f, MEMBER_OUTCOME), ALL_ANY_ERROR);
   bool rejected = turn->rejected && m->approve != NULL;
-  if (!rejected && (turn->phase != TURN_JUDGED || turn->rule == 0))
+  if (failed && !error_way_of(f, turn, &way))
+    return false;
+  if (!failed && !rejected && (turn->phase != TURN_JUDGED || turn->rule == 0))
     return fold_bad(f, "its turn has no verdict");
-  if (!rejected && fold_number(f, MEMBER_RULE) != turn->rule)
+  if (!failed && !rejected && fold_number(f, MEMBER_RULE) != turn->rule)
     return fold_bad(f, "its rule is not the one that was judged");
-  if (!rejected && m->rules[turn->rule - 1].asks && !turn->answered)
+  if (!failed && !rejected && m->rules[turn->rule - 1].asks && !turn->answered)
     return fold_bad(f, "its question was not answered");
   if (m->argv != NULL && turn->has_exit) {
     guards_see_end(core, turn);
@@ -832,11 +864,17 @@ static bool apply_turn_end(const struct fold *f) {
   core->ended.turn = turn->id;
   core->ended.movement = turn->movement;
   core->has_next = true;
-  core->next = rejected ? m->approve->on_reject : m->rule_next[turn->rule - 1];
+  if (failed)
+    core->next = way->next;
+  else
+    core->next = rejected ? m->approve->on_reject : m->rule_next[turn->rule - 1];
+  note_error(f, m, failed);
   monitor_note(core, turn->movement);
-  kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
   bool passed = m->gate && checks_exit(turn) == 0; /* its exit status says nothing about the work */
-  if (m->monitor == NULL && !passed) {             /* the loop goes on with the text it had */
+  bool silent = failed && turn->text.n == 0;
+  if (!silent)
+    kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
+  if (m->monitor == NULL && !passed && !silent) { /* the loop goes on with the text it had */
     /* the next movement's {previous_response}: */
     buf_deinit(&core->last_text);
     core->last_text = turn->text;
@@ -1267,6 +1305,8 @@ static bool apply_session_resume(const struct fold *f) {
     f->core->reached = NULL;
     f->core->away.ms = 0;
   }
+  if (reason.n > 0)
+    f->core->error.count = 0;
   bool unavailable = str_eq_c(reason, "judge_unavailable") || str_eq_c(reason, "judge_split");
   bool escalated = str_eq_c(reason, "escalated") && !f->core->answered;
   bool no_check = str_eq_c(reason, "check_unavailable");

@@ -56,6 +56,11 @@ const char *error_class_name(enum error_class class) {
   return classes[class].name;
 }
 
+bool error_class_is_for_person(enum error_class class) {
+  return class == CLASS_AUTH || class == CLASS_QUOTA || class == CLASS_BUDGET ||
+         class == CLASS_CANCELLED;
+}
+
 bool error_class_from_name(struct str name, enum error_class *out) {
   for (int i = CLASS_NONE + 1; i < CLASS_COUNT; i++)
     if (str_eq_c(name, classes[i].name)) {

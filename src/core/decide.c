@@ -253,7 +253,7 @@ static json_t *raised(json_t *options) {
 /* --- calls --- */
 
 /* Starts a call; consumes `n`. If its prompt had to be cut, the session stops or the child's turn
- * ends. */
+ * ends, or its error leads on. */
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (steer_takes(s->core, turn, n->purpose))
     n->said = steer_put(s->core, turn, NULL, &n->prompt);
@@ -265,7 +265,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
       STR("the prompt is over the limit of 24 MiB: shorten the task or the response before");
   if (turn->group > 0)
     step_end_child(s, turn, ALL_ANY_ERROR, why, CLASS_BAD_REQUEST);
-  else
+  else if (!step_take_error_way(s, turn, CLASS_BAD_REQUEST, why))
     step_stop(s, "prompt_too_long", turn, CLASS_BAD_REQUEST, why, NULL);
   step_drop_call(n);
 }
@@ -621,6 +621,25 @@ static bool can_raise(const struct step *s, const struct turn *turn) {
   return cap != NULL && (cap->options & OPTION_MAX_TOKENS) != 0;
 }
 
+/* Halts the turn, or lets its error lead on, for a check whose outcome cannot be read. */
+static bool shape_halt(struct step *s, struct turn *turn, const struct call *check) {
+  const struct structured_config *so = core_movement(s->core, turn)->structured;
+  bool is_command =
+      invariants_get(so->invariants, (size_t)check->invariant - 1)->kind == INVARIANT_COMMAND;
+  struct buf message = {0};
+  if (is_command)
+    buf_printf(&message,
+               "the command that checks invariant %d was killed or did not run (exit status %d)",
+               check->invariant, check->exit);
+  else
+    buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
+  bool moved = step_take_error_way(s, turn, is_command ? CLASS_CRASHED : CLASS_PROTOCOL,
+                                   buf_view(&message)) ||
+               step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
+  buf_deinit(&message);
+  return moved;
+}
+
 static bool step_shape(struct step *s, struct turn *turn) {
   const struct structured_config *so = core_movement(s->core, turn)->structured;
   if (turn_is_calling(turn))
@@ -645,19 +664,8 @@ static bool step_shape(struct step *s, struct turn *turn) {
   struct past past;
   const struct call *unreadable = shape_gather(s, turn, trouble, &past);
   if (unreadable != NULL) {
-    const struct invariant *invariant =
-        invariants_get(so->invariants, (size_t)unreadable->invariant - 1);
-    struct buf message = {0};
-    if (invariant->kind == INVARIANT_COMMAND)
-      buf_printf(&message,
-                 "the command that checks invariant %d was killed or did not run (exit status %d)",
-                 unreadable->invariant, unreadable->exit);
-    else
-      buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
     past_deinit(&past);
-    bool moved = step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
-    buf_deinit(&message);
-    return moved;
+    return shape_halt(s, turn, unreadable);
   }
   const struct reask_spec spec = {.answer = {.schema = so->schema,
                                              .document = so->document,

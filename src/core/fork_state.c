@@ -54,7 +54,7 @@ json_t *fork_state(const struct core *core) {
     if (core->movement_counts[i] > 0)
       json_object_setn_new(runs, name.p, name.n, json_integer(core->movement_counts[i]));
   }
-  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so* so* so* so*}", "turns",
+  return json_pack("{sI sI so sO sO sO sO* sO* so* so* so* so* so* so* so* so* so* so*}", "turns",
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
                    "runs", runs, "values", core->structured, "conversations", core->sessions,
                    "tokens", core->token_counts, "totals", core->totals, "refused", core->refused,
@@ -62,7 +62,8 @@ json_t *fork_state(const struct core *core) {
                    json_clone(core->touched), "reports", fork_state_kept(core->reports),
                    "responses", fork_state_kept(core->responses), "loops", monitor_json(core),
                    "branches", worktrees_carry(core), "inputs", json_clone(core->inputs), "said",
-                   prompt_said_texts(core->said));
+                   prompt_said_texts(core->said), "error",
+                   core->error.text.n > 0 ? json_text(buf_view(&core->error.text)) : NULL);
 }
 
 /* --- from it: outside data --- */
@@ -209,6 +210,7 @@ bool apply_carried(const struct fold *f) {
   checks_take(core, json_at(state, "checks"));
   take_object(&core->touched, json_at(state, "touched"));
   steer_carry(core, json_at(state, "said"));
+  buf_set(&core->error.text, json_view(json_at(state, "error")));
   if (!are_reports(json_at(state, "reports")))
     return fold_bad(f, "its reports are no files");
   take_kept(&core->reports, json_at(state, "reports"));

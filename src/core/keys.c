@@ -332,6 +332,20 @@ static const struct key guards_list[] = {
 };
 const struct key_set guards_keys = {"guards", "guards", guards_list};
 
+/* Without those that only a person can mend: error_class_is_for_person. */
+static const char *const error_words[] = {"network", "overloaded", "rate_limit",  "timeout",
+                                          "refused", "length",     "bad_request", "not_found",
+                                          "crashed", "protocol",   "looping",     NULL};
+
+static const struct key error_list[] = {
+    {"class", KEY_CHOICE, .words = error_words, .example = "timeout",
+     .description = "The kind of error (default: any)."},
+    {"to", KEY_NAME, .required = true, .example = "fix",
+     .description = "The movement that is next then, or ABORT."},
+    {0},
+};
+const struct key_set error_keys = {"an error's way", "error", error_list};
+
 /* A gate becomes a movement of its own when the file is loaded (workflow/load.c), so its keys are a
  * movement's, with the same checks. */
 static const struct key gate_list[] = {
@@ -441,7 +455,7 @@ static const struct key movement_list[] = {
      .example = "\"Mend what the tests show: {previous_response}\"",
      .description = "What to do: a name, a path, a text, or a list of them. Variables: {task}, "
                     "{iteration}, {max_movements}, {movement_iteration}, {previous_response}, "
-                    "{user_inputs}, {response:MOVEMENT}, {structured:MOVEMENT.FIELD}, "
+                    "{user_inputs}, {error}, {response:MOVEMENT}, {structured:MOVEMENT.FIELD}, "
                     "{report:FILE}, {report_dir}, {branches:GROUP}."},
     {"bare_prompt", KEY_BOOL, .example = "true",
      .description = "Whether the prompt is only the instruction, without the task, the previous "
@@ -545,6 +559,14 @@ static const struct key movement_list[] = {
      .example =
          "[{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: fix}]",
      .description = "Where to go next, numbered from 1 in this order."},
+    {"on_error", KEY_SET_LIST, .set = &error_keys, .or_member = "to", .max = LIMIT_ERROR_WAY_COUNT,
+     .example = "[{class: timeout, to: fix}, {to: give-up}]",
+     .description =
+         "Where to go when a call fails for good (after retries, fallbacks and waiting) or a "
+         "command cannot run: a movement, perhaps this one, or ABORT; or a list by class, whose "
+         "first fit counts. The next prompt and judge are told, see {error}. Without a fit, for a "
+         "login, quota or budget that a person must see to, and after 10 errors in a row the "
+         "session stops."},
     {0},
 };
 const struct key_set movement_keys = {"a movement", "movement", movement_list};

@@ -314,20 +314,10 @@ static struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value) {
 
 /* --- variables --- */
 
-const char *const prompt_variable_names[] = {"task",
-                                             "iteration",
-                                             "max_movements",
-                                             "max_steps",
-                                             "movement_iteration",
-                                             "step_iteration",
-                                             "previous_response",
-                                             "user_inputs",
-                                             "item",
-                                             "index",
-                                             "report_dir",
-                                             "cycle",
-                                             "cycle_count",
-                                             NULL};
+const char *const prompt_variable_names[] = {
+    "task",           "iteration",         "max_movements", "max_steps",   "movement_iteration",
+    "step_iteration", "previous_response", "user_inputs",   "error",       "item",
+    "index",          "report_dir",        "cycle",         "cycle_count", NULL};
 
 /* Holds the variables of an instruction: first the fixed ones, then one for each
  * {structured:...}. */
@@ -470,6 +460,7 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
   add_inputs(&vars);
   add_variable(&vars, STR("report_dir"), v->report_dir);
   add_variable(&vars, STR("user_inputs"), v->user_inputs);
+  add_variable(&vars, STR("error"), v->error);
   if (v->movement->monitor != NULL)
     add_cycle(&vars);
   template_names(text, PROMPT_STRUCTURED, on_name, &vars);
@@ -652,6 +643,7 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
       {STR("run"), buf_view(&told.run)},
       {STR("task"), show_task ? v->task : STR("")},
       {STR("previous_response"), show_previous ? v->previous : STR("")},
+      {STR("error"), template_uses(instruction, "error") ? STR("") : v->error},
       {STR("user_inputs"), template_uses(instruction, "user_inputs") ? STR("") : v->user_inputs},
       {STR("instruction"), instruction},
       {STR("tags"), buf_view(&tags)},
@@ -891,7 +883,8 @@ static void question_put_words(struct buf *b, json_t *words) {
 
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL;
+         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL ||
+         v->error.n > 0;
 }
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
@@ -937,6 +930,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("lost"), buf_view(&lost)},
       {STR("unfinished"), buf_view(&unfinished)},
       {STR("said"), buf_view(&said)},
+      {STR("error"), v->error},
       {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);

@@ -47,6 +47,7 @@ struct prompt_view {
   /* How they were joined, if from several texts; or NULL. */
   const struct joined *previous_joined, *answer_joined;
   bool has_previous;
+  struct str error; /* how the turn before failed; empty: it did not */
   long max_movements;
   long iteration, movement_iteration;
   const json_t *item; /* with for_each, for {item} and {item.FIELD}; or NULL */

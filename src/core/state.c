@@ -223,6 +223,7 @@ void core_deinit(struct core *core) {
   buf_deinit(&core->stop_message);
   buf_deinit(&core->task);
   buf_deinit(&core->last_text);
+  buf_deinit(&core->error.text);
   free(core->last_joined.joints);
   free(core->movement_counts);
   texts_deinit(&core->texts);

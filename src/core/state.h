@@ -249,6 +249,10 @@ struct core {
   uint64_t last_text_seq;     /* record that holds it */
   struct joined last_joined;  /* how last_text was joined */
   bool has_last_text;
+  struct {           /* how the last finished turn failed: what {error} is */
+    struct buf text; /* "MOVEMENT (CLASS): message"; empty: it did not */
+    long count;      /* turns in a row that did, since the session last stopped */
+  } error;
   struct loop_count { /* one for each of the workflow's monitors: see monitor.h */
     long times;       /* completed cycles */
     size_t at;        /* next place in the cycle */

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "core/answer.h"
 #include "core/apply.h"
+#include "core/checks.h"
 #include "core/decide.h"
 #include "core/group.h"
 #include "core/guard.h"
@@ -174,6 +175,7 @@ static struct prompt_view view_at_end(const struct core *core) {
       .task = buf_view(&core->task),
       .previous = buf_view(&core->last_text),
       .has_previous = core->has_last_text,
+      .error = buf_view(&core->error.text),
       .max_movements = core_max_movements(core),
       .iteration = core->iteration_count,
       .values = core->structured,
@@ -258,11 +260,35 @@ void step_end_child(struct step *s, struct turn *turn, const char *outcome, stru
         step_effect(s, EFFECT_CANCEL_CALL, call->id, 0);
 }
 
+bool step_take_error_way(struct step *s, struct turn *turn, enum error_class class,
+                         struct str message) {
+  const struct error_way *way = movement_on_error(core_movement(s->core, turn), class);
+  struct record_draft d;
+  struct buf why = {0};
+  bool refused = class == CLASS_NONE || way == NULL ||
+                 s->core->error.count >= LIMIT_ERRORS_IN_ROW ||
+                 protect_refuses(s->core, turn, &why);
+  buf_deinit(&why);
+  if (refused)
+    return false;
+  step_turn_record(s, &d, RECORD_TURN_END, turn);
+  record_put_word(&d, MEMBER_OUTCOME, ALL_ANY_ERROR);
+  record_put_text(&d, MEMBER_NEXT, way->to);
+  record_put_bytes(&d, MEMBER_MESSAGE, message);
+  record_put_word(&d, MEMBER_CLASS, error_class_name(class));
+  step_emit(s, &d);
+  return true;
+}
+
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question) {
   if (turn->group > 0 && class != CLASS_NONE) {
     json_decref(question);
     step_end_child(s, turn, ALL_ANY_ERROR, message, class);
+    return true;
+  }
+  if (step_take_error_way(s, turn, class, message)) {
+    json_decref(question);
     return true;
   }
   if (s->halt.reason != NULL) {
@@ -329,6 +355,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .unseen = turn->unseen,
       .unfinished = turn->unfinished,
       .said = core->said,
+      .error = buf_view(&core->error.text),
       .touched = core->touched,
       .check = check ? check->name : STR(""),
       .checks_by = check,

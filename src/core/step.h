@@ -49,10 +49,15 @@ void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay
  * empty; question is for a person, taken, or NULL. step_fail stops because the turn has no rule. */
 void step_end(struct step *s, enum session_outcome outcome, const char *message);
 void step_fail(struct step *s, const struct turn *turn);
-/* Halts this turn until somebody resumes. What its siblings have begun is finished first; once
- * nothing is running, the session stops for the first turn that halted. A child whose provider
- * failed is no reason to stop: its turn ends. Returns whether a record was made; takes the
- * question. */
+/* Ends the turn for an error of that class if the movement's on_error says where it leads, unless
+ * protected files were changed or too many turns before failed, too. Returns false if it does
+ * not. */
+bool step_take_error_way(struct step *s, struct turn *turn, enum error_class class,
+                         struct str message);
+/* Halts this turn until somebody resumes, unless its error leads on. What its siblings have begun
+ * is finished first; once nothing is running, the session stops for the first turn that halted. A
+ * child whose provider failed is no reason to stop: its turn ends. Returns whether a record was
+ * made; takes the question. */
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 void step_forget_halt(struct step *s);

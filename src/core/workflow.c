@@ -517,6 +517,37 @@ static bool build_people(struct build *b, const json_t *object, const char *path
   return build_next(b, json_view(on_reject), place, "on_reject", &m->approve->on_reject);
 }
 
+/* Builds where errors lead. An end that an error leads to is never COMPLETE. */
+static bool build_on_error(struct build *b, const json_t *object, const char *path,
+                           struct movement *m) {
+  const json_t *list = json_at(object, "on_error"), *v;
+  size_t i;
+  if (list == NULL)
+    return true;
+  if (m->group != NO_GROUP || m->child_count > 0 || m->ask != NULL)
+    return build_fail(b, path, "on_error", "is for a movement that works by itself");
+  m->on_error = arena_array(&b->wf->arena, json_array_size(list), sizeof *m->on_error);
+  m->on_error_count = json_array_size(list);
+  json_array_foreach((json_t *)list, i, v) {
+    struct error_way *way = &m->on_error[i];
+    way->to = json_view_at(v, "to");
+    if (!error_class_from_name(json_view_at(v, "class"), &way->class))
+      way->class = CLASS_NONE;
+    if (!build_next(b, way->to, path, "on_error", &way->next))
+      return false;
+    if (way->next == NEXT_COMPLETE)
+      return build_fail(b, path, "on_error", "leads to COMPLETE, but an error shows nothing");
+  }
+  return true;
+}
+
+const struct error_way *movement_on_error(const struct movement *m, enum error_class class) {
+  for (size_t i = 0; i < m->on_error_count && !error_class_is_for_person(class); i++)
+    if (m->on_error[i].class == CLASS_NONE || m->on_error[i].class == class)
+      return &m->on_error[i];
+  return NULL;
+}
+
 static const char *const guard_names[GUARD_COUNT] = {"same_tool", "same_failure", "same_movement"};
 
 /* Applies the key `guards` of a checked document on top of the present ones. */
@@ -588,7 +619,8 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
                       "child of parallel");
   return get_permission(b, object, path, m) && build_structured(b, object, path, m) &&
          build_reports(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
-         build_people(b, object, path, m) && build_rules(b, json_at(object, "rules"), path, m);
+         build_people(b, object, path, m) && build_on_error(b, object, path, m) &&
+         build_rules(b, json_at(object, "rules"), path, m);
 }
 
 /* --- movements with children --- */

@@ -16,7 +16,8 @@
  *      "sandbox", "network", "limits", "image",
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "report", "output_contracts", "judge",
- *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
+ *      "rules": [{"condition", "next", "appendix", "interactive_only"}],
+ *      "on_error": [{"class", "to"}]}]}
  * A group has "name", "description", "parallel": [movements, whose rules have no next],
  * "concurrency", "for_each", "stop_on", "judge" and "rules". In `movements` children follow all
  * others.
@@ -127,6 +128,12 @@ struct ask_config {      /* a question to a person, instead of an agent or befor
   int on_reject;         /* of `approve`: index, NEXT_COMPLETE or NEXT_ABORT */
 };
 
+struct error_way {        /* where a call's error leads */
+  enum error_class class; /* CLASS_NONE: any */
+  struct str to;
+  int next; /* index or NEXT_ABORT */
+};
+
 struct monitor {        /* a cycle that is watched: see monitor.h */
   const size_t *cycle;  /* movements, each once */
   const size_t *ignore; /* those that do not break it */
@@ -181,6 +188,8 @@ struct movement {
   struct rule *rules;
   int *rule_next; /* per rule: index, NEXT_COMPLETE or NEXT_ABORT */
   size_t rule_count;
+  struct error_way *on_error; /* the first that fits counts */
+  size_t on_error_count;
 };
 
 struct workflow {
@@ -236,6 +245,17 @@ bool ask_needs_no_judge(const struct movement *m);
  * new reference, or NULL with the first error. */
 json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
                  struct err *err);
+
+/* Count the ways out of a movement, its rules and then the entries of on_error, and return where
+ * one of them leads. */
+static inline size_t movement_ways(const struct movement *m) {
+  return m->rule_count + m->on_error_count;
+}
+static inline int movement_leads_to(const struct movement *m, size_t way) {
+  return way < m->rule_count ? m->rule_next[way] : m->on_error[way - m->rule_count].next;
+}
+/* Returns where an error of that class leads; NULL: the session stops. */
+const struct error_way *movement_on_error(const struct movement *m, enum error_class class);
 
 /* Index of a movement by name, -1 when there is none. */
 long workflow_find(const struct workflow *wf, struct str name);

@@ -31,8 +31,9 @@ static bool plan_step(const struct workflow *wf, const double *weights, const do
   bool grew = false;
   for (size_t i = 0; i < wf->movement_count; i++) {
     double most = 0;
-    for (size_t k = 0; k < wf->movements[i].rule_count; k++) {
-      int next = wf->movements[i].rule_next[k];
+    const struct movement *m = &wf->movements[i];
+    for (size_t k = 0; k < movement_ways(m); k++) {
+      int next = movement_leads_to(m, k);
       if (next >= 0 && before[next] > most)
         most = before[next];
     }
@@ -271,8 +272,8 @@ static void plan_part(void *ctx, const struct reachable_part *part) {
 
 static json_t *rules_json(const struct workflow *wf, const struct movement *m) {
   json_t *rules = json_array();
-  for (size_t i = 0; i < m->rule_count && m->group == NO_GROUP; i++) {
-    int next = m->rule_next[i];
+  for (size_t i = 0; i < movement_ways(m) && m->group == NO_GROUP; i++) {
+    int next = movement_leads_to(m, i);
     const char *end = next == NEXT_COMPLETE ? "COMPLETE" : "ABORT";
     json_t *to = next >= 0 ? json_text(wf->movements[next].name) : json_string(end);
     size_t k = 0;

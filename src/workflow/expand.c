@@ -683,6 +683,14 @@ static const struct yaml_node *copy_list(struct expand *e, const struct instance
 
 static const struct yaml_node *copy_value(struct expand *e, const struct instance *x,
                                           const struct key *k, const struct yaml_node *node) {
+  bool leads_on = k != NULL && str_among(str_from(k->name), "on_reject on_error to");
+  if (leads_on && node->kind == YAML_TEXT) { /* as `next` does */
+    const struct yaml_node key = {.kind = YAML_TEXT, .text = STR("next")};
+    struct yaml_pair pair = {&key, node};
+    const struct yaml_node rule = {
+        .kind = YAML_MAP, .line = node->line, .column = node->column, .count = 1, .pairs = &pair};
+    return text_node(e, node, &x->origin.base, expand_target(e, x, &rule));
+  }
   if (k == NULL || k->type == KEY_FACET || k->type == KEY_SECTION || k->type == KEY_NOTED ||
       (k->type == KEY_SCHEMA && node->kind == YAML_MAP))
     return expand_plain(e, &x->origin.base, node);
@@ -702,14 +710,6 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
   bool names = k->type == KEY_ITEMS || strcmp(k->name, "integrate") == 0;
   if (names && node->kind == YAML_TEXT) /* names of movements of this file */
     return text_node(e, node, &x->origin.base, put_prefix(e, x, expand_text(e, x, node)));
-  if (strcmp(k->name, "on_reject") == 0 &&
-      node->kind == YAML_TEXT) { /* it leads on as `next` does */
-    const struct yaml_node key = {.kind = YAML_TEXT, .text = STR("next")};
-    struct yaml_pair pair = {&key, node};
-    const struct yaml_node rule = {
-        .kind = YAML_MAP, .line = node->line, .column = node->column, .count = 1, .pairs = &pair};
-    return text_node(e, node, &x->origin.base, expand_target(e, x, &rule));
-  }
   enum scope_place place = SCOPE_TEXT;
   if (k->type == KEY_OUTPUTS || strcmp(k->name, "question") == 0) /* these are templates */
     place = SCOPE_INSTRUCTION;

@@ -41,6 +41,8 @@ struct lint_movement {
   size_t group, child; /* for a child: its group's place and its own there; else LINT_NO_GROUP */
   size_t first_child, child_count; /* for a group: its children stand together */
   long reject;                     /* where approve.on_reject leads, as the next of a rule */
+  long *errors;                    /* likewise of on_error */
+  size_t error_count;
   bool is_command, reachable, ends;
   struct lint_rule *rules;
   size_t rule_count;
@@ -282,6 +284,11 @@ static void read_movements(struct lint *l) {
     read_rule_list(l, m, json_object_get(m->object, "rules"), by_name);
     const json_t *approve = json_object_get(m->object, "approve");
     m->reject = next_of(by_name, lint_text(approve, "on_reject", "ABORT"));
+    const json_t *ways = json_object_get(m->object, "on_error");
+    m->error_count = json_array_size(ways);
+    m->errors = arena_array(&l->arena, m->error_count, sizeof *m->errors);
+    for (size_t k = 0; k < m->error_count; k++)
+      m->errors[k] = next_of(by_name, lint_text(json_array_get(ways, k), "to", ""));
   }
   read_rule_list(l, &l->globals, json_object_get(l->doc, "global_rules"), by_name);
 }
@@ -292,6 +299,37 @@ static void lint_report_next(struct lint *l, const char *path, const char *next)
   if (*next != '\0')
     lint_report(l, l->errors, path, "there is no movement %s: %s", next,
                 lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
+}
+
+/* Checks where errors lead, and that each entry can be the first that fits. */
+static void check_errors(struct lint *l, size_t movement) {
+  const struct lint_movement *m = &l->movements[movement];
+  const json_t *ways = json_object_get(m->object, "on_error"), *way;
+  size_t i;
+  const char *list = lint_path(l, movement, "on_error");
+  if (ways != NULL && (m->group != LINT_NO_GROUP || json_object_get(m->object, "ask") != NULL))
+    lint_report(l, l->errors, list,
+                "on_error is for a movement that works by itself: of a child that failed, its "
+                "group's rules say any(\"error\")");
+  json_array_foreach((json_t *)ways, i, way) {
+    const char *class = lint_text(way, "class", NULL);
+    if (m->errors[i] == TO_COMPLETE)
+      lint_report(l, l->errors, lint_item_path(l, list, i, "to"),
+                  "an error leads to no COMPLETE, since it shows nothing: write a movement's name, "
+                  "or ABORT");
+    if (m->errors[i] == TO_NOWHERE)
+      lint_report_next(l, lint_item_path(l, list, i, "to"), lint_text(way, "to", ""));
+    for (size_t k = 0; k < i; k++) {
+      const char *before = lint_text(json_array_get(ways, k), "class", NULL);
+      if (before == NULL || (class != NULL && strcmp(before, class) == 0)) {
+        lint_report(l, l->warnings, lint_item_path(l, list, i, ""),
+                    "on_error's entry %zu never counts, since entry %zu fits first: remove it, or "
+                    "move it up",
+                    i + 1, k + 1);
+        break;
+      }
+    }
+  }
 }
 
 /* Checks where rules and rejections lead. A rule without `next` was reported while the file was
@@ -307,6 +345,7 @@ static void check_next(struct lint *l) {
     if (m->reject == TO_NOWHERE && m->group == LINT_NO_GROUP)
       lint_report_next(l, lint_path(l, i, "approve.on_reject"),
                        lint_text(json_object_get(m->object, "approve"), "on_reject", ""));
+    check_errors(l, i);
   }
   for (size_t k = 0; k < l->globals.rule_count; k++)
     if (l->globals.rules[k].next == TO_NOWHERE)
@@ -334,6 +373,8 @@ static void add_reached(struct lint *l, const struct lint_movement *m, size_t *q
       reach_next(l, m->rules[k].next, queue, tail);
   if (json_object_get(m->object, "approve") != NULL)
     reach_next(l, m->reject, queue, tail);
+  for (size_t k = 0; k < m->error_count; k++)
+    reach_next(l, m->errors[k], queue, tail);
 }
 
 /* Adds the judge of a loop that can be entered: it is reached, too. */

@@ -40,7 +40,7 @@ static void gate_name(struct str movement, const json_t *gate, size_t number, st
 }
 
 static json_t *gate_as_movement(const json_t *gate, const struct buf *name, struct str next,
-                                struct str back, json_int_t runs) {
+                                const json_t *movement, json_int_t runs) {
   static const char *const kept[] = {"command", "timeout", "cwd", "tests"};
   struct buf again = {0};
   json_t *m = json_object(), *rules = json_array();
@@ -51,8 +51,9 @@ static json_t *gate_as_movement(const json_t *gate, const struct buf *name, stru
   json_object_set_new(m, "gate", json_true());
   json_array_append_new(rules, gate_rule("when(exit == 0)", next));
   buf_printf(&again, "when(movement_iteration < %" JSON_INTEGER_FORMAT ")", runs);
-  json_array_append_new(rules, gate_rule(buf_c(&again), back));
+  json_array_append_new(rules, gate_rule(buf_c(&again), json_view_at(movement, "name")));
   json_object_set_new(m, "rules", rules);
+  json_object_set(m, "on_error", json_object_get(movement, "on_error"));
   buf_deinit(&again);
   return m;
 }
@@ -77,7 +78,7 @@ static void put_chain(json_t *made, const json_t *movement, const json_t *gates,
   for (size_t i = json_array_size(gates); i-- > 0;) {
     gate_name(own, json_array_get(gates, i), i, target, first_target, &name);
     json_array_append_new(
-        made, gate_as_movement(json_array_get(gates, i), &name, buf_view(&next), own, runs));
+        made, gate_as_movement(json_array_get(gates, i), &name, buf_view(&next), movement, runs));
     buf_set(&next, buf_view(&name));
   }
   buf_set(first, buf_view(&next));

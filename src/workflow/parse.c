@@ -642,7 +642,7 @@ static void check_group(struct parse *p, const struct yaml_node *node) {
   refuse_keys(p, node,
               "command provider model options persona policy knowledge instruction "
               "instruction_template bare_prompt edit session session_key structured_output report "
-              "output_contracts ask",
+              "output_contracts ask on_error",
               "a movement with parallel does no work of its own: write ", " into its children");
   parse_map_check_names(p, children);
 }
@@ -753,6 +753,9 @@ static json_t *parse_set_item(struct parse *p, const struct key *k, const struct
 static json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node) {
   assert(k->set != NULL);
   assert(k->max > 0);
+  if (k->or_member != NULL && node->kind == YAML_TEXT)
+    return json_pack("[{so}]", k->or_member,
+                     parse_value(p, key_find(k->set, str_from(k->or_member)), node));
   if (node->kind != YAML_LIST || node->count == 0)
     return REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it",
                   k->name, k->set->what);

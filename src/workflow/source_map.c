@@ -8,7 +8,8 @@
 
 static const struct yaml_node *source_map_node_at(const struct yaml_node *node, const char *path) {
   const struct key_set *set = &workflow_keys;
-  while (node != NULL && *path != '\0') {
+  bool or_text = false; /* a text may stand for a list */
+  while (node != NULL && *path != '\0' && !(or_text && node->kind == YAML_TEXT)) {
     if (*path == '[') {
       char *end;
       size_t index = strtoul(path + 1, &end, 10);
@@ -21,6 +22,7 @@ static const struct yaml_node *source_map_node_at(const struct yaml_node *node, 
     const struct key *key = set ? key_find(set, (struct str){path, n}) : NULL;
     node = key ? parse_member(node, key) : NULL;
     set = key ? key->set : NULL;
+    or_text = key && key->or_member != NULL;
     path += n;
   }
   return node;

@@ -224,6 +224,7 @@ static inline json_t *play_dump(const struct core *core) {
   play_put(o, "schemas", core->schemas);
   play_put(o, "config", core->config);
   play_put(o, "reached", core->reached);
+  json_object_set_new(o, "error", play_text(&core->error.text));
   return o;
 }
 

@@ -109,6 +109,16 @@ static json_t *set_schema(const struct key *k) {
   return json_pack("{s:o}", "$ref", schema_reference(k->set));
 }
 
+/* A list of sets, or the text that stands for one. */
+static json_t *schema_set_list(const struct key *k) {
+  json_t *list =
+      json_pack("{s:s, s:{s:o}, s:i, s:o}", "type", "array", "items", "$ref",
+                schema_reference(k->set), "minItems", 1, "maxItems", schema_bound(k->max));
+  if (k->or_member == NULL)
+    return list;
+  return json_pack("{s:[o, o]}", "anyOf", schema_text_of(1, LIMIT_NAME_BYTES), list);
+}
+
 static json_t *schema_texts_of(const struct key *k) {
   if (k->type == KEY_NAMES)
     return schema_names(k);
@@ -195,8 +205,7 @@ static json_t *schema_type_of(const struct key *k) {
   case KEY_SET:
     return set_schema(k);
   case KEY_SET_LIST:
-    return json_pack("{s:s, s:{s:o}, s:i, s:o}", "type", "array", "items", "$ref",
-                     schema_reference(k->set), "minItems", 1, "maxItems", schema_bound(k->max));
+    return schema_set_list(k);
   }
   BUG("no such type of key: %d", (int)k->type);
 }
@@ -270,7 +279,7 @@ static json_t *workflow_schema(void) {
       &movement_keys,  &rule_keys,     &judge_keys,       &structured_keys, &reask_keys,
       &options_keys,   &budget_keys,   &budget_call_keys, &limits_keys,     &guards_keys,
       &contracts_keys, &contract_keys, &monitor_keys,     &loop_judge_keys, &gate_keys,
-      &ask_keys,       &approve_keys};
+      &error_keys,     &ask_keys,      &approve_keys};
   json_t *schema = schema_must(json_object()), *defs = schema_must(json_object());
   schema_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   schema_put(schema, "title", json_string("segue workflow"));

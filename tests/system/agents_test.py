@@ -119,6 +119,20 @@ def one_word_swaps_them():
                 os.unlink(path)
 
 
+def a_command_that_ran_on_is_told():
+    """codex ends its turn, and itself, while a command still runs: that is no finished work."""
+    def item(kind, number):
+        return {"type": "item." + kind, "item": {"id": f"i{number}", "type": "command_execution", "command": f"make {number}"}}
+
+    said = DIALECTS["codex"]
+    lines = [said[0], item("started", 1), item("started", 2), item("completed", 1), *said[1:]]
+    with Box() as box:
+        config(box, providers={"codex": {"program": player(box, "codex", lines)}})
+        done, log = run_with(box, "codex")
+        end = of_type(log, "call_end")[0]
+        expect(end["unfinished"] == ["make 2"] and "make 2" in end["note"] and "error" not in end, end)
+
+
 def errors_keep_their_class():
     cases = {
         "claude": ([{"type": "result", "subtype": "success", "is_error": True,
@@ -152,7 +166,7 @@ def errors_keep_their_class():
             done, log = run_with(box, name)
             error = of_type(log, "call_end")[0]["error"]
             expect(error["class"] == wanted, name, error)
-            expect(done.returncode == 1, name, done.returncode)
+            expect(done.returncode == (7 if wanted == "auth" else 1), name, done.returncode)
             expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], name, log[-1])
             for path in box.log_paths():
                 os.unlink(path)
@@ -642,7 +656,7 @@ if __name__ == "__main__":
     need_build()
     sys.exit(main([a_clouds_variables_go_with_their_switch, an_end_that_is_not_known_is_no_success, profiles_for_more_agents_read_their_lines, a_missing_program_has_its_package_named,
                    a_judge_is_not_told_of_a_tool_that_its_protocol_lacks,
-                   one_word_swaps_them, errors_keep_their_class, long_answers_are_blobs,
+                   one_word_swaps_them, a_command_that_ran_on_is_told, errors_keep_their_class, long_answers_are_blobs,
                    a_limit_of_a_subscription_is_no_answer, tokens_are_those_of_the_call,
                    keys_stay_out_of_the_log,
                    keys_of_the_configuration_stay_out_too, the_profile_of_the_readme_works,

@@ -117,7 +117,7 @@ def mistakes_are_told():
 def what_is_protected_stops_the_session():
     with Box() as box:
         touches = {"text": "built", "write": {"a": "1\n", "tests/run.sh": "exit 0\n", "deep/x.lock": "2\n"}}
-        path, said = run(box, PROTECTED, [touches], status=1)
+        path, said = run(box, PROTECTED, [touches], status=7)
         stop = records(path)[-1]
         expect(stop["reason"] == "protected" and stop["message"] ==
                '"build" changed what is protected: tests/run.sh +1 -0, deep/x.lock +1 -0; '
@@ -128,7 +128,7 @@ def what_is_protected_stops_the_session():
         expect(len(of_type(records(path), "call_start")) == 2, "the work was done again")
         verified(box, path)
         os.unlink(box.cwd + "/ran")
-        path, said = run(box, PROTECTED, [touches | {"write": {"tests/run.sh": "exit 1\n"}}], status=1)
+        path, said = run(box, PROTECTED, [touches | {"write": {"tests/run.sh": "exit 1\n"}}], status=7)
         refused = box.segue("reject", path)
         expect(refused.returncode == 1 and not os.path.exists(box.cwd + "/ran"), refused)
         done = box.segue("approve", path)
@@ -142,11 +142,44 @@ def a_command_is_seen_too():
     with Box() as box:
         os.makedirs(box.cwd + "/tests")
         text = PROTECTED.replace("echo ran >> ran", "echo exit 0 > tests/run.sh")
-        path, _ = run(box, text, [{"text": "built"}], status=1)
+        path, _ = run(box, text, [{"text": "built"}], status=7)
         expect("tests/run.sh" in records(path)[-1]["message"], records(path)[-1])
+
+
+def an_error_leads_on():
+    with Box() as box:
+        text = """
+name: w
+provider: script
+movements:
+  - name: hang
+    command: [sleep, '60']
+    timeout: 1s
+    rules: [{condition: when(true), next: ABORT}]
+    on_error: [{class: timeout, to: fix}]
+  - name: fix
+    instruction: Mend it.
+    rules: [{condition: it works, next: COMPLETE}, {condition: it does not, next: hang}]
+  - name: never
+    command: ['true']
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+        told = "hang (timeout): still running after 1000 ms"
+        path, said = run(box, text, [{"movement": "fix", "contains": told, "text": "mended"},
+                                     {"stage": "structured_output", "contains": told,
+                                      "text": '{"reason": "it says so", "step": 1}'}])
+        end = of_type(records(path), "turn_end")[0]
+        expect((end["outcome"], end["class"], end["next"]) == ("error", "timeout", "fix"), end)
+        expect("> fix" in said and "still running after 1000 ms" in said, said)
+        verified(box, path)
+        flow = box.dir + "/flow.yaml"
+        said = box.segue("lint", flow)
+        expect(b"no rule leads to the movement never" in said.stderr and b"movement fix" not in said.stderr, said)
+        said = box.segue("plan", flow).stdout.decode()
+        expect("> ABORT, fix" in said, said)
 
 
 need_build()
 sys.exit(main([a_failure_goes_back_with_its_output, one_that_takes_too_long_goes_back_too, its_runs_are_bounded,
                a_gate_without_its_program_stops_before_money_is_spent, mistakes_are_told,
-               what_is_protected_stops_the_session, a_command_is_seen_too]))
+               what_is_protected_stops_the_session, a_command_is_seen_too, an_error_leads_on]))

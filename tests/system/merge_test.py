@@ -89,7 +89,7 @@ def conflicts(command, theirs, files):
         theirs(box)
         before = [git(box, "rev-parse", "HEAD"), git(box, "status", "--porcelain"), git(box, "ls-files", "-s")]
         done = asked(box, "merge", "last", status=1)
-        said = [line.strip() for line in done.stderr.decode().splitlines()[1:]]
+        said = [line.strip() for line in done.stderr.decode().splitlines()[2:]]
         expect(said == files, said, done.stderr)
         done = asked(box, "merge", "last", "--json", status=1)
         expect(json.loads(done.stdout)["conflicts"] == files, done.stdout)

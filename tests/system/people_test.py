@@ -515,6 +515,27 @@ def each_is_asked_once_at_the_terminal():
         expect(at.end() == 130 and not os.path.exists(box.cwd + "/went"), at.all)
 
 
+def another_folders_session_is_asked_about():
+    """It says what it acts on; on a terminal it asks where the session is another project's."""
+    with Box() as box:
+        log, own = start(box, WHICH), box.cwd
+        acts = f"answer  which: x  in {os.path.realpath(own)}"
+        box.cwd = box.dir + "/elsewhere"
+        os.mkdir(box.cwd)
+        at = Terminal(box, "answer", log, "sqlite")
+        at.until("another folder's: go on? [y/N]")
+        at.type("n\n")
+        expect(at.end() == 2 and acts.encode() in at.all and b"nothing was done" in at.all, at.all)
+        expect(not of_type(records(log), "answer"), "it was answered")
+        said = told(box, "answer", log, "sqlite")  # nobody is there to be asked
+        expect(acts in said and "[y/N]" not in said, said)
+        for words, cwd in ((["--yes"], box.cwd), ([], own)):
+            box.cwd = own
+            log, box.cwd = start(box, WHICH), cwd
+            at = Terminal(box, "answer", log, "sqlite", *words)
+            expect(at.end() == 0 and b"[y/N]" not in at.all, at.all)
+
+
 def a_person_at_the_terminal_is_asked():
     with Box() as box:
         workflow = box.file("w.yaml", WHICH)
@@ -819,7 +840,7 @@ if __name__ == "__main__":
                    an_escalated_value_is_answered, judges_who_do_not_agree_ask, plan_and_graph_tell_of_persons,
                    an_approval_shows_what_was_changed, an_approval_shows_the_lines_that_were_changed,
                    what_was_answered_is_waited_for, a_fork_knows_what_was_answered,
-                   a_person_at_the_terminal_is_asked, each_is_asked_once_at_the_terminal,
+                   a_person_at_the_terminal_is_asked, another_folders_session_is_asked_about, each_is_asked_once_at_the_terminal,
                    a_hidden_rule_shows_where_a_person_is, the_inbox_has_all_that_waits, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,
                    a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,

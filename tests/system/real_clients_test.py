@@ -90,6 +90,16 @@ def free_port():
         return s.getsockname()[1]
 
 
+def until_port(port):
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError("the fake API does not start")
+
+
 class Api:
     """The fake API. Its answers name rule 1 and carry the tag that was asked for, so that a workflow
     gets on: its own ones always take the first value of an enum, which is 0, none."""
@@ -111,13 +121,7 @@ class Api:
         self.port = free_port()
         self.process = subprocess.Popen(["node", self.path, "--port", str(self.port)],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise RuntimeError("the fake API does not start")
+        until_port(self.port)
 
     def url(self, scenario):
         return f"http://127.0.0.1:{self.port}/s/{scenario}"
@@ -512,6 +516,47 @@ def hostile(box, env, name):
     return "ok"
 
 
+BACKGROUND = """name: background
+movements:
+  - name: implement
+    permission: full
+    instruction: Build it.
+    rules:
+      - {condition: it is done, next: COMPLETE}
+      - {condition: it is not done, next: ABORT}
+    judge: {stages: [structured_output]}
+"""
+
+
+def background(box, env, name):
+    """claude begins a command in the background and says that it waits: its last word is judged, when the command's
+    file is there. Each of the API's answers told 1011 tokens and 7."""
+    if box.column not in ("claude", "claude native") or not os.path.exists(SHARED + "/tools/mockflow.js"):
+        return "not asked"
+    log_path, port = box.dir + "/requests", free_port()
+    with subprocess.Popen(["node", SHARED + "/tools/mockflow.js", str(port), log_path], stdout=subprocess.DEVNULL) as api:
+        try:
+            until_port(port)
+            done = segue_run(box, {**env, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}/s/bg", "IS_SANDBOX": "1"}, name,
+                             workflow=BACKGROUND)
+        finally:
+            api.kill()
+    log = outcome(box)
+    end = first_end(log, "execute")
+    expect(done.returncode == 0 and text_of(end).startswith("FINAL") and "unfinished" not in end, end, done.stderr[-500:])
+    with open(box.cwd + "/out.txt", encoding="utf-8") as f:
+        expect(f.read() == "finished\n" and [f["path"] for f in end["files"]] == ["out.txt"], end["files"])
+    with open(log_path, encoding="utf-8") as f:
+        asked = [json.loads(line) for line in f]
+    judged = [json.dumps(a["body"]) for a in asked if a.get("where") == "judge"]
+    expect(len(judged) == 1 and "FINAL" in judged[0], judged)
+    work = [a for a in asked if a.get("body") and a.get("where") != "judge"]
+    usage = end["usage"]
+    expect((usage["input"], usage["output"]) == (1211 * len(work), 7 * len(work)), usage, len(work))
+    expect(usage["cost_usd"] > 0 and usage["cost_usd"] == usage["total"]["cost_usd"], usage)
+    return f"ok, waited, {usage['input']}+{usage['output']} tokens"
+
+
 CASES = [
     ("plain", "ok", plain),
     ("continued", "ok", continued),
@@ -525,6 +570,7 @@ CASES = [
     ("cut", "cut", status("network", "timeout")),
     ("cancel", "hang", cancel),
     ("kill", "hang", kill),
+    ("background", "ok", background),
     ("demo", "ok", demo),
     ("hostile project", "ok", hostile),
 ]

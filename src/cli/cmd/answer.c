@@ -28,6 +28,7 @@
       {"question", 0, "N", "answer only if this is the question: its record (from inbox --json)",  \
        false},                                                                                     \
       {"resume", 'r', NULL, "continue it here if no daemon does", false},                          \
+      {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},           \
       {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},            \
       {"logs", 'l', "DIR", "the session's log folder", false},                                     \
       {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false}, {     \
@@ -233,7 +234,8 @@ static int replying_run(const struct cli_args *args, const char *action, const j
   json_auto_t *session = NULL;
   cli_errors_as_json(cli_flag(args, "json"));
   bool found = resume_options_by_person(action, args->words[0], &err) &&
-               resolve_id_session(args->words[0], cli_value(args, "logs"), socket, &ref, &err);
+               resolve_id_session(args->words[0], cli_value(args, "logs"), socket, &ref, &err) &&
+               resolve_id_sure(args, &ref, &err);
   if (found)
     store_ref_id(&ref, id);
   bool there = found && id[0] && reply_there(args, id, action, body, &session, &none);
@@ -383,6 +385,9 @@ static int approve_run(const struct cli_args *args) {
     const char *socket = cli_value(args, "socket");
     char *words[8] = {(char *)"resume", ref.name};
     int n = 2;
+    struct err err = {0};
+    if (!resolve_id_sure(args, &ref, &err))
+      return cli_fail("approve", &err);
     if (submitted && !cli_flag(args, "resume"))
       words[n++] = (char *)"--daemon";
     if (submitted && !cli_flag(args, "resume") && socket != NULL) {

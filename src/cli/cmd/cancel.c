@@ -16,6 +16,7 @@
 enum { LOOK_MS = 50 };
 
 static const struct cli_option options[] = {
+    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
     {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {"store", 0, "URL", "the session is in this shared store: postgres://HOST/DATABASE", false},
@@ -76,7 +77,8 @@ static int cancel_in_store(const struct cli_args *args, const char *word) {
   char id[STORE_ID_BYTES];
   struct store_ref ref;
   struct err err = {0};
-  if (!resolve_id_session(word, cli_store(args), NULL, &ref, &err))
+  if (!resolve_id_session(word, cli_store(args), NULL, &ref, &err) ||
+      !resolve_id_sure(args, &ref, &err))
     return cli_fail("cancel", &err);
   store_ref_id(&ref, id);
   if (!cancel_shared(&ref, &err)) {
@@ -94,9 +96,15 @@ static int cancel_in_store(const struct cli_args *args, const char *word) {
 
 static int cancel(const struct cli_args *args, const char *word) {
   AUTO(client_reply_deinit) struct client_reply reply = {0};
+  char id[STORE_ID_BYTES] = "";
+  struct store_ref ref;
   struct err err = {0};
   int status = STATUS_COMPLETE;
-  if (!session_post(cli_value(args, "socket"), word, "cancel", NULL, &reply, &err)) {
+  const char *socket = cli_value(args, "socket");
+  if (!resolve_id_session(word, NULL, socket, &ref, &err) || !resolve_id_sure(args, &ref, &err))
+    return cli_fail("cancel", &err);
+  store_ref_id(&ref, id); /* that one is meant, whatever is the last one meanwhile */
+  if (!session_post(socket, id[0] ? id : word, "cancel", NULL, &reply, &err)) {
     status = cli_fail("cancel", &err);
   } else if (cli_flag(args, "json")) {
     json_io_print(reply.value, JSON_IO_COMPACT);

@@ -24,6 +24,7 @@ static const struct cli_option options[] = {
     {"into", 0, "BRANCH", "the branch to merge it into (default: the forge's default branch)",
      false},
     {"remote", 0, "NAME", "the remote to push to (default: origin, or the only one)", false},
+    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
     {"json", 0, NULL, "print a JSON object: its branch and address", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
@@ -177,7 +178,7 @@ static int pr_run(const struct cli_args *args) {
   bool made = false;
   cli_errors_as_json(cli_flag(args, "json"));
   bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
-            pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
+            resolve_id_sure(args, &ref, &err) && pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
             forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
   if (ok)

@@ -4,7 +4,6 @@
 #include "cli/trees/session_trees.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"yes", 'y', NULL, "do not ask", false},
@@ -28,15 +27,10 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
 
 /* Asks on the terminal; without one --yes must have been given. */
 static bool discard_sure(const char *question, bool yes, struct err *err) {
-  char answer[16] = "";
-  if (yes)
-    return true;
-  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return err_set(err, ERR_USAGE, "there is nobody to ask: give --yes");
-  fputs(question, stderr);
-  fputs(" [y/N] ", stderr);
-  bool said = fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
-  return said || err_set(err, ERR_USAGE, "nothing was done");
+  enum cli_said said = yes ? CLI_SAID_YES : cli_asks(question);
+  return said == CLI_SAID_YES ||
+         err_set(err, ERR_USAGE,
+                 said == CLI_SAID_NO ? "nothing was done" : "there is nobody to ask: give --yes");
 }
 
 static int discard_run(const struct cli_args *args) {
@@ -45,7 +39,8 @@ static int discard_run(const struct cli_args *args) {
   struct err err = {0};
   char question[512];
   bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
-            trees_read(&t, &ref, &err) && may_discard(&t, cli_flag(args, "force"), &err);
+            trees_read(&t, &ref, &err) && resolve_id_sure(args, &ref, &err) &&
+            may_discard(&t, cli_flag(args, "force"), &err);
   if (ok) {
     print_into(question, sizeof question,
                "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",

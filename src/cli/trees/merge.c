@@ -17,6 +17,7 @@ static const struct cli_option options[] = {
     {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
     {"quiet", 'q', NULL, "with --resolve: print nothing but errors", false},
     {"message", 'm', "TEXT", "the commit's message", false},
+    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
     {"json", 0, NULL, "print a JSON object: the commit, or the files in conflict", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
@@ -224,7 +225,7 @@ static int merge_run(const struct cli_args *args) {
   struct err err = {0};
   cli_errors_as_json(cli_flag(args, "json"));
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) ||
-      !trees_read(&t, &ref, &err))
+      !trees_read(&t, &ref, &err) || !resolve_id_sure(args, &ref, &err))
     return cli_fail("merge", &err);
   return merge_session(args, &t, &ref, &err);
 }

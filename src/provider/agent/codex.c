@@ -177,6 +177,9 @@ static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
       tool.input = codex_first(item, "command", "changes", "arguments");
     }
     stream_tool(c->d, &tool);
+    if (str_eq_c(type, "commandExecution")) /* a turn may end while it runs on */
+      stream_task(c->d, tool.id, json_view_at(item, "command"),
+                  completed ? STR("end") : STR("start"));
   }
 }
 

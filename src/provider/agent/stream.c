@@ -649,13 +649,16 @@ static void stream_unfinished(struct driver *d, json_t *what) {
     json_array_append(d->unfinished, what);
 }
 
-/* Notes that a task runs, under the words that were told of it first, or that it is over. */
-static void note_task(struct driver *d, const struct profile_rule *r, const json_t *at,
-                      struct str state) {
-  struct buf id_scratch = {0}, scratch = {0};
-  struct str id = find_text(&r->background[TASK_ID], at, &id_scratch);
-  struct str what = find_text(&r->background[TASK_WHAT], at, &scratch);
+static void follow_tasks(struct driver *d) {
+  if (d->known == NULL) {
+    d->known = json_object();
+    d->tasks = json_object();
+  }
+}
+
+void stream_task(struct driver *d, struct str id, struct str what, struct str state) {
   const char *key = id.n > 0 ? id.p : "";
+  follow_tasks(d);
   json_t *known = json_object_getn(d->known, key, id.n);
   if (what.n > LIMIT_AGENT_TASK_BYTES)
     what.n = utf8_floor(what.p, LIMIT_AGENT_TASK_BYTES);
@@ -670,6 +673,13 @@ static void note_task(struct driver *d, const struct profile_rule *r, const json
       json_object_setn_new(d->known, key, id.n, json_text(what.n > 0 ? what : id));
     json_object_setn(d->tasks, key, id.n, json_object_getn(d->known, key, id.n));
   }
+}
+
+static void note_task(struct driver *d, const struct profile_rule *r, const json_t *at,
+                      struct str state) {
+  struct buf id_scratch = {0}, scratch = {0};
+  struct str id = find_text(&r->background[TASK_ID], at, &id_scratch);
+  stream_task(d, id, find_text(&r->background[TASK_WHAT], at, &scratch), state);
   buf_deinit(&id_scratch);
   buf_deinit(&scratch);
 }
@@ -682,9 +692,8 @@ static void say_background(struct driver *d, const struct profile_rule *r, const
   if (str_eq_c(state, "turn")) {
     d->works_on = (d->known != NULL || d->steered) && d->end != STREAM_END_NONE;
     d->over = d->over && !d->works_on;
-  } else if (d->known == NULL) {
-    d->known = json_object();
-    d->tasks = json_object();
+  } else {
+    follow_tasks(d);
   }
   if (json_is_array(all))
     json_object_clear(d->tasks);

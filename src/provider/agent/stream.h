@@ -133,6 +133,9 @@ void stream_over(struct driver *d, enum profile_end end);
 void stream_fail(struct driver *d, enum error_class class, const char *message);
 /* Reports that the agent has read what came with this key. */
 void stream_read_steer(struct driver *d, uint64_t key);
+/* Notes that a task of the client runs ("start"), under the words that were told of it first, or
+ * that it is over ("end", or "stopped" before its end). */
+void stream_task(struct driver *d, struct str id, struct str what, struct str state);
 void stream_note(struct driver *d, struct str text); /* what an auditor should know */
 /* Takes the rest of stdout, without an end of line, or over several lines. */
 void stream_take_rest(struct driver *d);

@@ -34,15 +34,20 @@ static void feed(struct graph *g, const char *text) {
   json_decref(record);
 }
 
-static struct graph *drawn(size_t records) {
+static struct graph *graph_of(const char *text) {
   struct err err = {0};
-  json_t *doc = json_loads(workflow_text, 0, NULL);
+  json_t *doc = json_loads(text, 0, NULL);
   struct workflow *wf = workflow_build(doc, &err);
   if (wf == NULL)
     fail_msg("%s", err.text);
   json_decref(doc);
   struct graph *g = graph_new(wf);
   workflow_unref(wf);
+  return g;
+}
+
+static struct graph *drawn(size_t records) {
+  struct graph *g = graph_of(workflow_text);
   for (size_t i = 0; i < records; i++)
     feed(g, session[i]);
   return g;
@@ -108,6 +113,37 @@ static void mermaid_quotes_what_would_end_its_texts(void **state) {
   graph_free(g);
 }
 
+static void an_error_is_a_way_out(void **state) {
+  (void)state;
+  struct graph *g =
+      graph_of("{\"name\":\"w\",\"movements\":[{\"name\":\"a\",\"command\":[\"a\"],\"rules\":["
+               "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}],\"on_error\":["
+               "{\"class\":\"timeout\",\"to\":\"a\"},{\"to\":\"ABORT\"}]}]}");
+  struct buf out = {0};
+  feed(g, "{\"type\":\"turn_start\",\"movement\":\"a\",\"turn\":1}");
+  feed(g, "{\"type\":\"turn_end\",\"turn\":1,\"outcome\":\"error\",\"class\":\"timeout\","
+          "\"next\":\"a\"}");
+  graph_ascii(g, &out);
+  assert_string_equal(buf_c(&out), "  +---> a  (command a; starts here)  1 run\n"
+                                   "+-|----   1 when(true) -> COMPLETE\n"
+                                   "| +----   ! timeout -> a  once: error\n"
+                                   "|   +--   ! any error -> ABORT\n"
+                                   "+---|-> COMPLETE\n"
+                                   "    +-> ABORT\n");
+  buf_clear(&out);
+  graph_mermaid(g, &out);
+  assert_non_null(strstr(buf_c(&out), "  m0 ==>|\"! timeout<br/>once: error\"| m0\n"
+                                      "  m0 -.->|\"! any error\"| abort\n"));
+  json_auto_t *told = graph_json(g);
+  json_auto_t *want = json_loads("[{\"class\":\"timeout\",\"next\":\"a\",\"taken\":1},"
+                                 "{\"next\":\"ABORT\",\"taken\":0}]",
+                                 0, NULL);
+  const json_t *a = json_array_get(json_object_get(told, "movements"), 0);
+  assert_true(json_equal(json_object_get(a, "on_error"), want));
+  buf_deinit(&out);
+  graph_free(g);
+}
+
 static void records_that_do_not_fit_are_strangers(void **state) {
   (void)state;
   struct graph *g = drawn(0);
@@ -126,6 +162,7 @@ int main(void) {
       cmocka_unit_test(each_rail_joins_the_rules_to_where_they_lead),
       cmocka_unit_test(a_session_is_counted_by_method),
       cmocka_unit_test(mermaid_quotes_what_would_end_its_texts),
+      cmocka_unit_test(an_error_is_a_way_out),
       cmocka_unit_test(records_that_do_not_fit_are_strangers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

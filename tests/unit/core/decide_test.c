@@ -1224,6 +1224,100 @@ static void a_provider_error_stops_and_resume_tries_again(void **state) {
   play_deinit(&p);
 }
 
+static const char with_a_way[] =
+    "{'name':'w','max_movements':'infinite',%s'judge':{'stages':['phase1_tag']},"
+    "'movements':["
+    "{'name':'a','on_error':%s,'rules':[{'condition':'done','next':'b'}]},"
+    "{'name':'b','on_error':[{'class':'refused','to':'a'}],'rules':["
+    "{'condition':'done','next':'COMPLETE'},{'condition':'no','next':'ABORT'}]}]}";
+
+static void an_error_leads_on(void **state) {
+#define ANY         "[{'to':'b'}]"
+#define TWO_REFUSED FAIL("refused") "," FAIL("refused")
+#define FIVE        TWO_REFUSED "," TWO_REFUSED "," FAIL("refused")
+#define FIN         "'b':['[B:1]']"
+  static const struct {
+    const char *title, *ways, *script, *class; /* class NULL: it is complete, else it stops */
+    int turns;
+    const char *protect;
+  } cases[] = {
+      {"to another", ANY, "{'a':[" FAIL("timeout") "]," FIN "}", NULL, 2, ""},
+      {"by class", "[{'class':'crashed','to':'ABORT'},{'class':'refused','to':'b'}]",
+       "{'a':[" FAIL("refused") "]," FIN "}", NULL, 2, ""},
+      {"not of that class", "[{'class':'crashed','to':'b'}]", "{'a':[" FAIL("refused") "]}",
+       "refused", 1, ""},
+      {"a login is a person's", ANY, "{'a':[" FAIL("auth") "]}", "auth", 1, ""},
+      {"it again", "[{'to':'a'}]", "{'a':[" FAIL("refused") "," FAIL("refused") ",'ok']," FIN "}",
+       NULL, 4, ""},
+      {"an answer between errors", ANY, "{'a':['one','two'],'b':[" FAIL("refused") ",'[B:1]']}",
+       NULL, 4, ""},
+      {"no end of errors", "[{'to':'a'}]", "{'a':[" FIVE "," FIVE "," FAIL("refused") "]}",
+       "refused", LIMIT_ERRORS_IN_ROW + 1, ""},
+      {"what is protected", ANY,
+       "{'a':[{'error':'refused','message':'no','files':[{'path':'p'}]}]}", "refused", 1,
+       "'protect':['p'],"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct play p;
+    struct buf workflow = {0};
+    buf_printf(&workflow, with_a_way, cases[i].protect, cases[i].ways);
+    play_init(&p, cases[i].title, buf_c(&workflow), NULL, cases[i].script);
+    play_start(&p);
+    play_run(&p);
+    if (cases[i].class != NULL)
+      expect_stop(&p, "provider_error", cases[i].class);
+    else
+      expect_end(&p, END_COMPLETE);
+    if (play_count(&p, "turn_start") != cases[i].turns)
+      fail_msg("%s: %d turns", cases[i].title, play_count(&p, "turn_start"));
+    play_deinit(&p);
+    buf_deinit(&workflow);
+  }
+}
+
+/* The next turn is told, its judge as well, and what was answered before is still there. */
+static void an_error_is_told(void **state) {
+  static const struct {
+    const char *changes, *error;
+  } changed[] = {
+      {"{'next':'a'}", "its error does not lead there"},
+      {"{'class':'auth'}", "its error does not lead there"},
+      {"{'turn':1}", "its turn is not open"},
+  };
+  struct play p;
+  (void)state;
+  play_init(&p, "told",
+            "{'name':'w','judge':{'stages':['ai_judge']},'movements':["
+            "{'name':'a','rules':[{'condition':'x','next':'b'}]},"
+            "{'name':'b','on_error':[{'to':'c'}],'rules':[{'condition':'x','next':'ABORT'}]},"
+            "{'name':'c','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
+            "'d'}]},"
+            "{'name':'d','rules':[{'condition':'x','next':'COMPLETE'}]}]}",
+            NULL,
+            "{'a':['an answer'],'b':["
+            "{'error':'crashed','message':'no\\n- Its tests: 9 passed'}"
+            "],'c':['mended'],'c/ai_judge':"
+            "['[JUDGE:2]'],'d':['ok']}");
+  play_start(&p);
+  while (p.pending_count > 0) {
+    int calls = play_count(&p, "call_start");
+    const char *prompt = buf_c(&p.last_prompt);
+    bool told = strstr(prompt, "b (crashed): no") != NULL;
+    assert_null(strstr(prompt, "\n- Its tests"));
+    assert_int_equal(told, calls == 3 || calls == 4); /* of c, and of its judge */
+    assert_true(calls != 3 || strstr(prompt, "an answer") != NULL);
+    play_decide_next(&p);
+    play_commit(&p);
+  }
+  expect_end(&p, END_COMPLETE);
+  for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+    play_refuses(&p, play_index(&p, "turn_end", 1), changed[i].changes, changed[i].error);
+  play_refuses(&p, play_index(&p, "turn_end", 0),
+               "{'rule':null,'outcome':'error','class':'crashed'}", "its turn did not fail");
+  play_deinit(&p);
+}
+
 /* A file that several attempts changed counts once; an attempt of which nothing is known makes the
  * number one that is only known not to be 0. */
 static void files_of_attempts_add_up(void **state) {
@@ -1932,6 +2026,8 @@ int main(void) {
       cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
       cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
+      cmocka_unit_test(an_error_leads_on),
+      cmocka_unit_test(an_error_is_told),
       cmocka_unit_test(files_of_attempts_add_up),
       cmocka_unit_test(an_accepted_resume_is_recorded_once),
       cmocka_unit_test(cancelling_is_final),

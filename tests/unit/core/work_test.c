@@ -344,6 +344,22 @@ static void an_unreadable_verdict_on_an_invariant_is_none(void **state) {
   play_deinit(&p);
 }
 
+static void a_check_that_cannot_run_is_an_error(void **state) {
+  struct play p;
+  (void)state;
+  play_init(&p, "no check",
+            "{'name':'w','movements':[{'name':'mood','on_error':[{'class':'crashed','to':'ABORT'}],"
+            "'structured_output':{'schema':{'type':'integer'},'on_failure':'error','invariants':[{'"
+            "command':["
+            "'true']}]},'rules':[{'condition':'x','next':'COMPLETE'}]}]}",
+            NULL, "{'mood':'1','mood/check/command':[{'text':'','exit':137}]}");
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(p.core.outcome, END_ABORT);
+  assert_true(str_eq_c(data_get(play_find(&p, "turn_end", 0), "class"), "crashed"));
+  play_deinit(&p);
+}
+
 static void a_killed_command_says_nothing_of_an_invariant(void **state) {
   struct play p;
   (void)state;
@@ -556,6 +572,7 @@ int main(void) {
       cmocka_unit_test(invariants_are_run_and_told),
       cmocka_unit_test(a_long_complaint_of_a_command_is_told),
       cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
+      cmocka_unit_test(a_check_that_cannot_run_is_an_error),
       cmocka_unit_test(a_killed_command_says_nothing_of_an_invariant),
       cmocka_unit_test(a_killed_command_that_was_judged_stays_so),
       cmocka_unit_test(budgets_end_it),

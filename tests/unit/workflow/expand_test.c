@@ -139,8 +139,10 @@ static void put_review(void) {
       "  rules: [{condition: COMPLETE, return: approved}]\n");
   put("sub/deeper.yaml",
       "name: deeper\nparams: {t: }\ninitial_movement: dig\nmovements:\n"
-      "- name: other\n  provider: own\n" END "- name: human\n  ask: {question: '{input:t}?'}\n" END
-      "- name: asked\n  command: ['true']\n  approve: {on_reject: dig}\n" END
+      "- name: other\n  provider: own\n  on_error: dig\n" END
+      "- name: human\n  ask: {question: '{input:t}?'}\n" END
+      "- name: asked\n  command: ['true']\n  approve: {on_reject: dig}\n  on_error: [{to: "
+      "dig}]\n" END
       "- name: each\n  for_each: dig.list\n  parallel:\n  - {name: one, instruction: 'Do {item}', "
       "rules: [{condition: ok}]}\n" END
       "- name: dig\n  command: [echo, '{input:t}']\n  instruction: '{input:t}'\n"
@@ -195,6 +197,12 @@ static void names_are_those_of_their_file(void **state) {
       json_string_value(json_object_get(
           json_object_get(movement(doc, "check/deep/asked"), "approve"), "on_reject")),
       "check/deep/dig");
+  static const char *const fails[] = {"check/deep/other", "check/deep/asked"};
+  for (size_t i = 0; i < ARRAY_LEN(fails); i++) {
+    const json_t *ways = json_object_get(movement(doc, fails[i]), "on_error");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(ways, 0), "to")),
+                        "check/deep/dig");
+  }
   assert_string_equal(text_of(doc, "check/deep/each", "for_each"), "check/deep/dig.list");
   assert_string_equal(text_of(doc, "check/look", "persona"), "strict hard\nthe end");
   assert_string_equal(

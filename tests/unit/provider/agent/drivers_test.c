@@ -598,6 +598,8 @@ static void codex_answers(void **state) {
          "'id':'i'}}}");
   say(p, "{'method':'item/completed','params':{'threadId':'t-1','item':{'type':"
          "'commandExecution','id':'i','status':'failed'}}}");
+  say(p, "{'method':'item/started','params':{'threadId':'t-1','item':{'type':'commandExecution',"
+         "'id':'on','command':'make on'}}}");
   say(p, "{'method':'item/agentMessage/delta','params':{'threadId':'t-9','delta':'of another'}}");
   say(p, "{'method':'item/agentMessage/delta','params':{'threadId':'t-1','delta':'{\\'a\\'"
          ":'}}");
@@ -622,6 +624,9 @@ static void codex_answers(void **state) {
                       "true}"));
   assert_true(told(p, "{'event':'text','text':'1}'}"));
   assert_false(told(p, "of another"));
+  const json_t *left = p->bed.result.unfinished; /* of the two commands one ended */
+  assert_int_equal(json_array_size(left), 1);
+  assert_string_equal(json_string_value(json_array_get(left, 0)), "make on");
 }
 
 /* Any number may come. */
