@@ -2,8 +2,8 @@
  * honest reply of tests/data/judge/corpus-own.ndjson it leaves the honest rule, or none. And each
  * form of tests/data/judge/forms.ndjson is taken for what it is. */
 #include "support/chain_run.h"
+#include "support/test.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,10 +114,9 @@ static void try_places(const json_t *c) {
   }
 }
 
-static void a_foreign_verdict_never_wins(void **state) {
+TEST(a_foreign_verdict_never_wins) {
   char line[64 * 1024];
   size_t tried = 0;
-  (void)state;
   FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/corpus-own.ndjson", "r");
   assert_non_null(f);
   while (fgets(line, sizeof line, f) != NULL) {
@@ -135,10 +134,9 @@ static void a_foreign_verdict_never_wins(void **state) {
 
 /* A case has `text` (the agent's, judged alone) or `stage` and `reply` (the judge's), `expected` (a
  * rule or null) and `why`. */
-static void each_form_is_taken_for_what_it_is(void **state) {
+TEST(each_form_is_taken_for_what_it_is) {
   char line[16 * 1024];
   size_t tried = 0, wrong = 0;
-  (void)state;
   FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/forms.ndjson", "r");
   assert_non_null(f);
   while (fgets(line, sizeof line, f) != NULL) {
@@ -169,15 +167,18 @@ static void each_form_is_taken_for_what_it_is(void **state) {
   assert_int_equal(wrong, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_foreign_verdict_never_wins),
-                                     cmocka_unit_test(each_form_is_taken_for_what_it_is)};
+static int compile_schemas(void **state) {
   struct err err = {0};
-  if (!chain_schemas_init(&schemas, &err)) {
-    (void)fprintf(stderr, "%s\n", err.text);
-    return 1;
-  }
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  chain_schemas_deinit(&schemas);
-  return failed;
+  (void)state;
+  if (!chain_schemas_init(&schemas, &err))
+    fail_msg("%s", err.text);
+  return 0;
 }
+
+static int free_schemas(void **state) {
+  (void)state;
+  chain_schemas_deinit(&schemas);
+  return 0;
+}
+
+TEST_GROUP(compile_schemas, free_schemas)

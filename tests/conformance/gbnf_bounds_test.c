@@ -4,18 +4,13 @@
  *
  * Bounds are inclusive, exclusive or absent, of numbers and integers, negative, equal, large and
  * tiny. The seed of a failure is in its message; SEGUE_LONG=1 tries all pairs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "gbnf/gbnf.h"
 #include "support/gbnf_grammar.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 enum { PAIRS = 1500, CANDIDATES = 60, DERIVED = 8 };
@@ -186,8 +181,7 @@ static void try_bounds(const struct bound *low, const struct bound *high, bool i
   json_decref(read.value);
 }
 
-static void the_grammar_takes_what_the_bounds_allow(void **state) {
-  (void)state;
+TEST(the_grammar_takes_what_the_bounds_allow) {
   uint64_t random = 16;
   bool all = getenv("SEGUE_LONG") != NULL;
   for (size_t i = 0; i < (all ? (size_t)NUMBERS * NUMBERS : PAIRS); i++) {
@@ -205,8 +199,7 @@ static void the_grammar_takes_what_the_bounds_allow(void **state) {
   }
 }
 
-static void two_exclusive_bounds_leave_what_is_between(void **state) {
-  (void)state;
+TEST(two_exclusive_bounds_leave_what_is_between) {
   json_t *doc =
       json_pack("{s:s,s:i,s:i}", "type", "number", "exclusiveMinimum", 0, "exclusiveMaximum", 1);
   struct gbnf_result r;
@@ -224,10 +217,4 @@ static void two_exclusive_bounds_leave_what_is_between(void **state) {
   grammar_free(grammar);
   gbnf_result_deinit(&r);
   json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(two_exclusive_bounds_leave_what_is_between),
-                                     cmocka_unit_test(the_grammar_takes_what_the_bounds_allow)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "provider/api/reply.h"
 #include "support/data.h"
 #include "support/dialects.h"
+#include "support/test.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -196,19 +197,13 @@ static void run_file(const char *path, size_t *count) {
   json_decref(doc);
 }
 
-static void cases_hold(void **state) {
+TEST(cases_hold) {
   glob_t files;
   size_t count = 0;
-  (void)state;
   assert_int_equal(glob(SEGUE_SOURCE_DIR "/tests/data/http/*/*.yaml", 0, NULL, &files), 0);
   for (size_t i = 0; i < files.gl_pathc; i++)
     run_file(files.gl_pathv[i], &count);
   globfree(&files);
   assert_int_equal(failures, 0);
   assert_true(count >= 100); /* the folder was found */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cases_hold)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "expr/expr.h"
 #include "extract/extract.h"
 #include "extract/tag.h"
+#include "support/test.h"
 
 #include <limits.h>
 #include <string.h>
@@ -217,19 +218,22 @@ static void run_case(const json_t *c) {
     kinds[k].run(c);
 }
 
-static void every_case_of_every_file(void **state) {
-  (void)state;
+TEST(every_case_of_every_file) {
   cases_run("judge", 100, run_case);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_of_every_file)};
+static int compile_schemas(void **state) {
   struct err err = {0};
-  if (!chain_schemas_init(&schemas, &err)) {
-    (void)fprintf(stderr, "%s\n", err.text);
-    return 1;
-  }
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  chain_schemas_deinit(&schemas);
-  return failed;
+  (void)state;
+  if (!chain_schemas_init(&schemas, &err))
+    fail_msg("%s", err.text);
+  return 0;
 }
+
+static int free_schemas(void **state) {
+  (void)state;
+  chain_schemas_deinit(&schemas);
+  return 0;
+}
+
+TEST_GROUP(compile_schemas, free_schemas)

@@ -4,6 +4,7 @@
 #include "format/json_object.h"
 #include "structured/reask.h"
 #include "support/cases.h"
+#include "support/test.h"
 #include "workflow/schemas.h"
 #include "json/scan.h"
 
@@ -227,8 +228,7 @@ static void run_case(const json_t *c) {
   tear_down(&w);
 }
 
-static void cases_go_as_written(void **state) {
-  (void)state;
+TEST(cases_go_as_written) {
   cases_run("reask", 20, run_case);
 }
 
@@ -256,9 +256,8 @@ static enum reask_action outcome_of(const struct reask_spec *spec, struct str te
   return step->action;
 }
 
-static void every_ready_schema_takes_the_good_and_refuses_the_bad(void **state) {
+TEST(every_ready_schema_takes_the_good_and_refuses_the_bad) {
   static const char *const names[] = {"sentiment", "address", "meeting", "entities", "product"};
-  (void)state;
   assert_string_equal(preset_names(), "address, entities, meeting, product, sentiment");
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     json_t *doc = preset_schema(str_from(names[i]));
@@ -298,7 +297,7 @@ static void every_ready_schema_takes_the_good_and_refuses_the_bad(void **state) 
 
 /* A draft before a broken final, a piece of a broken answer: the value is what the reader means, or
  * a correction is asked for. */
-static void a_draft_is_never_the_value(void **state) {
+TEST(a_draft_is_never_the_value) {
   json_t *doc = data_json("{'type':'object','properties':{'step':{'type':'integer','minimum':1},"
                           "'reason':{'type':'string'}},'required':['step','reason'],"
                           "'additionalProperties':false}");
@@ -306,7 +305,6 @@ static void a_draft_is_never_the_value(void **state) {
   size_t values = 0, corrections = 0;
   struct buf file = {0};
   struct err err = {0};
-  (void)state;
   assert_true(file_read(SEGUE_SOURCE_DIR "/tests/data/extract/drafts.ndjson", DATA_FILE_BYTES,
                         &file, &err));
   for (struct str rest = buf_view(&file); rest.n > 0;) {
@@ -333,13 +331,4 @@ static void a_draft_is_never_the_value(void **state) {
   buf_deinit(&file);
   schema_free(schema);
   json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_draft_is_never_the_value),
-      cmocka_unit_test(cases_go_as_written),
-      cmocka_unit_test(every_ready_schema_takes_the_good_and_refuses_the_bad),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "store/store.h"
 #include "store/summary.h"
 #include "store/worker.h"
+#include "support/test.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -537,8 +538,7 @@ static void run_case(const json_t *c) {
   free(where);
 }
 
-static void every_back_end_keeps_its_promises(void **state) {
-  (void)state;
+TEST(every_back_end_keeps_its_promises) {
   bool server = getenv("SEGUE_TEST_SERVER") != NULL;
   for (backend = 0; backend < (server ? ARRAY_LEN(backends) : 1); backend++) {
     print_message("%s: ", backends[backend].name);
@@ -546,9 +546,4 @@ static void every_back_end_keeps_its_promises(void **state) {
   }
   if (!server)
     print_message("postgres: skipped, no server (system/shared_conformance_test has one)\n");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_back_end_keeps_its_promises)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

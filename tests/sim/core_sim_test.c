@@ -5,6 +5,7 @@
 
 #include "base/resource.h"
 #include "schema/schema.h"
+#include "support/test.h"
 
 #include <inttypes.h>
 
@@ -729,10 +730,9 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
   free(workflow_text);
 }
 
-static void sessions_keep_their_verdicts_through_crashes(void **state) {
+TEST(sessions_keep_their_verdicts_through_crashes) {
   const struct seeds seeds = seeds_asked(DEFAULT_SEEDS);
   struct totals t = {0};
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_seed(seed, false, &t);
   print_message("%" PRIu64 " seeds: %ld records, %ld turns, %ld judgments, %ld crashes (%ld in a "
@@ -765,10 +765,9 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
 
 /* Which reply a call takes hangs on how many were asked before it, so that the verdicts of siblings
  * differ from run to run here; but each log is sound, folds alike, and ends in a named outcome. */
-static void groups_come_to_an_end_through_crashes(void **state) {
+TEST(groups_come_to_an_end_through_crashes) {
   const struct seeds seeds = seeds_asked(GROUP_SEEDS);
   struct totals t = {0};
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_seed(seed, true, &t);
   print_message("%ld records, %ld turns, %ld judgments, %ld by children, %ld crashes\n", t.records,
@@ -837,11 +836,10 @@ static long play_outage(uint64_t seed, bool groups, bool known, int64_t away_ms)
   return tries;
 }
 
-static void outages_are_waited_for_through_crashes(void **state) {
+TEST(outages_are_waited_for_through_crashes) {
   enum { OUTAGE_SEEDS = 60, SECOND = 1000, MINUTE = 60 * SECOND };
   const struct seeds seeds = seeds_asked(OUTAGE_SEEDS);
   long shorter = 0, longer = 0, new_ones = 0;
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     for (int groups = 0; groups < 2; groups++) {
       shorter += play_outage(seed, groups, true, 50 * MINUTE);
@@ -853,9 +851,4 @@ static void outages_are_waited_for_through_crashes(void **state) {
   assert_true(!seeds.whole || (shorter > 500 && longer > 500 && new_ones > 50));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sessions_keep_their_verdicts_through_crashes),
-                                     cmocka_unit_test(groups_come_to_an_end_through_crashes),
-                                     cmocka_unit_test(outages_are_waited_for_through_crashes)};
-  return cmocka_run_group_tests(tests, compile_log_schema, free_schemas);
-}
+TEST_GROUP(compile_log_schema, free_schemas)

@@ -5,6 +5,7 @@
 #include "support/seeds.h"
 
 #include "format/json_write.h"
+#include "support/test.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -362,11 +363,10 @@ static void go_on(struct play *p, struct core *core) {
   }
 }
 
-static void changed_logs_are_refused_or_go_on(void **state) {
+TEST(changed_logs_are_refused_or_go_on) {
   const struct seeds seeds = seeds_asked(DEFAULT_SEEDS);
   uint64_t whole = 0, records = 0;
   struct play sources[SOURCES];
-  (void)state;
   (void)signal(SIGABRT, say_seed);
   dice_state = 7;
   for (size_t i = 0; i < SOURCES; i++)
@@ -400,7 +400,4 @@ static void changed_logs_are_refused_or_go_on(void **state) {
     play_deinit(&sources[i]);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(changed_logs_are_refused_or_go_on)};
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

@@ -13,13 +13,8 @@
 #include "store/store.h"
 #include "support/core_out.h"
 #include "support/folder.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

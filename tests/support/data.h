@@ -8,14 +8,10 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "format/yaml.h"
+#include "support/test.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { DATA_FILE_BYTES = 4 * 1024 * 1024 };
 

@@ -1,18 +1,13 @@
 /* Schemas in each provider's dialect, and answers turned back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "adapt/adapt.h"
 #include "support/adapt_forward.h"
 #include "support/adapt_report.h"
 #include "support/adapt_subset.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <dirent.h>
 
@@ -160,8 +155,7 @@ static void run_case(const char *file) {
   buf_deinit(&wanted);
 }
 
-static void cases_are_adapted_as_expected(void **state) {
-  (void)state;
+TEST(cases_are_adapted_as_expected) {
   struct dirent **names;
   int n = scandir(CASES, &names, NULL, alphasort), ran = 0;
   for (int i = 0; i < n; i++) {
@@ -179,8 +173,7 @@ static void cases_are_adapted_as_expected(void **state) {
 
 /* --- dialects --- */
 
-static void dialects_have_names(void **state) {
-  (void)state;
+TEST(dialects_have_names) {
   static const char *const names[] = {
       "openai",   "openai-chat", "codex", "openrouter", "anthropic", "gemini",  "ollama",
       "llamacpp", "lmstudio",    "vllm",  "claude",     "qwen",      "opencode"};
@@ -234,8 +227,7 @@ static json_t *choice(unsigned count, unsigned characters) {
                    "required", "a");
 }
 
-static void limits_are_checked_before_sending(void **state) {
-  (void)state;
+TEST(limits_are_checked_before_sending) {
   limit("openai", wide(5000), NULL, 0);
   limit("openai", wide(5001), "properties", 5001);
   limit("gemini", wide(5001), NULL, 0);
@@ -295,8 +287,7 @@ static json_t *doubling(unsigned count, bool shared) {
   return json_pack("{s:s, s:o}", "$ref", top, "$defs", definitions);
 }
 
-static void hostile_schemas_are_bounded(void **state) {
-  (void)state;
+TEST(hostile_schemas_are_bounded) {
   nested("items", 100, ADAPT_OK);
   nested("items", 200, ADAPT_TOO_COMPLEX);
   nested("anyOf", 400, ADAPT_TOO_COMPLEX);
@@ -316,8 +307,7 @@ static void hostile_schemas_are_bounded(void **state) {
   assert_int_equal(error.status, ADAPT_INVALID_SCHEMA);
 }
 
-static void deep_answers_are_refused(void **state) {
-  (void)state;
+TEST(deep_answers_are_refused) {
   json_t *doc = data_json("{'type':'array','items':{'$ref':'#'}}"), *answer = json_array(), *out;
   struct adapted *adapted = adapt(doc, adapt_dialect_find("openai"), NULL, NULL);
   assert_non_null(adapted);
@@ -336,8 +326,7 @@ static void deep_answers_are_refused(void **state) {
 }
 
 /* Nothing is lost unseen: a name that is given twice leaves a member that no answer may have. */
-static void names_given_twice_are_seen(void **state) {
-  (void)state;
+TEST(names_given_twice_are_seen) {
   json_t *doc = data_json("{'type':'object','properties':{'ages':{'type':'object',"
                           "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
                           "'integer'}},'required':['ages','any','id'],'additionalProperties':"
@@ -375,8 +364,7 @@ static void names_given_twice_are_seen(void **state) {
 
 /* --- other documents --- */
 
-static void other_documents_come_along(void **state) {
-  (void)state;
+TEST(other_documents_come_along) {
   struct schema_registry *registry = schema_registry_new();
   json_t *other = data_json("{'$defs':{'id':{'type':'string','minLength':3}}}"), *back;
   json_t *doc = data_json("{'type':'object','properties':{'id':{'$ref':"
@@ -406,17 +394,4 @@ static void other_documents_come_along(void **state) {
   json_decref(value);
   json_decref(short_value);
   schema_registry_free(registry);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(cases_are_adapted_as_expected),
-      cmocka_unit_test(dialects_have_names),
-      cmocka_unit_test(limits_are_checked_before_sending),
-      cmocka_unit_test(hostile_schemas_are_bounded),
-      cmocka_unit_test(deep_answers_are_refused),
-      cmocka_unit_test(names_given_twice_are_seen),
-      cmocka_unit_test(other_documents_come_along),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "audit/aggregate_cache.h"
 #include "store/index.h"
+#include "support/test.h"
 
 static char *totals_text(const struct aggregate *c) {
   json_t *totals = aggregate_totals_json(c);
@@ -42,8 +43,7 @@ static struct sqlite *file_of(const struct drive *d) {
   return s;
 }
 
-static void a_log_is_read_when_it_changed(void **state) {
-  (void)state;
+TEST(a_log_is_read_when_it_changed) {
   struct drive d;
   drive_init(&d);
   drive_start(&d, drive_workflow, "Mend the queue.", drive_config());
@@ -67,8 +67,7 @@ static void a_log_is_read_when_it_changed(void **state) {
   drive_deinit(&d);
 }
 
-static void a_damaged_row_is_none(void **state) {
-  (void)state;
+TEST(a_damaged_row_is_none) {
   static const char *const damages[] = {"log_rows SET bytes = bytes + 1",
                                         "log_rows SET time_ns = 0",
                                         "log_rows SET ended = 0",
@@ -104,8 +103,7 @@ static void a_damaged_row_is_none(void **state) {
   drive_deinit(&d);
 }
 
-static void views_have_the_names_of_outcomes(void **state) {
-  (void)state;
+TEST(views_have_the_names_of_outcomes) {
   struct drive d;
   drive_init(&d);
   drive_everything(&d);
@@ -126,16 +124,13 @@ static void views_have_the_names_of_outcomes(void **state) {
   drive_deinit(&d);
 }
 
-int main(void) {
+static int needs_sqlite(void **state) {
   struct err err;
-  if (sqlite_load(&err) == NULL) {
-    print_message("skipped: %s\n", err.text);
-    return 77;
-  }
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_log_is_read_when_it_changed),
-      cmocka_unit_test(a_damaged_row_is_none),
-      cmocka_unit_test(views_have_the_names_of_outcomes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  (void)state;
+  if (sqlite_load(&err) != NULL)
+    return 0;
+  print_message("skipped: %s\n", err.text);
+  exit(77);
 }
+
+TEST_GROUP(needs_sqlite, NULL)

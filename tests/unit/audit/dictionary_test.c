@@ -2,16 +2,12 @@
 #include "audit/dictionary.h"
 
 #include "base/limits.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void keeps_words(void **state) {
-  (void)state;
+TEST(keeps_words) {
   struct name_list n = {0};
   uint32_t a = dictionary_add(&n, STR("plan")), b = dictionary_add(&n, STR("review"));
   assert_int_equal(dictionary_add(&n, STR("")), DICTIONARY_NONE);
@@ -23,8 +19,7 @@ static void keeps_words(void **state) {
   dictionary_deinit(&n);
 }
 
-static void is_bounded(void **state) {
-  (void)state;
+TEST(is_bounded) {
   struct name_list n = {0};
   char text[2 * LIMIT_AUDIT_NAME_BYTES], word[16];
   memset(text, 'x', sizeof text);
@@ -38,9 +33,4 @@ static void is_bounded(void **state) {
   assert_int_not_equal(dictionary_add(&n, STR("w7")), DICTIONARY_OTHER);
   assert_true(str_eq_c(dictionary_text(&n, DICTIONARY_OTHER), "(others)"));
   dictionary_deinit(&n);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_words), cmocka_unit_test(is_bounded)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 static struct drive drive;
 static struct verified_reader book;
@@ -68,7 +69,7 @@ static void expect_file(const char *name, const struct buf *text) {
   buf_deinit(&expected);
 }
 
-static void turns(void **state) {
+TEST(turns) {
   static const struct {
     const char *word, *file;
     bool full;
@@ -77,7 +78,6 @@ static void turns(void **state) {
       {"review#1", "review-1-full.txt", true}, {"fix", "fix.txt", false},
       {"review", "review-2.txt", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf text = {0};
     explain_word(&book, cases[i].word, cases[i].full, &text);
@@ -88,10 +88,9 @@ static void turns(void **state) {
 }
 
 /* After each record of the session, whatever is known can be told. */
-static void every_prefix(void **state) {
+TEST(every_prefix) {
   struct buf text = {0};
   char path[200];
-  (void)state;
   print_into(path, sizeof path, "%s/prefix.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
     struct verified_reader b;
@@ -124,14 +123,13 @@ static void explain_all(const struct verified_reader *b, bool full, struct buf *
 }
 
 /* Any one record missing or turned to nonsense: something is told, nothing breaks. */
-static void holes(void **state) {
+TEST(holes) {
   static const char *const keys[] = {"calls", "prompt", "text", "stages", "workflow", "movement",
                                      "type",  "call",   "turn", "errors", "text_blob"};
   struct buf text = {0};
   char path[200];
   size_t i;
   json_t *record;
-  (void)state;
   print_into(path, sizeof path, "%s/hole.ndjson", drive.dir);
   for (size_t hole = 0; hole < json_array_size(drive.records); hole++)
     for (size_t k = 0; k <= ARRAY_LEN(keys); k++) {
@@ -160,14 +158,13 @@ static void holes(void **state) {
 }
 
 /* The largest and the smallest number in the place of every one of a name. */
-static void numbers_of_any_size(void **state) {
+TEST(numbers_of_any_size) {
   static const char *const keys[] = {"duration_ms", "attempt", "exit", "iteration", "rule"};
   static const json_int_t numbers[] = {INT64_MAX, INT64_MIN};
   struct buf text = {0};
   char path[200];
   size_t i;
   json_t *record;
-  (void)state;
   print_into(path, sizeof path, "%s/numbers.ndjson", drive.dir);
   for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
     const char *key = keys[k / ARRAY_LEN(numbers)];
@@ -191,7 +188,7 @@ static void numbers_of_any_size(void **state) {
   buf_deinit(&text);
 }
 
-static void finding(void **state) {
+TEST(finding) {
   static const struct {
     const char *word;
     long turn, run, runs;
@@ -212,7 +209,6 @@ static void finding(void **state) {
                  {"review#x", "what ran"}};
   struct explain_found found;
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(found_cases); i++) {
     assert_true(explain_find(&book, found_cases[i].word, false, &found, &err));
     assert_int_equal(found.turn, found_cases[i].turn);
@@ -228,11 +224,10 @@ static void finding(void **state) {
 }
 
 /* Long texts: head and end are shown, the rest is counted; --full shows all. */
-static void long_texts(void **state) {
+TEST(long_texts) {
   struct drive d;
   struct verified_reader b;
   struct buf answer = {0}, text = {0};
-  (void)state;
   drive_init(&d);
   drive_start(&d, drive_workflow, "t", drive_config());
   for (int i = 1; i <= 1000; i++)
@@ -259,11 +254,4 @@ static void long_texts(void **state) {
   drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(turns),   cmocka_unit_test(every_prefix),
-      cmocka_unit_test(holes),   cmocka_unit_test(numbers_of_any_size),
-      cmocka_unit_test(finding), cmocka_unit_test(long_texts),
-  };
-  return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

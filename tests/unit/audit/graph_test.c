@@ -1,12 +1,8 @@
 /* A workflow and the records of a session, drawn as text, as Mermaid and as JSON. */
 #include "audit/graph.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char workflow_text[] =
     "{\"name\":\"w\",\"provider\":\"script\",\"movements\":["
@@ -48,8 +44,7 @@ static struct graph *drawn(size_t records) {
   return g;
 }
 
-static void each_rail_joins_the_rules_to_where_they_lead(void **state) {
-  (void)state;
+TEST(each_rail_joins_the_rules_to_where_they_lead) {
   struct graph *g = drawn(0);
   struct buf out = {0};
   graph_ascii(g, &out);
@@ -65,8 +60,7 @@ static void each_rail_joins_the_rules_to_where_they_lead(void **state) {
   graph_free(g);
 }
 
-static void a_session_is_counted_by_method(void **state) {
-  (void)state;
+TEST(a_session_is_counted_by_method) {
   struct graph *g = drawn(sizeof session / sizeof session[0]);
   struct buf out = {0};
   graph_ascii(g, &out);
@@ -91,8 +85,7 @@ static void a_session_is_counted_by_method(void **state) {
   graph_free(g);
 }
 
-static void mermaid_quotes_what_would_end_its_texts(void **state) {
-  (void)state;
+TEST(mermaid_quotes_what_would_end_its_texts) {
   struct graph *g = drawn(3);
   struct buf out = {0};
   graph_mermaid(g, &out);
@@ -108,8 +101,7 @@ static void mermaid_quotes_what_would_end_its_texts(void **state) {
   graph_free(g);
 }
 
-static void records_that_do_not_fit_are_strangers(void **state) {
-  (void)state;
+TEST(records_that_do_not_fit_are_strangers) {
   struct graph *g = drawn(0);
   feed(g, "{\"type\":\"turn_start\",\"movement\":\"gone\"}");
   feed(g, "{\"type\":\"judgment\",\"movement\":\"gone\",\"rule\":1}");
@@ -119,14 +111,4 @@ static void records_that_do_not_fit_are_strangers(void **state) {
   feed(g, "{\"type\":7}");
   assert_int_equal(graph_strangers(g), 3);
   graph_free(g);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_rail_joins_the_rules_to_where_they_lead),
-      cmocka_unit_test(a_session_is_counted_by_method),
-      cmocka_unit_test(mermaid_quotes_what_would_end_its_texts),
-      cmocka_unit_test(records_that_do_not_fit_are_strangers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "store/record_line.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,9 +67,8 @@ static void drive_small(struct drive *d) {
 
 /* --- what the core writes --- */
 
-static void whole_session(void **state) {
+TEST(whole_session) {
   struct drive d;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
@@ -77,9 +77,8 @@ static void whole_session(void **state) {
 }
 
 /* After each record of that session the log is sound, and open until the last. */
-static void every_prefix(void **state) {
+TEST(every_prefix) {
   struct drive d;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   size_t records = json_array_size(d.records), n = 0;
@@ -144,10 +143,9 @@ static void ambiguous(struct drive *d) {
   drive_answer(d, "{\"reason\": \"two fail\", \"matched_index\": 2}");
 }
 
-static void endings(void **state) {
+TEST(endings) {
   static void (*const cases[])(struct drive * d) = {
       cancelled, interrupted_and_resumed, crashed_and_resumed, no_rule, provider_down, ambiguous};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct drive d;
     drive_init(&d);
@@ -159,7 +157,7 @@ static void endings(void **state) {
   }
 }
 
-static void other_workflows(void **state) {
+TEST(other_workflows) {
   static const struct {
     const char *rules;
     enum session_outcome outcome;
@@ -173,7 +171,6 @@ static void other_workflows(void **state) {
        "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]",
        END_ABORT},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct drive d;
     char text[512];
@@ -205,11 +202,10 @@ static uint64_t record_at(const struct drive *d, size_t offset) {
 }
 
 /* Every byte, the last newline too, changed in five ways: verify says no, and where. */
-static void every_byte(void **state) {
+TEST(every_byte) {
   static const int changes[] = {0x01, 0x20, 0x80, '\n', -1};
   struct drive d;
   struct buf changed = {0};
-  (void)state;
   drive_small(&d);
   expect_sound(&d, VERIFY_COMPLETE);
   for (size_t i = 0; i < d.log.n; i++)
@@ -238,9 +234,8 @@ static void every_byte(void **state) {
 }
 
 /* Cut anywhere: at the end of a record it is open, else torn, with the right number of bytes. */
-static void every_cut(void **state) {
+TEST(every_cut) {
   struct drive d;
-  (void)state;
   drive_small(&d);
   size_t start = 0;
   for (size_t n = 1; n < d.log.n; n++) {
@@ -262,10 +257,9 @@ static struct str line_of(const struct drive *d, uint64_t record) {
   return (struct str){line.p, line.n + 1};
 }
 
-static void moved_lines(void **state) {
+TEST(moved_lines) {
   struct drive d;
   struct buf log = {0};
-  (void)state;
   drive_small(&d);
   uint64_t records = json_array_size(d.records);
   for (uint64_t i = 1; i <= records; i++) {
@@ -338,10 +332,9 @@ static bool put_broken(struct str line, size_t n, struct buf *log, char hash[SHA
 }
 
 /* Lists and objects that are closed, but are no JSON. */
-static void broken_inside(void **state) {
+TEST(broken_inside) {
   struct drive d;
   size_t tried = 0;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
@@ -374,10 +367,9 @@ static void remove_key(json_t *record, void *arg) {
   json_object_del(record, arg);
 }
 
-static void unknown_members(void **state) {
+TEST(unknown_members) {
   static const char *const keys[] = {"v", "ts", "type"};
   struct drive d;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   for (size_t i = 0; i < json_array_size(d.records); i++) {
@@ -417,7 +409,7 @@ static size_t first_of(const struct drive *d, const char *type) {
   return 0;
 }
 
-static void wrong_members(void **state) {
+TEST(wrong_members) {
   static const struct change changes[] = {
       {"session_start", "session", "\"x\"", "$.session"},
       {"session_start", "session", "\"01a1fb00-0000-7000-8000-000000000002\"", "file's name"},
@@ -467,7 +459,6 @@ static void wrong_members(void **state) {
       {"session_end", "methods", "{\"phase3_tag\":1}", "$.methods"},
   };
   struct drive d;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
@@ -480,7 +471,7 @@ static void wrong_members(void **state) {
 
 /* A workflow that was built for one log serves the next one: only if its text is the same, and
  * its hash is compared again. */
-static void the_same_workflow_again(void **state) {
+TEST(the_same_workflow_again) {
   static const struct change other_hash = {
       "session_start", "workflow_sha256",
       "\"0000000000000000000000000000000000000000000000000000000000000000\"", NULL};
@@ -490,7 +481,6 @@ static void the_same_workflow_again(void **state) {
       "\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]}]}",
       NULL};
   struct drive d, small;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   drive_small(&small);
@@ -511,12 +501,11 @@ static void the_same_workflow_again(void **state) {
 }
 
 /* Records of the right shape in an order that no session has. */
-static void wrong_order(void **state) {
+TEST(wrong_order) {
   static const char tail[] = "\"v\":1,\"ts\":\"2026-01-01T00:00:00.000Z\"";
   struct drive d;
   struct buf log = {0}, text = {0};
   char hash[SHA256_HEX];
-  (void)state;
   drive_small(&d);
   uint64_t next = json_array_size(d.records) + 1;
   memcpy(hash, d.hash, SHA256_HEX);
@@ -562,10 +551,9 @@ static void set_rule(json_t *record, void *arg) {
 }
 
 /* Sound lines in a sound chain that no session makes: a resume would refuse them. */
-static void impossible_sessions(void **state) {
+TEST(impossible_sessions) {
   struct drive d;
   int number = 77;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
@@ -597,7 +585,7 @@ static size_t first_with(const struct drive *d, const char *type, const char *ke
 }
 
 /* Whoever can compute the hashes can write a prompt that nobody can bring back. */
-static void dangling_prompts(void **state) {
+TEST(dangling_prompts) {
   static const struct {
     const char *place, *why;
   } cases[] = {
@@ -615,7 +603,6 @@ static void dangling_prompts(void **state) {
   };
   struct drive d;
   char own[32];
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   size_t last = 0, calls = 0;
@@ -638,7 +625,7 @@ static void dangling_prompts(void **state) {
   drive_deinit(&d);
 }
 
-static void other_references(void **state) {
+TEST(other_references) {
   static const struct {
     const char *type, *with; /* the first record of the type that has the member */
     const char *key, *value, *why;
@@ -666,7 +653,6 @@ static void other_references(void **state) {
       {"session_end", NULL, "methods", "{\"when\":1}", "its methods count 1"},
   };
   struct drive d;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -679,7 +665,7 @@ static void other_references(void **state) {
 }
 
 /* A value's calls: those that made and checked it. */
-static void references_of_a_value(void **state) {
+TEST(references_of_a_value) {
   static const char workflow[] =
       "{\"name\":\"w\",\"provider\":\"script\",\"movements\":[{\"name\":\"m\","
       "\"structured_output\":{\"schema\":{\"type\":\"object\",\"required\":[\"n\"]},"
@@ -695,7 +681,6 @@ static void references_of_a_value(void **state) {
       {"structured", "call", "9", "its call names call 9"},
   };
   struct drive d;
-  (void)state;
   drive_init(&d);
   drive_start(&d, workflow, "t", json_object());
   drive_answer(&d, "{\"n\":1}");
@@ -722,10 +707,9 @@ static void references_of_a_value(void **state) {
   drive_deinit(&d);
 }
 
-static void blobs(void **state) {
+TEST(blobs) {
   struct drive d;
   char path[256];
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
@@ -748,10 +732,9 @@ static void blobs(void **state) {
   drive_deinit(&d);
 }
 
-static void no_log(void **state) {
+TEST(no_log) {
   struct verify_result result;
   struct err err;
-  (void)state;
   assert_false(verify_log(verifier, log_ref("/nonexistent/x.ndjson"), NULL, 0, &result, &err));
   assert_false(verify_log(verifier, log_ref("/tmp"), NULL, 0, &result, &err));
   assert_false(verify_log(verifier, log_ref("/dev/null"), NULL, 0, &result, &err));
@@ -761,13 +744,12 @@ static void no_log(void **state) {
  * -------------------------------------------------------------------------------------------------
  */
 
-static void growing_book(void **state) {
+TEST(growing_book) {
   struct drive d;
   struct verified_reader b;
   struct err err;
   json_t *record;
   uint64_t n = 0;
-  (void)state;
   drive_small(&d);
   size_t first = line_of(&d, 1).n;
   folder_write(d.path, (struct str){d.log.p, first + 10});
@@ -819,13 +801,12 @@ static void growing_book(void **state) {
 }
 
 /* Behind a damage the readable records still come, the damaged one among them if it is JSON. */
-static void damaged_book(void **state) {
+TEST(damaged_book) {
   struct drive d;
   struct verified_reader b;
   struct err err;
   json_t *record;
   uint64_t sound = 0, unproven = 0;
-  (void)state;
   drive_small(&d);
   struct str third = line_of(&d, 3);
   char *digit = d.log.p + (third.p - d.log.p) + 5;
@@ -853,28 +834,4 @@ static void damaged_book(void **state) {
   drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(whole_session),
-      cmocka_unit_test(every_prefix),
-      cmocka_unit_test(endings),
-      cmocka_unit_test(other_workflows),
-      cmocka_unit_test(every_byte),
-      cmocka_unit_test(every_cut),
-      cmocka_unit_test(moved_lines),
-      cmocka_unit_test(broken_inside),
-      cmocka_unit_test(unknown_members),
-      cmocka_unit_test(wrong_members),
-      cmocka_unit_test(the_same_workflow_again),
-      cmocka_unit_test(wrong_order),
-      cmocka_unit_test(impossible_sessions),
-      cmocka_unit_test(dangling_prompts),
-      cmocka_unit_test(other_references),
-      cmocka_unit_test(references_of_a_value),
-      cmocka_unit_test(blobs),
-      cmocka_unit_test(no_log),
-      cmocka_unit_test(growing_book),
-      cmocka_unit_test(damaged_book),
-  };
-  return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

@@ -1,18 +1,13 @@
 /* The growing buffer: its maximum, what it tells of a cut, and text made safe for a terminal. */
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void it_grows_and_ends_in_nul(void **state) {
+TEST(it_grows_and_ends_in_nul) {
   struct buf b = {0};
-  (void)state;
   assert_string_equal(buf_c(&b), "");
   assert_int_equal(buf_view(&b).n, 0);
   for (int i = 0; i < 1000; i++) {
@@ -31,9 +26,8 @@ static void it_grows_and_ends_in_nul(void **state) {
   assert_null(b.p);
 }
 
-static void room_alone_is_an_empty_text(void **state) {
+TEST(room_alone_is_an_empty_text) {
   struct buf b = {0};
-  (void)state;
   char *before = malloc(3000); /* what was there before must not show */
   assert_non_null(before);
   memset(before, 'x', 3000);
@@ -43,10 +37,9 @@ static void room_alone_is_an_empty_text(void **state) {
   buf_deinit(&b);
 }
 
-static void a_long_printf(void **state) {
+TEST(a_long_printf) {
   struct buf b = {0};
   char text[5000];
-  (void)state;
   for (size_t n = 250; n < 262; n++) { /* around the small buffer */
     memset(text, 'x', n);
     text[n] = '\0';
@@ -62,9 +55,8 @@ static void a_long_printf(void **state) {
   buf_deinit(&b);
 }
 
-static void a_maximum_keeps_what_fits(void **state) {
+TEST(a_maximum_keeps_what_fits) {
   struct buf b = {.max = 5};
-  (void)state;
   buf_puts(&b, "abc");
   assert_false(b.cut);
   buf_puts(&b, "defg");
@@ -84,9 +76,8 @@ static void a_maximum_keeps_what_fits(void **state) {
   buf_deinit(&b);
 }
 
-static void taking_gives_the_bytes_away(void **state) {
+TEST(taking_gives_the_bytes_away) {
   struct buf b = {.max = 10};
-  (void)state;
   char *empty = buf_take(&b);
   assert_string_equal(empty, "");
   free(empty);
@@ -126,8 +117,7 @@ static const struct safe_case safe_cases[] = {
     {"", "", ""},
 };
 
-static void nothing_steers_a_terminal(void **state) {
-  (void)state;
+TEST(nothing_steers_a_terminal) {
   for (size_t i = 0; i < ARRAY_LEN(safe_cases); i++)
     for (int lines = 0; lines < 2; lines++) {
       struct buf b = {0};
@@ -138,9 +128,8 @@ static void nothing_steers_a_terminal(void **state) {
     }
 }
 
-static void no_byte_pair_gets_through_unsafe(void **state) {
+TEST(no_byte_pair_gets_through_unsafe) {
   struct buf b = {0};
-  (void)state;
   for (unsigned i = 0; i < 65536; i++) {
     char pair[2] = {(char)(i >> 8), (char)i};
     buf_clear(&b);
@@ -152,7 +141,7 @@ static void no_byte_pair_gets_through_unsafe(void **state) {
   buf_deinit(&b);
 }
 
-static void escape_sequences_go(void **state) {
+TEST(escape_sequences_go) {
   static const struct {
     const char *text, *left;
   } cases[] = {
@@ -171,7 +160,6 @@ static void escape_sequences_go(void **state) {
       {"\x1b\x1b[0mx", "\x1bx"},
       {"\x1b[3\nx", "\nx"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct buf b = {0};
     buf_puts(&b, cases[i].text);
@@ -180,18 +168,4 @@ static void escape_sequences_go(void **state) {
     assert_int_equal(b.n, strlen(cases[i].left));
     buf_deinit(&b);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_grows_and_ends_in_nul),
-      cmocka_unit_test(room_alone_is_an_empty_text),
-      cmocka_unit_test(a_long_printf),
-      cmocka_unit_test(a_maximum_keeps_what_fits),
-      cmocka_unit_test(taking_gives_the_bytes_away),
-      cmocka_unit_test(nothing_steers_a_terminal),
-      cmocka_unit_test(no_byte_pair_gets_through_unsafe),
-      cmocka_unit_test(escape_sequences_go),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The fold as a reader of outside data: what does not hold together is refused, never asserted. */
 #include "support/play.h"
+#include "support/test.h"
 
 static const char workflow[] =
     "{'name':'w','judge':{'max_reasks':1},'movements':["
@@ -85,9 +86,8 @@ static const struct bad_case bad_cases[] = {
     {"session_end", 0, "{'outcome':null}", "its outcome is unknown"},
 };
 
-static void what_is_out_of_order_is_refused(void **state) {
+TEST(what_is_out_of_order_is_refused) {
   struct play p;
-  (void)state;
   play_all(&p);
   for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
     play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
@@ -95,7 +95,7 @@ static void what_is_out_of_order_is_refused(void **state) {
   play_deinit(&p);
 }
 
-static void a_carried_state_is_outside_data(void **state) {
+TEST(a_carried_state_is_outside_data) {
   static const struct {
     const char *changes, *error; /* NULL: it is taken */
   } cases[] = {
@@ -119,7 +119,6 @@ static void a_carried_state_is_outside_data(void **state) {
        NULL},
       {"{'text_blob':'0000'}", "not at hand"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct core core;
     struct err err = {0};
@@ -149,11 +148,10 @@ static void a_carried_state_is_outside_data(void **state) {
   }
 }
 
-static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
+TEST(nothing_follows_the_end_and_a_stop_is_resumed) {
   struct play p;
   struct core core;
   struct err err = {0};
-  (void)state;
   play_all(&p);
   size_t n = play_lines(&p);
   play_fold_to(&p, &core, n);
@@ -177,7 +175,7 @@ static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
 }
 
 /* A budget of tokens is not made longer by a number that cannot be. */
-static void tokens_that_cannot_be_count_as_the_most(void **state) {
+TEST(tokens_that_cannot_be_count_as_the_most) {
   static const struct {
     const char *usage;
     int64_t tokens;
@@ -190,7 +188,6 @@ static void tokens_that_cannot_be_count_as_the_most(void **state) {
       {"{'input':0,'output':9223372036854775807}", 1ll << 40},
   };
   struct play p;
-  (void)state;
   play_all(&p);
   size_t at = play_index(&p, "call_end", 0);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -216,10 +213,9 @@ static void go_on(struct play *p, struct core *core) {
   core_out_deinit(&out);
 }
 
-static void every_other_order_is_refused_or_survived(void **state) {
+TEST(every_other_order_is_refused_or_survived) {
   struct play p;
   size_t refused = 0;
-  (void)state;
   play_all(&p);
   size_t n = play_lines(&p);
   for (size_t at = 0; at < n; at++)
@@ -242,12 +238,11 @@ static void every_other_order_is_refused_or_survived(void **state) {
   play_deinit(&p);
 }
 
-static void every_member_may_be_anything(void **state) {
+TEST(every_member_may_be_anything) {
   static const char *const values[] = {
       "null", "true", "0",  "-1",     "9223372036854775807", "1.5", "''",
       "'x'",  "[]",   "{}", "[null]", "{'ref':'1#/x'}"};
   struct play p;
-  (void)state;
   play_all(&p);
   for (size_t at = 0; at < play_lines(&p); at++) {
     const char *key;
@@ -273,12 +268,11 @@ static void every_member_may_be_anything(void **state) {
   play_deinit(&p);
 }
 
-static void no_turn_asks_its_judge_for_ever(void **state) {
+TEST(no_turn_asks_its_judge_for_ever) {
   struct play p;
   struct core core;
   struct err err = {0};
   long call = 2, seq;
-  (void)state;
   play_all(&p);
   size_t at = play_index(&p, "call_start", 1);
   play_fold_to(&p, &core, at);
@@ -305,15 +299,4 @@ static void no_turn_asks_its_judge_for_ever(void **state) {
   play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_out_of_order_is_refused),
-      cmocka_unit_test(a_carried_state_is_outside_data),
-      cmocka_unit_test(nothing_follows_the_end_and_a_stop_is_resumed),
-      cmocka_unit_test(tokens_that_cannot_be_count_as_the_most),
-      cmocka_unit_test(every_other_order_is_refused_or_survived),
-      cmocka_unit_test(every_member_may_be_anything),
-      cmocka_unit_test(no_turn_asks_its_judge_for_ever),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

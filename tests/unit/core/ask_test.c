@@ -3,13 +3,14 @@
 #include "core/answer.h"
 #include "core/human.h"
 #include "support/play.h"
+#include "support/test.h"
 
 #define BY   "{'uid':1000,'name':'ann'}"
 #define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
 
 /* --- what a workflow may ask --- */
 
-static void what_cannot_be_asked_is_refused(void **state) {
+TEST(what_cannot_be_asked_is_refused) {
   static const struct {
     const char *movement, *error;
   } cases[] = {
@@ -39,7 +40,6 @@ static void what_cannot_be_asked_is_refused(void **state) {
       {"'parallel':[{'name':'x','approve':{'on_reject':'ABORT'},'rules':[{'condition':'r'}]}]",
        "a rejected child has failed"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf text = {0};
     struct err err = {0};
@@ -52,12 +52,11 @@ static void what_cannot_be_asked_is_refused(void **state) {
   }
 }
 
-static void a_default_over_the_bound_is_refused(void **state) {
+TEST(a_default_over_the_bound_is_refused) {
   json_auto_t *doc = data_json("{'name':'w','movements':[{'name':'a','ask':{'question':'?',"
                                "'deadline':'1h'}," DONE "}]}");
   json_t *ask = json_object_get(json_array_get(json_object_get(doc, "movements"), 0), "ask");
   char *text = malloc(LIMIT_ANSWER_BYTES + 1);
-  (void)state;
   memset(text, 'x', LIMIT_ANSWER_BYTES + 1);
   for (size_t over = 0; over < 2; over++) {
     struct err err = {0};
@@ -70,13 +69,12 @@ static void a_default_over_the_bound_is_refused(void **state) {
   free(text);
 }
 
-static void choices_mean_rules_by_their_words(void **state) {
+TEST(choices_mean_rules_by_their_words) {
   static const struct {
     const char *choices;
     bool no_judge;
   } cases[] = {
       {"'choices':['ship','wait'],", true}, {"'choices':['ship','never'],", false}, {"", false}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf text = {0};
     struct err err = {0};
@@ -150,10 +148,9 @@ static void resume(struct play *p) {
   play_run(p);
 }
 
-static void an_answer_finds_its_question(void **state) {
+TEST(an_answer_finds_its_question) {
   struct play p;
   char *long_text = malloc(LIMIT_ANSWER_BYTES + 2);
-  (void)state;
   memset(long_text, '7', LIMIT_ANSWER_BYTES + 1);
   long_text[LIMIT_ANSWER_BYTES + 1] = '\0';
   play_init(&p, "answers", two, NULL, script);
@@ -198,9 +195,8 @@ static void an_answer_finds_its_question(void **state) {
   free(long_text);
 }
 
-static void who_asks_nothing_says_so(void **state) {
+TEST(who_asks_nothing_says_so) {
   struct play p;
-  (void)state;
   play_init(&p, "nothing", "{'name':'w','movements':[{'name':'a','command':['x']," DONE "}]}", NULL,
             "{}");
   play_start(&p);
@@ -210,7 +206,7 @@ static void who_asks_nothing_says_so(void **state) {
 }
 
 /* A schema of texts takes the words as they are, one of others what they mean as JSON. */
-static void an_answer_is_json_or_a_text(void **state) {
+TEST(an_answer_is_json_or_a_text) {
   static const struct {
     const char *schema, *text, *value; /* NULL: it does not fit */
   } cases[] = {
@@ -220,7 +216,6 @@ static void an_answer_is_json_or_a_text(void **state) {
       {"{'type':'object','required':['n']}", "{\"n\":1}", "{'n':1}"},
       {"{'type':'object','required':['n']}", "{\"m\":1}", NULL},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     json_auto_t *document = data_json(cases[i].schema);
@@ -236,7 +231,7 @@ static void an_answer_is_json_or_a_text(void **state) {
 
 /* --- deadlines, rejections --- */
 
-static void a_deadline_takes_the_default(void **state) {
+TEST(a_deadline_takes_the_default) {
   static const struct {
     const char *movement, *text;
     enum session_outcome outcome;
@@ -252,7 +247,6 @@ static void a_deadline_takes_the_default(void **state) {
       {"'command':['x'],'approve':{'deadline':'1h','on_reject':'b'}",
        "nobody approved it before the deadline", END_COMPLETE},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf text = {0};
     struct play p;
@@ -283,9 +277,8 @@ static void a_deadline_takes_the_default(void **state) {
   }
 }
 
-static void a_rejected_child_has_failed(void **state) {
+TEST(a_rejected_child_has_failed) {
   struct play p;
-  (void)state;
   play_init(&p, "child",
             "{'name':'w','movements':[{'name':'g','parallel':["
             "{'name':'x','command':['x'],'approve':{},'rules':[{'condition':'r'}]}],"
@@ -323,9 +316,8 @@ static const struct {
     {"answer", "{'text':'x'}", "its value does not fit the schema", 1},
 };
 
-static void a_changed_question_or_answer_is_refused(void **state) {
+TEST(a_changed_question_or_answer_is_refused) {
   struct play p;
-  (void)state;
   play_init(&p, "log", two, NULL, script);
   play_start(&p);
   play_run(&p);
@@ -340,17 +332,4 @@ static void a_changed_question_or_answer_is_refused(void **state) {
   play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_cannot_be_asked_is_refused),
-      cmocka_unit_test(a_default_over_the_bound_is_refused),
-      cmocka_unit_test(choices_mean_rules_by_their_words),
-      cmocka_unit_test(an_answer_finds_its_question),
-      cmocka_unit_test(who_asks_nothing_says_so),
-      cmocka_unit_test(an_answer_is_json_or_a_text),
-      cmocka_unit_test(a_deadline_takes_the_default),
-      cmocka_unit_test(a_rejected_child_has_failed),
-      cmocka_unit_test(a_changed_question_or_answer_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

@@ -1,6 +1,7 @@
 /* Which provider and model a movement and its judge run on: flags, file, the user's default. */
 #include "core/decide.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,7 @@ static const struct backend_case cases[] = {
      "d "},
 };
 
-static void who_runs_what(void **state) {
-  (void)state;
+TEST(who_runs_what) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct backend_case *c = &cases[i];
     struct buf text = {0};
@@ -79,9 +79,4 @@ static void who_runs_what(void **state) {
     json_decref(config);
     buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(who_runs_what)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

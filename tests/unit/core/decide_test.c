@@ -1,5 +1,6 @@
 /* The pure core, event by event: a provider in memory, virtual time, the log as it would be. */
 #include "support/play.h"
+#include "support/test.h"
 
 static const char two_movements[] =
     "{'name':'w','movements':["
@@ -45,7 +46,7 @@ static void expect_stop(const struct play *p, const char *reason, const char *cl
 
 /* The agent claims that all pass and its judge believes it; the exit status of the check before
  * does not, and the guard is about that. */
-static void a_guard_catches_a_judge_that_believes(void **state) {
+TEST(a_guard_catches_a_judge_that_believes) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','max_movements':9,'movements':["
       "{'name':'check','command':['make'],'rules':[{'condition':'when(true)','next':'work'}]},"
@@ -54,7 +55,6 @@ static void a_guard_catches_a_judge_that_believes(void **state) {
       "{'condition':'done && when(last_exit != 0)','next':'check'},"
       "{'condition':'stuck','next':'ABORT'}]}]}";
   struct play p;
-  (void)state;
   play_init(&p, "believes", workflow, NULL,
             "{'check':[{'text':'2 fail','exit':1},{'text':'ok','exit':0}],'work':'All pass.',"
             "'work/structured_output':{'structured':{'step':1,'reason':'It says so.'}}}");
@@ -67,10 +67,9 @@ static void a_guard_catches_a_judge_that_believes(void **state) {
   play_deinit(&p);
 }
 
-static void a_judgment_says_who_judged(void **state) {
+TEST(a_judgment_says_who_judged) {
   struct play p;
   char sha256[SHA256_HEX];
-  (void)state;
   play_init(&p, "who", two_movements, NULL,
             "{'fix':'I did it.','review':'fine','review/structured_output':"
             "{'structured':{'step':0,'reason':'r'},'tokens':7},'review/phase3_tag':"
@@ -103,9 +102,8 @@ static void a_judgment_says_who_judged(void **state) {
   play_deinit(&p);
 }
 
-static void a_session_from_start_to_end(void **state) {
+TEST(a_session_from_start_to_end) {
   struct play p;
-  (void)state;
   play_init(&p, "whole", two_movements, NULL,
             "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
             "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
@@ -166,8 +164,7 @@ static const struct end_case end_cases[] = {
      "{'a':{'text':'x','exit':3}}", END_COMPLETE, NULL},
 };
 
-static void ways_to_end(void **state) {
-  (void)state;
+TEST(ways_to_end) {
   for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
     const struct end_case *c = &end_cases[i];
     struct play p;
@@ -181,9 +178,8 @@ static void ways_to_end(void **state) {
   }
 }
 
-static void the_value_of_an_earlier_movement(void **state) {
+TEST(the_value_of_an_earlier_movement) {
   struct play p;
-  (void)state;
   play_init(&p, "values",
             "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
             "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
@@ -195,7 +191,7 @@ static void the_value_of_an_earlier_movement(void **state) {
   play_deinit(&p);
 }
 
-static void max_movements_is_checked_before_a_movement(void **state) {
+TEST(max_movements_is_checked_before_a_movement) {
   static const struct {
     const char *max, *script;
     enum session_outcome outcome;
@@ -211,7 +207,6 @@ static void max_movements_is_checked_before_a_movement(void **state) {
        "'[A:1]','[A:2]']}",
        END_COMPLETE, 12},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     char workflow[512];
@@ -268,8 +263,7 @@ static const struct retry_case retry_cases[] = {
     {"cancelled", "[" FAIL("cancelled") ",'ok']", 1, "cancelled"},
 };
 
-static void errors_are_retried_by_class(void **state) {
-  (void)state;
+TEST(errors_are_retried_by_class) {
   for (size_t i = 0; i < ARRAY_LEN(retry_cases); i++) {
     const struct retry_case *c = &retry_cases[i];
     struct play p;
@@ -334,8 +328,7 @@ static const struct {
      "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
 };
 
-static void another_provider_takes_over(void **state) {
-  (void)state;
+TEST(another_provider_takes_over) {
   for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
     struct play p;
     char script[512], workflow[512];
@@ -357,9 +350,8 @@ static void another_provider_takes_over(void **state) {
 }
 
 /* Once taken over, a provider is asked again when its cooldown is over, and by a resume. */
-static void a_provider_taken_over_stays_behind(void **state) {
+TEST(a_provider_taken_over_stays_behind) {
   struct play p;
-  (void)state;
   play_init(&p, "behind",
             "{'name':'w','provider':'sim','fallback':['other'],'judge':{'stages':["
             "'structured_output']},'movements':[{'name':'a','rules':[{'condition':'again','next':"
@@ -374,9 +366,8 @@ static void a_provider_taken_over_stays_behind(void **state) {
   play_deinit(&p);
 }
 
-static void a_fallback_gets_what_it_takes(void **state) {
+TEST(a_fallback_gets_what_it_takes) {
   struct play p;
-  (void)state;
   play_init(&p, "taken",
             "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
             "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
@@ -396,9 +387,8 @@ static void a_fallback_gets_what_it_takes(void **state) {
 }
 
 /* When nobody could answer, a resume asks the first again, with its own model and options. */
-static void a_resume_begins_with_the_first(void **state) {
+TEST(a_resume_begins_with_the_first) {
   struct play p;
-  (void)state;
   play_init(
       &p, "resume",
       "{'name':'w','provider':'sim','fallback':['other','third'],'model':'m','options':{'seed':7},"
@@ -420,9 +410,8 @@ static void a_resume_begins_with_the_first(void **state) {
   play_deinit(&p);
 }
 
-static void nobody_takes_over_a_command(void **state) {
+TEST(nobody_takes_over_a_command) {
   struct play p;
-  (void)state;
   play_init(&p, "command",
             "{'name':'w','movements':[{'name':'a','command':['make'],"
             "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
@@ -442,10 +431,9 @@ static const char sessions_workflow[] =
     "{'name':'w','max_movements':4,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',%s"
     "'rules':[{'condition':'again','next':'a'},{'condition':'done','next':'COMPLETE'}]}]}";
 
-static void a_conversation_goes_on(void **state) {
+TEST(a_conversation_goes_on) {
   struct play p;
   char workflow[512];
-  (void)state;
   print_into(workflow, sizeof workflow, sessions_workflow, "");
   play_init(&p, "continue", workflow, NULL,
             "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
@@ -471,9 +459,8 @@ static void a_conversation_goes_on(void **state) {
   play_deinit(&p);
 }
 
-static void conversations_are_shared_by_key(void **state) {
+TEST(conversations_are_shared_by_key) {
   struct play p;
-  (void)state;
   play_init(&p, "keys",
             "{'name':'w','movements':["
             "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
@@ -491,9 +478,8 @@ static void conversations_are_shared_by_key(void **state) {
   play_deinit(&p);
 }
 
-static void a_repeat_after_a_crash_resumes(void **state) {
+TEST(a_repeat_after_a_crash_resumes) {
   struct play p;
-  (void)state;
   play_init(&p, "crash", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, "{'a':'ok'}");
   play_start(&p);
   json_t *id = json_pack("{ss}", "provider_session", "abc");
@@ -515,9 +501,8 @@ static void a_repeat_after_a_crash_resumes(void **state) {
 }
 
 /* Work done before an error is not done twice. */
-static void a_retry_goes_on_with_its_conversation(void **state) {
+TEST(a_retry_goes_on_with_its_conversation) {
   struct play p;
-  (void)state;
   play_init(&p, "retry", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[{'error':'overloaded','message':'no'},'ok']}");
   play_start(&p);
@@ -546,9 +531,8 @@ static void admit(struct play *p, enum admission_answer answer, const char *reas
 }
 
 /* wait_for_reset: off */
-static void a_limit_of_hours_can_stop(void **state) {
+TEST(a_limit_of_hours_can_stop) {
   struct play p;
-  (void)state;
   play_init(&p, "no wait", two_movements, "{'default_provider':'sim','wait_for_reset':false}",
             "{'fix':[{'error':'rate_limit','message':'no','retry_after_ms':3600000},'ok']}");
   play_start(&p);
@@ -557,9 +541,8 @@ static void a_limit_of_hours_can_stop(void **state) {
   play_deinit(&p);
 }
 
-static void the_hosts_answers_are_records(void **state) {
+TEST(the_hosts_answers_are_records) {
   struct play p;
-  (void)state;
   play_init(&p, "admission",
             "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
             "'condition':'done','next':'COMPLETE'}]}]}",
@@ -582,10 +565,9 @@ static void the_hosts_answers_are_records(void **state) {
   play_deinit(&p);
 }
 
-static void waits_grow_and_a_named_one_is_kept(void **state) {
+TEST(waits_grow_and_a_named_one_is_kept) {
   struct play p;
   int64_t waited = 0;
-  (void)state;
   play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"),
             "{'default_provider':'sim','wait_for_outage':false}",
             "{'a':[" FAIL("network") "," FAIL(
@@ -681,8 +663,7 @@ static const struct {
     {"a long one", "network", MOST("8h"), true, 600 * MINUTE, 0, 8 * HOUR},
 };
 
-static void an_outage_is_waited_for_by_time(void **state) {
-  (void)state;
+TEST(an_outage_is_waited_for_by_time) {
   for (size_t i = 0; i < ARRAY_LEN(outage_cases); i++) {
     struct play p;
     struct outage o = {
@@ -708,10 +689,9 @@ static void an_outage_is_waited_for_by_time(void **state) {
   }
 }
 
-static void pauses_of_an_outage_grow(void **state) {
+TEST(pauses_of_an_outage_grow) {
   struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
-  (void)state;
   outage_play(&p, "pauses", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
   play_start(&p);
   play_run(&p);
@@ -735,10 +715,9 @@ static void pauses_of_an_outage_grow(void **state) {
 
 /* A provider that answered in this session is waited for longer than a minute. An attempt that
  * failed in an outage is none of the call's: a silent answer after it is asked for once more. */
-static void an_answer_in_the_log_makes_a_provider_known(void **state) {
+TEST(an_answer_in_the_log_makes_a_provider_known) {
   struct play p;
   struct outage o = {"sim", "overloaded", 0, 30 * MINUTE, 0, "review"};
-  (void)state;
   outage_play(&p, "known", two_movements, NULL, &o, false);
   play_start(&p);
   play_run(&p);
@@ -754,12 +733,11 @@ static void an_answer_in_the_log_makes_a_provider_known(void **state) {
   play_deinit(&p);
 }
 
-static void another_provider_takes_over_an_outage_at_once(void **state) {
+TEST(another_provider_takes_over_an_outage_at_once) {
   static const char flow[] = "{'name':'w','provider':'sim','fallback':['other'],'movements':[{"
                              "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}";
   struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
-  (void)state;
   outage_play(&p, "takes over", flow, NULL, &o, true);
   play_start(&p);
   play_run(&p);
@@ -781,11 +759,10 @@ static void another_provider_takes_over_an_outage_at_once(void **state) {
 
 /* While a judge is away no other stage is tried, and the agent's own tag decides nothing; once it
  * was waited for in vain, the stages behind it do not wait again. */
-static void a_judges_stage_waits_as_well(void **state) {
+TEST(a_judges_stage_waits_as_well) {
   static const char flow[] =
       "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'provider':'other'},"
       "'rules':[{'condition':'done','next':'COMPLETE'},{'condition':'not','next':'ABORT'}]}]}";
-  (void)state;
   for (int longer = 0; longer < 2; longer++) {
     struct play p;
     struct outage o = {"other", "overloaded", 0, longer ? 600 * MINUTE : 50 * SECOND, 0, "judge"};
@@ -817,7 +794,7 @@ static void run_into_outage(struct play *p, int tries) {
 
 /* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
  * where it was, for as long as was left of it. */
-static void an_outage_goes_on_where_it_was(void **state) {
+TEST(an_outage_goes_on_where_it_was) {
   static const struct {
     const char *title;
     int64_t jump_ms;
@@ -827,7 +804,6 @@ static void an_outage_goes_on_where_it_was(void **state) {
                {"asleep", 8 * 60 * MINUTE, false},
                {"the clock set back", -24 * 60 * MINUTE, false},
                {"set back, and a crash", -24 * 60 * MINUTE, true}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
     struct play p;
     struct outage o = {"sim", "network", 0, (int64_t)1 << 50, 0, NULL};
@@ -854,10 +830,9 @@ static void an_outage_goes_on_where_it_was(void **state) {
 }
 
 /* An attempt that a crash interrupted is not charged with the time in which nothing ran. */
-static void a_crash_during_an_attempt_of_an_outage(void **state) {
+TEST(a_crash_during_an_attempt_of_an_outage) {
   struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
-  (void)state;
   outage_play(&p, "in an attempt", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
   play_start(&p);
   while (play_count(&p, "call_start") < 6) {
@@ -879,8 +854,7 @@ static void a_crash_during_an_attempt_of_an_outage(void **state) {
 
 /* Stopped by a person while it waits, it is cancelled or goes on; after a wait in vain, a resume
  * waits anew. */
-static void an_outage_can_be_left(void **state) {
-  (void)state;
+TEST(an_outage_can_be_left) {
   for (int cancels = 0; cancels < 2; cancels++) {
     struct play p;
     struct outage o = {"sim", "network", 0, 24 * HOUR, 0, NULL};
@@ -906,14 +880,13 @@ static void an_outage_can_be_left(void **state) {
 }
 
 /* Children wait each for themselves and together: a group does not add its children's hours up. */
-static void children_wait_for_one_outage(void **state) {
+TEST(children_wait_for_one_outage) {
   static const char flow[] =
       "{'name':'w','provider':'sim','movements':[{'name':'g','concurrency':2,'parallel':["
       "{'name':'a','rules':[{'condition':'done'}]},{'name':'b','rules':[{'condition':'done'}]},"
       "{'name':'c','rules':[{'condition':'done'}]},{'name':'d','rules':[{'condition':'done'}]}],"
       "'rules':[{'condition':'all(done)','next':'COMPLETE'},{'condition':'any(error)','next':"
       "'ABORT'}]}]}";
-  (void)state;
   for (int longer = 0; longer < 2; longer++) {
     struct play p;
     struct outage o = {"sim", "network", 0, longer ? 600 * MINUTE : 20 * MINUTE, 0, NULL};
@@ -931,7 +904,7 @@ static void children_wait_for_one_outage(void **state) {
 }
 
 /* The workflow's word counts before the user's, but none where somebody asks once. */
-static void a_workflow_says_how_long_it_waits(void **state) {
+TEST(a_workflow_says_how_long_it_waits) {
   static const struct {
     const char *own, *config;
     int64_t waits_ms;
@@ -939,7 +912,6 @@ static void a_workflow_says_how_long_it_waits(void **state) {
               {"30m", MOST("2h"), 30 * MINUTE},
               {"off", MOST("2h"), 0},
               {"30m", "{'default_provider':'sim','wait_for_outage':false}", 0}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(says); i++) {
     struct play p;
     struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
@@ -974,13 +946,12 @@ static void now_and_then(struct play *p, const struct call_request *request,
 }
 
 /* All outages of a session together have a bound, which a person's resume begins anew. */
-static void outages_together_are_bounded(void **state) {
+TEST(outages_together_are_bounded) {
   static const char flow[] =
       "{'name':'w','provider':'sim','max_movements':'infinite','judge':{'stages':['phase1_tag']},"
       "'movements':[{'name':'a','rules':[{'condition':'again','next':'a'}]}]}";
   struct play p;
   struct outage o = {"sim", "network", 1, 10 * HOUR, 0, NULL};
-  (void)state;
   outage_play(&p, "together", flow, MOST("12h"), &o, true);
   p.reply = now_and_then;
   p.delay_ms = minutes_long;
@@ -1028,7 +999,7 @@ static void stall_reply(struct play *p, const struct call_request *request,
   buf_puts(&out->text.bytes, "worked\n[A:1]");
 }
 
-static void a_call_that_says_nothing_is_tried_again(void **state) {
+TEST(a_call_that_says_nothing_is_tried_again) {
   static const char flow[] =
       "{'name':'w','provider':'sim'%s,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',"
       "'bare_prompt':true,'instruction':'Do it.'%s,'rules':[{'condition':'done','next':"
@@ -1043,7 +1014,6 @@ static void a_call_that_says_nothing_is_tried_again(void **state) {
                {"not tried again", "", ",'stall_retries':0", 9, 1, "timeout"},
                {"tried often", "", ",'stall_retries':5", 5, 6, NULL},
                {"then another", ",'fallback':['other']", "", 9, 4, NULL}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     struct stall stall = {.times = cases[i].times, .session = ""};
@@ -1072,9 +1042,8 @@ static void a_call_that_says_nothing_is_tried_again(void **state) {
   }
 }
 
-static void a_judge_that_fails_is_retried_within_its_stage(void **state) {
+TEST(a_judge_that_fails_is_retried_within_its_stage) {
   struct play p;
-  (void)state;
   play_init(&p, "judge", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':[" FAIL(
                 "network") ","
@@ -1090,9 +1059,8 @@ static void a_judge_that_fails_is_retried_within_its_stage(void **state) {
   play_deinit(&p);
 }
 
-static void a_judge_without_money_stops_and_resume_judges_anew(void **state) {
+TEST(a_judge_without_money_stops_and_resume_judges_anew) {
   struct play p;
-  (void)state;
   play_init(&p, "money", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
                 "quota") ","
@@ -1119,9 +1087,8 @@ static void a_judge_without_money_stops_and_resume_judges_anew(void **state) {
   play_deinit(&p);
 }
 
-static void a_provider_error_stops_and_resume_tries_again(void **state) {
+TEST(a_provider_error_stops_and_resume_tries_again) {
   struct play p;
-  (void)state;
   play_init(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
   play_start(&p);
@@ -1140,7 +1107,7 @@ static void a_provider_error_stops_and_resume_tries_again(void **state) {
 
 /* A file that several attempts changed counts once; an attempt of which nothing is known makes the
  * number one that is only known not to be 0. */
-static void files_of_attempts_add_up(void **state) {
+TEST(files_of_attempts_add_up) {
 #define ATTEMPT(files) "{'error':'network','message':'no','files':[" files "],'more':2}"
 #define TWO            "{'path':'x','added':1,'removed':0},{'path':'y','added':2,'removed':2}"
   static const struct {
@@ -1167,7 +1134,6 @@ static void files_of_attempts_add_up(void **state) {
       {"known to be none", "[{'text':'ok','files':[]}]", "changed == 0", true},
       {"not known", "[{'text':'ok'}]", "changed == 0", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char workflow[400], script[500];
     struct play p;
@@ -1188,8 +1154,7 @@ static void files_of_attempts_add_up(void **state) {
 
 /* Accepted first, resumed when its turn comes, with or without a crash in between: one record of
  * it. */
-static void an_accepted_resume_is_recorded_once(void **state) {
-  (void)state;
+TEST(an_accepted_resume_is_recorded_once) {
   for (int crash = 0; crash < 2; crash++) {
     struct play p;
     play_init(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
@@ -1213,9 +1178,8 @@ static void an_accepted_resume_is_recorded_once(void **state) {
   }
 }
 
-static void cancelling_is_final(void **state) {
+TEST(cancelling_is_final) {
   struct play p;
-  (void)state;
   play_init(&p, "cancel", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   play_send(&p, EVENT_CANCEL, NULL, "no longer wanted");
@@ -1237,9 +1201,8 @@ static void cancelling_is_final(void **state) {
   play_deinit(&p);
 }
 
-static void a_stop_in_the_middle_of_a_call(void **state) {
+TEST(a_stop_in_the_middle_of_a_call) {
   struct play p;
-  (void)state;
   play_init(&p, "stop", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1263,9 +1226,8 @@ static void a_stop_in_the_middle_of_a_call(void **state) {
   play_deinit(&p);
 }
 
-static void a_stopped_session_can_be_cancelled(void **state) {
+TEST(a_stopped_session_can_be_cancelled) {
   struct play p;
-  (void)state;
   play_init(&p, "cancel after a stop", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   play_send(&p, EVENT_STOP, "signal", NULL);
@@ -1278,9 +1240,8 @@ static void a_stopped_session_can_be_cancelled(void **state) {
 }
 
 /* No new call: what runs may end, then the session stops where it can go on. */
-static void a_drain_waits_for_the_call(void **state) {
+TEST(a_drain_waits_for_the_call) {
   struct play p;
-  (void)state;
   play_init(&p, "drain", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1311,9 +1272,8 @@ static void a_drain_waits_for_the_call(void **state) {
   play_deinit(&p);
 }
 
-static void a_drain_asks_no_judge(void **state) {
+TEST(a_drain_asks_no_judge) {
   struct play p;
-  (void)state;
   play_init(&p, "drain before judging", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1331,10 +1291,9 @@ static void a_drain_asks_no_judge(void **state) {
 }
 
 /* A provider that answers twice, or one that was given up: the call waits for its next attempt. */
-static void an_answer_that_comes_late_is_dropped(void **state) {
+TEST(an_answer_that_comes_late_is_dropped) {
   struct play p;
   struct call_result result = {0};
-  (void)state;
   play_init(&p, "late", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[" FAIL("network") ",'ok']}");
   play_start(&p);
@@ -1353,8 +1312,7 @@ static void an_answer_that_comes_late_is_dropped(void **state) {
 }
 
 /* A clock that was set back must not make a session wait for years. */
-static void a_wait_is_bounded_after_a_jump_of_the_clock(void **state) {
-  (void)state;
+TEST(a_wait_is_bounded_after_a_jump_of_the_clock) {
   for (int outage = 0; outage < 2; outage++) {
     struct play p;
     static const char *const scripts[] = {
@@ -1377,9 +1335,8 @@ static void a_wait_is_bounded_after_a_jump_of_the_clock(void **state) {
   }
 }
 
-static void a_drain_does_not_wait_for_a_retry(void **state) {
+TEST(a_drain_does_not_wait_for_a_retry) {
   struct play p;
-  (void)state;
   play_init(&p, "drain while it waits", two_movements, NULL,
             "{'fix':[{'error':'overloaded'},'x']}");
   play_start(&p);
@@ -1392,9 +1349,8 @@ static void a_drain_does_not_wait_for_a_retry(void **state) {
 }
 
 /* Nobody is asked anew in a drain, whoever would take over; the resume asks. */
-static void a_drain_does_not_go_elsewhere(void **state) {
+TEST(a_drain_does_not_go_elsewhere) {
   struct play p;
-  (void)state;
   play_init(&p, "drain and fallback",
             "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
             "'condition':'done','next':'COMPLETE'}]}]}",
@@ -1414,13 +1370,12 @@ static void a_drain_does_not_go_elsewhere(void **state) {
 }
 
 /* One prompt for all who may be asked: of a tool it speaks only when all of them have one. */
-static void a_prompt_suits_whoever_takes_over(void **state) {
+TEST(a_prompt_suits_whoever_takes_over) {
   static const struct {
     const char *fallback;
     bool by_tool;
   } cases[] = {
       {"", true}, {"'fallback':['tooled'],", true}, {"'fallback':['tooled','sim'],", false}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     char workflow[512];
@@ -1446,9 +1401,8 @@ static void tell(struct play *p, const struct event *ev) {
   play_commit(p);
 }
 
-static void news_of_a_running_call_are_records(void **state) {
+TEST(news_of_a_running_call_are_records) {
   struct play p;
-  (void)state;
   play_init(&p, "news", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1496,12 +1450,11 @@ static void news_of_a_running_call_are_records(void **state) {
 
 /* A parameter that a model would not take is known to the session's later calls, and to a reader of
  * its log. */
-static void refused_parameters_are_remembered(void **state) {
+TEST(refused_parameters_are_remembered) {
   struct play p;
   struct core again;
   struct turn *turn;
   struct call_request r;
-  (void)state;
   play_init(&p, "refused", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   json_auto_t *data = json_pack("{ssss}", "text", "no", "refused", "temperature");
@@ -1522,8 +1475,7 @@ static void refused_parameters_are_remembered(void **state) {
   play_deinit(&p);
 }
 
-static void a_crash_while_a_call_waits(void **state) {
-  (void)state;
+TEST(a_crash_while_a_call_waits) {
   for (int late = 0; late < 2; late++) {
     struct play p;
     play_init(&p, late ? "late" : "early", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
@@ -1548,7 +1500,7 @@ static void a_crash_while_a_call_waits(void **state) {
   }
 }
 
-static void the_same_events_give_the_same_bytes(void **state) {
+TEST(the_same_events_give_the_same_bytes) {
   static const char script[] =
       "{'fix':'I did it, and it took a while to see what was wrong with it.','review':'hm',"
       "'review/structured_output':[" FAIL(
@@ -1556,7 +1508,6 @@ static void the_same_events_give_the_same_bytes(void **state) {
                      "'review/structured_output/reask':'none',"
                      "'review/phase3_tag':'none','review/ai_judge':'[JUDGE:1]'}";
   struct play a, b;
-  (void)state;
   play_init(&a, "first", two_movements, NULL, script);
   play_init(&b, "second", two_movements, NULL, script);
   play_start(&a);
@@ -1569,10 +1520,9 @@ static void the_same_events_give_the_same_bytes(void **state) {
   play_deinit(&b);
 }
 
-static void a_text_too_long_for_a_line(void **state) {
+TEST(a_text_too_long_for_a_line) {
   struct play p;
   struct buf text = {0};
-  (void)state;
   for (int i = 0; i < 9000; i++)
     buf_printf(&text, "line %d\n", i);
   buf_puts(&text, "[FIX:1]");
@@ -1599,9 +1549,8 @@ static void a_text_too_long_for_a_line(void **state) {
   play_deinit(&p);
 }
 
-static void judge_calls_are_read_only(void **state) {
+TEST(judge_calls_are_read_only) {
   struct play p;
-  (void)state;
   play_init(&p, "request",
             "{'name':'w','options':{'temperature':1},'movements':[{'name':'a','edit':true,"
             "'rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
@@ -1661,8 +1610,7 @@ static void expect_effort(const char *model, const char *judge, const char *expe
   play_deinit(&p);
 }
 
-static void judges_think_little_unless_told(void **state) {
-  (void)state;
+TEST(judges_think_little_unless_told) {
   expect_effort("think-1", "{'provider':'tooled'}", "low");
   expect_effort("vendor/think-1", "{'provider':'tooled'}", "low");
   expect_effort("plain-1", "{'provider':'tooled'}", ""); /* it would refuse the word */
@@ -1677,9 +1625,8 @@ static void judges_think_little_unless_told(void **state) {
   expect_effort("think-1", "{'provider':'sim'}", ""); /* this one says nothing by itself */
 }
 
-static void schemas_are_logged_once(void **state) {
+TEST(schemas_are_logged_once) {
   struct play p;
-  (void)state;
   play_init(&p, "schemas",
             "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
             "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
@@ -1735,8 +1682,7 @@ static const struct {
      "1 error 2 error 0 error 1 error 2 error 0 error", "judge_unavailable"},
 };
 
-static void a_panel_votes(void **state) {
-  (void)state;
+TEST(a_panel_votes) {
   for (size_t i = 0; i < ARRAY_LEN(panel_cases); i++) {
     struct play p;
     struct buf workflow = {0}, script = {0}, got = {0};
@@ -1772,11 +1718,10 @@ static void a_panel_votes(void **state) {
 }
 
 /* Each vote is another provider's, asked with the rules in another order; numbers stay. */
-static void votes_are_asked_in_turned_order(void **state) {
+TEST(votes_are_asked_in_turned_order) {
   static const char *const first_rule[] = {
       "1. one\n2. two\n3. three\n", "2. two\n3. three\n1. one\n", "3. three\n1. one\n2. two\n"};
   struct play p;
-  (void)state;
   for (int fixed = 0; fixed < 2; fixed++) {
     struct buf workflow = {0};
     for (const char *at = panel_workflow; *at; at++)
@@ -1806,64 +1751,4 @@ static void votes_are_asked_in_turned_order(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_session_from_start_to_end),
-      cmocka_unit_test(a_judgment_says_who_judged),
-      cmocka_unit_test(a_panel_votes),
-      cmocka_unit_test(votes_are_asked_in_turned_order),
-      cmocka_unit_test(a_guard_catches_a_judge_that_believes),
-      cmocka_unit_test(ways_to_end),
-      cmocka_unit_test(the_value_of_an_earlier_movement),
-      cmocka_unit_test(max_movements_is_checked_before_a_movement),
-      cmocka_unit_test(errors_are_retried_by_class),
-      cmocka_unit_test(another_provider_takes_over),
-      cmocka_unit_test(a_provider_taken_over_stays_behind),
-      cmocka_unit_test(a_fallback_gets_what_it_takes),
-      cmocka_unit_test(a_resume_begins_with_the_first),
-      cmocka_unit_test(nobody_takes_over_a_command),
-      cmocka_unit_test(a_conversation_goes_on),
-      cmocka_unit_test(conversations_are_shared_by_key),
-      cmocka_unit_test(a_repeat_after_a_crash_resumes),
-      cmocka_unit_test(a_retry_goes_on_with_its_conversation),
-      cmocka_unit_test(a_limit_of_hours_can_stop),
-      cmocka_unit_test(the_hosts_answers_are_records),
-      cmocka_unit_test(waits_grow_and_a_named_one_is_kept),
-      cmocka_unit_test(an_outage_is_waited_for_by_time),
-      cmocka_unit_test(pauses_of_an_outage_grow),
-      cmocka_unit_test(an_answer_in_the_log_makes_a_provider_known),
-      cmocka_unit_test(another_provider_takes_over_an_outage_at_once),
-      cmocka_unit_test(a_judges_stage_waits_as_well),
-      cmocka_unit_test(an_outage_goes_on_where_it_was),
-      cmocka_unit_test(a_crash_during_an_attempt_of_an_outage),
-      cmocka_unit_test(an_outage_can_be_left),
-      cmocka_unit_test(children_wait_for_one_outage),
-      cmocka_unit_test(a_workflow_says_how_long_it_waits),
-      cmocka_unit_test(outages_together_are_bounded),
-      cmocka_unit_test(a_call_that_says_nothing_is_tried_again),
-      cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
-      cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
-      cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
-      cmocka_unit_test(files_of_attempts_add_up),
-      cmocka_unit_test(an_accepted_resume_is_recorded_once),
-      cmocka_unit_test(cancelling_is_final),
-      cmocka_unit_test(a_stop_in_the_middle_of_a_call),
-      cmocka_unit_test(a_stopped_session_can_be_cancelled),
-      cmocka_unit_test(a_drain_waits_for_the_call),
-      cmocka_unit_test(a_drain_does_not_go_elsewhere),
-      cmocka_unit_test(a_drain_asks_no_judge),
-      cmocka_unit_test(an_answer_that_comes_late_is_dropped),
-      cmocka_unit_test(a_wait_is_bounded_after_a_jump_of_the_clock),
-      cmocka_unit_test(a_prompt_suits_whoever_takes_over),
-      cmocka_unit_test(a_drain_does_not_wait_for_a_retry),
-      cmocka_unit_test(news_of_a_running_call_are_records),
-      cmocka_unit_test(refused_parameters_are_remembered),
-      cmocka_unit_test(a_crash_while_a_call_waits),
-      cmocka_unit_test(the_same_events_give_the_same_bytes),
-      cmocka_unit_test(a_text_too_long_for_a_line),
-      cmocka_unit_test(judge_calls_are_read_only),
-      cmocka_unit_test(judges_think_little_unless_told),
-      cmocka_unit_test(schemas_are_logged_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

@@ -1,5 +1,6 @@
 /* A child for each item, and children that end their siblings. */
 #include "support/play.h"
+#include "support/test.h"
 
 #define ITEMS(list, more, rules)                                                                   \
   "{'name':'w','provider':'sim','judge':{'stages':['phase1_tag']},'movements':["                   \
@@ -17,11 +18,10 @@ static void run_items(struct play *p, const char *title, const char *workflow, c
 }
 
 /* Each item in its order, with its number; verdicts are counted over all of them. */
-static void each_item_has_a_child(void **state) {
+TEST(each_item_has_a_child) {
   static const char *const asked[] = {"Do 1: x  .", "Do 2: {\"name\":\"y\"} y .",
                                       "Do 3: [\"z\"]  z."};
   struct play p;
-  (void)state;
   run_items(&p, "items", ITEMS("['x',{'name':'y'},['z']]", "'concurrency':2,", COUNTED),
             "{'work.part':['[PART:1]','[PART:2]','[PART:1]']}");
   assert_true(p.core.outcome == END_COMPLETE);
@@ -56,9 +56,8 @@ static void each_item_has_a_child(void **state) {
   "{'condition':'when(parts.length == 0)','next':'COMPLETE'}," ALL_DONE "]}]}"
 
 /* The list is the one that was there when the group began; its children's values are a list. */
-static void a_value_is_gone_through(void **state) {
+TEST(a_value_is_gone_through) {
   struct play p;
-  (void)state;
   run_items(&p, "value", PLAN("parts"),
             "{'plan':{'structured':{'parts':[1,2]}},"
             "'work.part':[{'structured':{'n':1}},{'structured':{'n':2}}]}");
@@ -73,9 +72,8 @@ static void a_value_is_gone_through(void **state) {
 }
 
 /* A value that is no list is said, and a person can still give a rule. */
-static void what_is_no_list_stops_the_session(void **state) {
+TEST(what_is_no_list_stops_the_session) {
   struct play p;
-  (void)state;
   run_items(&p, "no list", PLAN("parts.x"), "{'plan':{'structured':{'parts':{'x':7}}}}");
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "failed");
@@ -92,9 +90,8 @@ static void what_is_no_list_stops_the_session(void **state) {
 }
 
 /* A resume asks those that failed alone. */
-static void items_that_failed_run_again_alone(void **state) {
+TEST(items_that_failed_run_again_alone) {
   struct play p;
-  (void)state;
   run_items(&p, "again", ITEMS("[1,2,3]", "'concurrency':1,", ALL_DONE),
             "{'work.part':['[PART:1]',{'error':'auth'},'[PART:1]','[PART:1]']}");
   assert_true(p.core.status == SESSION_STOPPED);
@@ -108,9 +105,8 @@ static void items_that_failed_run_again_alone(void **state) {
 }
 
 /* So are those whose answer named no rule: nothing else would come of a resume. */
-static void items_without_a_verdict_run_again(void **state) {
+TEST(items_without_a_verdict_run_again) {
   struct play p;
-  (void)state;
   run_items(&p, "none", ITEMS("[1,2,3]", "", ALL_DONE),
             "{'work.part':['[PART:1]','hm','[PART:1]','[PART:1]']}");
   assert_true(p.core.status == SESSION_STOPPED);
@@ -123,9 +119,8 @@ static void items_without_a_verdict_run_again(void **state) {
 
 /* Calls that run are cancelled, what waits never begins, and a resume takes up all but what was
  * done. */
-static void a_failure_ends_its_siblings(void **state) {
+TEST(a_failure_ends_its_siblings) {
   struct play p;
-  (void)state;
   run_items(&p, "stop_on",
             ITEMS("[1,2,3,4,5]", "'concurrency':2,'stop_on':'error',", ALL_DONE STUCK),
             "{'work.part':['[PART:1]','[PART:1]',{'error':'auth'},'[PART:1]','[PART:1]',"
@@ -178,11 +173,10 @@ static void check_items(const struct play *p, long at_once, bool ended) {
 }
 
 /* Random failures, crashes within a batch, stops and resumes: every item has its verdict once. */
-static void crashes_lose_and_repeat_no_item(void **state) {
+TEST(crashes_lose_and_repeat_no_item) {
   static const char *const replies[] = {"'[PART:1]'", "'[PART:1]'", "'[PART:2]'",
                                         "{'error':'auth','message':'no'}",
                                         "{'error':'network','message':'no'}"};
-  (void)state;
   for (unsigned round = 1; round <= 300; round++) {
     unsigned seed = round, at_once = 1 + items_dice(&seed, 4);
     struct buf script = {0};
@@ -225,17 +219,4 @@ static void crashes_lose_and_repeat_no_item(void **state) {
     buf_deinit(&script);
     free(workflow);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_item_has_a_child),
-      cmocka_unit_test(a_value_is_gone_through),
-      cmocka_unit_test(what_is_no_list_stops_the_session),
-      cmocka_unit_test(items_that_failed_run_again_alone),
-      cmocka_unit_test(items_without_a_verdict_run_again),
-      cmocka_unit_test(a_failure_ends_its_siblings),
-      cmocka_unit_test(crashes_lose_and_repeat_no_item),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Movements with children: what they bring, how it is judged, and that no timing changes it. */
 #include "support/play.h"
+#include "support/test.h"
 
 #define CHILD(name, more)                                                                          \
   "{'name':'" name "'," more "'rules':[{'condition':'approved'},{'condition':'needs fix'}]}"
@@ -45,7 +46,7 @@ static const json_t *group_judgment(const struct play *p) {
 }
 
 /* Rule 0 is none. The conditions stand in JSON, so their labels are bare. */
-static void aggregates_choose_the_first_that_holds(void **state) {
+TEST(aggregates_choose_the_first_that_holds) {
   static const struct {
     const char *title, *rules, *a, *b, *c;
     int rule;
@@ -100,7 +101,6 @@ static void aggregates_choose_the_first_that_holds(void **state) {
        "{'condition':'all(needs fix)','next':'COMPLETE'},{'condition':'else','next':'fix'}",
        "[A:1]", "[B:2]", "[C:1]", 2},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     char script[300];
@@ -126,9 +126,8 @@ static void aggregates_choose_the_first_that_holds(void **state) {
   "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(error)','next':'fix'}"
 #define ALL_ONLY "{'condition':'all(approved)','next':'COMPLETE'}"
 
-static void a_child_that_failed_is_data(void **state) {
+TEST(a_child_that_failed_is_data) {
   struct play p;
-  (void)state;
   play_group(&p, "error", ALL_OR_ERROR, "",
              "{'review.a':'[A:1]','review.b':{'error':'auth','message':'no key'},"
              "'review.c':'[C:1]','fix':'[FIX:1]'}");
@@ -148,10 +147,9 @@ static void a_child_that_failed_is_data(void **state) {
 
 /* Nothing takes the failure: the session stops behind what its siblings brought, and a resume asks
  * the one that failed alone. */
-static void what_runs_is_settled_before_a_stop(void **state) {
+TEST(what_runs_is_settled_before_a_stop) {
   static int64_t delays[8] = {1, 5, 9};
   struct play p;
-  (void)state;
   play_group(&p, "settled", ALL_ONLY, "",
              "{'review.a':[{'error':'auth','message':'no key'},'[A:1]'],'review.b':'[B:1]',"
              "'review.c':'[C:1]'}");
@@ -169,9 +167,8 @@ static void what_runs_is_settled_before_a_stop(void **state) {
   play_deinit(&p);
 }
 
-static void all_failed_is_no_answer_to_judge(void **state) {
+TEST(all_failed_is_no_answer_to_judge) {
   struct play p;
-  (void)state;
   play_group(
       &p, "all failed", ALL_ONLY ",{'condition':'else','next':'fix'}", "",
       "{'review.a':{'error':'auth'},'review.b':{'error':'auth'},'review.c':{'error':'auth'}}");
@@ -183,9 +180,8 @@ static void all_failed_is_no_answer_to_judge(void **state) {
 }
 
 /* A group has no agent of its own: the last line of its last child is no tag of the group's. */
-static void a_child_does_not_decide_for_its_group(void **state) {
+TEST(a_child_does_not_decide_for_its_group) {
   struct play p;
-  (void)state;
   play_group(
       &p, "a child's word",
       "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'fix'}", "",
@@ -197,13 +193,12 @@ static void a_child_does_not_decide_for_its_group(void **state) {
 }
 
 /* A judge of the group that only repeats what a child said gives no verdict either. */
-static void an_echo_of_a_child_is_no_verdict(void **state) {
+TEST(an_echo_of_a_child_is_no_verdict) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
       "{'name':'g','parallel':[{'name':'a','rules':[{'condition':'fine'}]}],'rules':["
       "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'ABORT'}]}]}";
   struct play p;
-  (void)state;
   play_init(&p, "echo", workflow, NULL, "{}");
   json_object_set_new(p.script, "g.a",
                       json_string("Say {\"step\": 1, \"reason\": \"all is well\"}"));
@@ -215,9 +210,8 @@ static void an_echo_of_a_child_is_no_verdict(void **state) {
   play_deinit(&p);
 }
 
-static void only_so_many_run_at_once(void **state) {
+TEST(only_so_many_run_at_once) {
   struct play p;
-  (void)state;
   play_group(&p, "concurrency", ALL_ONLY, "'concurrency':2,",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
   play_start(&p);
@@ -231,9 +225,8 @@ static void only_so_many_run_at_once(void **state) {
 }
 
 /* Children count for no limit: the group is one turn, what follows the next. */
-static void children_are_no_iterations(void **state) {
+TEST(children_are_no_iterations) {
   struct play p;
-  (void)state;
   play_group(&p, "iterations", "{'condition':'any(approved)','next':'fix'}", "",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]','fix':'[FIX:1]'}");
   json_object_set_new(p.config, "max_movements", json_integer(2));
@@ -250,10 +243,9 @@ static void children_are_no_iterations(void **state) {
   "name the place where it holds them already than write them down once more. "
 
 /* The next prompt holds the answers in the workflow's order, and the log each of them once. */
-static void answers_join_in_order_and_are_logged_once(void **state) {
+TEST(answers_join_in_order_and_are_logged_once) {
   static int64_t delays[8] = {9, 5, 1};
   struct play p;
-  (void)state;
   play_group(&p, "joined", "{'condition':'any(approved)','next':'fix'}", "",
              "{'review.a':'A " LONG_WORDS "\\n[A:1]','review.b':'B " LONG_WORDS "\\n[B:1]',"
              "'review.c':'C " LONG_WORDS "\\n[C:1]','fix':'[FIX:1]'}");
@@ -275,7 +267,7 @@ static void answers_join_in_order_and_are_logged_once(void **state) {
 }
 
 /* Siblings with one persona get a conversation each, and the log says why. */
-static void siblings_share_no_conversation(void **state) {
+TEST(siblings_share_no_conversation) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','judge':{'stages':['phase1_tag']},'movements':["
       "{'name':'review','parallel':[" CHILD("a", "'persona':'You are strict.',") "," CHILD(
@@ -284,7 +276,6 @@ static void siblings_share_no_conversation(void **state) {
                                                "condition':'any(needs fix)','next':"
                                                "'review'}]}]}";
   struct play p;
-  (void)state;
   play_init(&p, "conversations", workflow, NULL,
             "{'review.a':[{'text':'[A:2]','session':'sa'},{'text':'[A:1]','session':'sa'}],"
             "'review.b':[{'text':'[B:2]','session':'sb'},{'text':'[B:1]','session':'sb'}]}");
@@ -330,9 +321,8 @@ static void expect_session(const struct play *p, int call, const char *id, bool 
 
 /* Where the backend can, each goes on with a copy of what was said before the group, and later with
  * its own; a call that was cut off before its copy had an id copies anew. */
-static void siblings_fork_a_conversation(void **state) {
+TEST(siblings_fork_a_conversation) {
   struct play p;
-  (void)state;
   play_init(&p, "fork", AFTER_A_PLAN("sim"), NULL, FORK_SCRIPT);
   play_start(&p);
   while (play_count(&p, "call_start") < 2) {
@@ -359,14 +349,13 @@ static void siblings_fork_a_conversation(void **state) {
 
 /* A judge that is down for one child stops the session once the others are settled, and the resume
  * judges that child alone. */
-static void a_judge_that_is_down_stops_its_own_turn(void **state) {
+TEST(a_judge_that_is_down_stops_its_own_turn) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
       "{'name':'review','parallel':[" CHILD("a", "") "," CHILD(
           "b", "") "],'rules':["
                    "{'condition':'all(approved)','next':'COMPLETE'}]}]}";
   struct play p;
-  (void)state;
   play_init(
       &p, "judge down", workflow, NULL,
       "{'review.a':'x','review.b':'y',"
@@ -386,7 +375,7 @@ static void a_judge_that_is_down_stops_its_own_turn(void **state) {
 
 /* Commands of children set the last exit together, in the workflow's order, when the group is over;
  * siblings with one key share no conversation either, and commands have none. */
-static void commands_of_children_are_checks(void **state) {
+TEST(commands_of_children_are_checks) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','movements':["
       "{'name':'check','parallel':["
@@ -398,7 +387,6 @@ static void commands_of_children_are_checks(void **state) {
       "{'condition':'any(when(exit != 0))','next':'after'}]},"
       "{'name':'after','rules':[{'condition':'when(last_exit == 3)','next':'COMPLETE'}]}]}";
   struct play p;
-  (void)state;
   play_init(&p, "commands", workflow, NULL,
             "{'check.a':{'text':'','exit':0},'check.b':{'text':'','exit':3},'after':'x'}");
   run_group(&p);
@@ -408,14 +396,13 @@ static void commands_of_children_are_checks(void **state) {
 }
 
 /* An expression of a child that cannot be evaluated is that child's failure. */
-static void a_child_whose_rule_fails_is_an_error(void **state) {
+TEST(a_child_whose_rule_fails_is_an_error) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','movements':[{'name':'g','parallel':["
       "{'name':'a','rules':[{'condition':'when(last_exit == 0)'}]},"
       "{'name':'b','rules':[{'condition':'fine'}]}],'rules':["
       "{'condition':'all(error, fine)','next':'COMPLETE'}]}]}";
   struct play p;
-  (void)state;
   play_init(&p, "rule fails", workflow, NULL, "{'g.a':'x','g.b':'y'}");
   run_group(&p);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
@@ -423,9 +410,8 @@ static void a_child_whose_rule_fails_is_an_error(void **state) {
 }
 
 /* A drain lets the child that runs end, and begins no other; a resume begins those. */
-static void a_drain_begins_no_child(void **state) {
+TEST(a_drain_begins_no_child) {
   struct play p;
-  (void)state;
   play_group(&p, "drain", ALL_ONLY, "'concurrency':1,",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
   play_start(&p);
@@ -463,9 +449,8 @@ static void refuse(const struct play *p, size_t records, const char *record, con
 }
 
 /* A log that somebody edited: each record is held against what is open. */
-static void records_of_groups_are_outside_data(void **state) {
+TEST(records_of_groups_are_outside_data) {
   struct play p;
-  (void)state;
   play_group(&p, "hostile", ALL_ONLY, "",
              "{'review.a':'[A:1]','review.b':'hm','review.c':'[C:1]'}");
   run_group(&p);
@@ -524,11 +509,10 @@ static char *verdicts_of(const struct play *p) {
   return text;
 }
 
-static void no_order_of_ends_changes_a_verdict(void **state) {
+TEST(no_order_of_ends_changes_a_verdict) {
   static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
                                    {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
   char *first = NULL;
-  (void)state;
   for (int i = 0; i < 36; i++) {
     int64_t delays[8];
     struct play p;
@@ -590,8 +574,7 @@ static void put_random_reply(struct buf *script, const char *name, char letter, 
 /* Random answers, failures, crashes and cancels: the session always ends or stops for a reason that
  * has a name, and no label is chosen for what a deterministic rule decides. The harness folds each
  * log into the same state. */
-static void random_groups_come_to_an_end(void **state) {
-  (void)state;
+TEST(random_groups_come_to_an_end) {
   for (unsigned round = 1; round <= 400; round++) {
     unsigned seed = round;
     struct buf script = {0};
@@ -655,10 +638,9 @@ static json_t *note_entropy(void *ctx, const struct call_request *request,
 
 /* Children begin with one event. Clients that are told the id of a new conversation get it from
  * these bytes: with the same ones two calls would be one conversation. */
-static void calls_of_one_event_have_random_bytes_of_their_own(void **state) {
+TEST(calls_of_one_event_have_random_bytes_of_their_own) {
   struct play p;
   struct chosen chosen = {0};
-  (void)state;
   play_group(&p, "random bytes", "{'condition':'all(approved)','next':'COMPLETE'}", "",
              "{'review.a':['[A:1]'],'review.b':['[B:1]'],'review.c':['[C:1]']}");
   p.ctx = &chosen;
@@ -670,27 +652,4 @@ static void calls_of_one_event_have_random_bytes_of_their_own(void **state) {
   play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(aggregates_choose_the_first_that_holds),
-      cmocka_unit_test(a_child_that_failed_is_data),
-      cmocka_unit_test(what_runs_is_settled_before_a_stop),
-      cmocka_unit_test(all_failed_is_no_answer_to_judge),
-      cmocka_unit_test(a_child_does_not_decide_for_its_group),
-      cmocka_unit_test(an_echo_of_a_child_is_no_verdict),
-      cmocka_unit_test(only_so_many_run_at_once),
-      cmocka_unit_test(children_are_no_iterations),
-      cmocka_unit_test(answers_join_in_order_and_are_logged_once),
-      cmocka_unit_test(siblings_share_no_conversation),
-      cmocka_unit_test(siblings_fork_a_conversation),
-      cmocka_unit_test(calls_of_one_event_have_random_bytes_of_their_own),
-      cmocka_unit_test(a_judge_that_is_down_stops_its_own_turn),
-      cmocka_unit_test(commands_of_children_are_checks),
-      cmocka_unit_test(a_child_whose_rule_fails_is_an_error),
-      cmocka_unit_test(a_drain_begins_no_child),
-      cmocka_unit_test(records_of_groups_are_outside_data),
-      cmocka_unit_test(no_order_of_ends_changes_a_verdict),
-      cmocka_unit_test(random_groups_come_to_an_end),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

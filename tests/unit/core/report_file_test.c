@@ -3,9 +3,9 @@
 #include "core/report_file.h"
 
 #include "support/play.h"
+#include "support/test.h"
 
-static void names_are_files_without_a_folder(void **state) {
-  (void)state;
+TEST(names_are_files_without_a_folder) {
   static const char *const good[] = {"plan.md", "00-plan.md", "a b", "計画.md", "x"};
   static const char *const bad[] = {"",      ".",    "..",         ".hidden", "a/b.md",
                                     "..\\x", "a\nb", "plan.",      " a.md",   "a ",
@@ -24,8 +24,7 @@ static void names_are_files_without_a_folder(void **state) {
   assert_false(key_check_file((struct str){"a\0b", 3}, &err));
 }
 
-static void a_file_is_the_trimmed_answer(void **state) {
-  (void)state;
+TEST(a_file_is_the_trimmed_answer) {
   struct buf content = {0};
   char sha256[SHA256_HEX], wanted[SHA256_HEX];
   contract_content(STR("\n\n # Plan\n\ntext \n"), &content);
@@ -72,8 +71,7 @@ static const struct next_case next_cases[] = {
      false},
 };
 
-static void steps_follow_from_calls_and_reports(void **state) {
-  (void)state;
+TEST(steps_follow_from_calls_and_reports) {
   static const char *const names[] = {"answer.md", "a.md", "b.md"};
   struct contract contracts[3] = {{.is_answer = true}, {.judged = true}, {.judged = true}};
   const struct movement m = {.contracts = contracts, .contract_count = 3};
@@ -95,8 +93,7 @@ static void steps_follow_from_calls_and_reports(void **state) {
   }
 }
 
-static void newer_texts_take_the_place_of_older_ones(void **state) {
-  (void)state;
+TEST(newer_texts_take_the_place_of_older_ones) {
   struct kept_text *list = NULL, *turn = NULL;
   struct kept_text *kept = kept_put(&list, STR("a"));
   buf_puts(&kept->text, "one");
@@ -133,7 +130,7 @@ static const json_t *report_call(const struct play *p, int k) {
 }
 
 /* In the conversation that did the work, where there is one; once more alone, where it is lost. */
-static void a_report_is_asked_for_where_the_work_was_done(void **state) {
+TEST(a_report_is_asked_for_where_the_work_was_done) {
   static const struct {
     const char *replies, *session; /* of the first call for a report; NULL: it begins anew */
     size_t asked;
@@ -145,7 +142,6 @@ static void a_report_is_asked_for_where_the_work_was_done(void **state) {
        2, true},
       {"[{'text':'worked','session':'s1'},{'error':'bad_request','message':'no'}]", "s1", 2, false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf script = {0};
     struct play p;
@@ -185,9 +181,8 @@ static const struct {
     {"turn_end", 0, "{'type':'report','file':'b.md'}", "its turn is not at that point"},
 };
 
-static void a_changed_log_brings_no_other_report(void **state) {
+TEST(a_changed_log_brings_no_other_report) {
   struct play p;
-  (void)state;
   play_init(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
   play_start(&p);
   play_run(&p);
@@ -198,14 +193,4 @@ static void a_changed_log_brings_no_other_report(void **state) {
   play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_are_files_without_a_folder),
-      cmocka_unit_test(a_file_is_the_trimmed_answer),
-      cmocka_unit_test(steps_follow_from_calls_and_reports),
-      cmocka_unit_test(newer_texts_take_the_place_of_older_ones),
-      cmocka_unit_test(a_report_is_asked_for_where_the_work_was_done),
-      cmocka_unit_test(a_changed_log_brings_no_other_report),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

@@ -1,13 +1,8 @@
 /* Chooses sandboxes from a configuration and a movement's own words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "core/sandbox_settings.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -15,7 +10,7 @@ static const struct held held = {0};
 static const struct capability agent = {.name = "claude", .held = &held};
 static const struct capability api = {.name = "openai"};
 
-static void each_word_has_its_place(void **state) {
+TEST(each_word_has_its_place) {
   static const struct row {
     const char *config;
     int movement, network; /* -1: it says nothing */
@@ -67,7 +62,6 @@ static void each_word_has_its_place(void **state) {
        " 'rlimits'}}"},
       {"{'sandbox': {'level': 'off', 'limits': {'memory': '4G'}}}", -1, -1, true, false, NULL},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char text[400], wanted_text[200] = "null";
     print_into(text, sizeof text, "%s", rows[i].config);
@@ -101,7 +95,7 @@ static void each_word_has_its_place(void **state) {
   }
 }
 
-static void the_smaller_limit_counts(void **state) {
+TEST(the_smaller_limit_counts) {
   static const struct {
     const char *user, *own, *wanted;
   } rows[] = {
@@ -113,7 +107,6 @@ static void the_smaller_limit_counts(void **state) {
       {"{\"cpus\": 1.0, \"pids\": 10}", "{\"cpus\": 1.5, \"pids\": 9}",
        "{\"pids\": 9, \"cpus\": 1.0, \"by\": \"cgroup\"}"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     json_t *own = json_loads(rows[i].own, 0, NULL), *wanted = json_loads(rows[i].wanted, 0, NULL);
     json_t *config = json_pack("{s{ssssso}}", "sandbox", "level", "off", "limits_by", "cgroup",
@@ -132,10 +125,9 @@ static void the_smaller_limit_counts(void **state) {
   }
 }
 
-static void words_go_there_and_back(void **state) {
+TEST(words_go_there_and_back) {
   enum sandbox_level level;
   enum sandbox_network network;
-  (void)state;
   for (int i = 0; i < SANDBOX_LEVEL_COUNT; i++) {
     assert_true(
         sandbox_level_from_name(str_from(sandbox_level_name((enum sandbox_level)i)), &level));
@@ -148,13 +140,4 @@ static void words_go_there_and_back(void **state) {
   }
   assert_false(sandbox_level_from_name(STR("gard"), &level));
   assert_false(sandbox_network_from_name(STR(""), &network));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_word_has_its_place),
-      cmocka_unit_test(the_smaller_limit_counts),
-      cmocka_unit_test(words_go_there_and_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

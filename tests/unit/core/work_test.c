@@ -1,6 +1,7 @@
 /* A movement's value, event by event: generations, checks, corrections, and what comes without
  * one. */
 #include "support/play.h"
+#include "support/test.h"
 
 /* extra: more members of structured_output; rules that look at the value. */
 #define WORKFLOW(extra)                                                                            \
@@ -63,9 +64,8 @@ static void expect_structured(const struct play *p, const char *outcome, const c
              (int)number(record, "attempts"));
 }
 
-static void a_good_answer_is_the_value_of_later_movements(void **state) {
+TEST(a_good_answer_is_the_value_of_later_movements) {
   struct play p;
-  (void)state;
   init(&p, "good", WORKFLOW("'on_failure':'error'"), "{'mood':'So: " GOOD "','tell':'ok'}");
   play_start(&p);
   expect_prompt(&p, "How does it sound? Mend the queue");
@@ -84,9 +84,8 @@ static void a_good_answer_is_the_value_of_later_movements(void **state) {
   play_deinit(&p);
 }
 
-static void a_wrong_answer_is_corrected_in_a_new_conversation(void **state) {
+TEST(a_wrong_answer_is_corrected_in_a_new_conversation) {
   struct play p;
-  (void)state;
   init(&p, "corrected",
        WORKFLOW("'on_failure':'error','reask':{'provider':'other','model':'mender'}"),
        "{'mood':'" BAD "','mood/reask':'" GOOD "','tell':'ok'}");
@@ -119,9 +118,8 @@ static void a_wrong_answer_is_corrected_in_a_new_conversation(void **state) {
   play_deinit(&p);
 }
 
-static void without_a_value_the_session_fails(void **state) {
+TEST(without_a_value_the_session_fails) {
   struct play p;
-  (void)state;
   init(&p, "error", WORKFLOW("'on_failure':'error','max_reasks':1"),
        "{'mood':'" BAD "','mood/reask':'no idea'}");
   play_start(&p);
@@ -140,9 +138,8 @@ static void without_a_value_the_session_fails(void **state) {
   play_deinit(&p);
 }
 
-static void a_sentinel_goes_on(void **state) {
+TEST(a_sentinel_goes_on) {
   struct play p;
-  (void)state;
   init(&p, "sentinel", WORKFLOW("'on_failure':'sentinel','max_reasks':0"), "{'mood':'no idea'}");
   play_start(&p);
   play_run(&p);
@@ -154,9 +151,8 @@ static void a_sentinel_goes_on(void **state) {
   play_deinit(&p);
 }
 
-static void a_refusal_is_not_corrected(void **state) {
+TEST(a_refusal_is_not_corrected) {
   struct play p;
-  (void)state;
   init(&p, "refused", WORKFLOW("'on_failure':'sentinel'"),
        "{'mood':{'error':'refused','message':'I cannot'},'tell':'ok'}");
   play_start(&p);
@@ -166,9 +162,8 @@ static void a_refusal_is_not_corrected(void **state) {
   play_deinit(&p);
 }
 
-static void a_cut_raises_the_limit_once(void **state) {
+TEST(a_cut_raises_the_limit_once) {
   struct play p;
-  (void)state;
   init(&p, "cut", WORKFLOW("'on_failure':'error'"),
        "{'mood':[{'error':'length','message':'cut','text':'{'},'" GOOD "'],'tell':'ok'}");
   play_start(&p);
@@ -202,9 +197,8 @@ static void a_cut_raises_the_limit_once(void **state) {
   play_deinit(&p);
 }
 
-static void an_escalation_stops_and_a_resume_tries_on(void **state) {
+TEST(an_escalation_stops_and_a_resume_tries_on) {
   struct play p;
-  (void)state;
   init(&p, "escalated", WORKFLOW("'on_failure':'escalate','max_reasks':1"),
        "{'mood':'" BAD "','mood/reask':['" BAD "','" GOOD "'],'tell':'ok'}");
   play_start(&p);
@@ -228,9 +222,8 @@ static void an_escalation_stops_and_a_resume_tries_on(void **state) {
 }
 
 /* Dies before the stop is written: the escalation is not forgotten. */
-static void an_escalation_survives_a_crash(void **state) {
+TEST(an_escalation_survives_a_crash) {
   struct play p;
-  (void)state;
   init(&p, "crashed", WORKFLOW("'on_failure':'escalate','max_reasks':0"), "{'mood':'" BAD "'}");
   play_start(&p);
   play_decide_next(&p);
@@ -246,9 +239,8 @@ static void an_escalation_survives_a_crash(void **state) {
   play_deinit(&p);
 }
 
-static void trouble_of_the_backend_is_no_failure_of_the_value(void **state) {
+TEST(trouble_of_the_backend_is_no_failure_of_the_value) {
   struct play p;
-  (void)state;
   init(&p, "trouble", WORKFLOW("'on_failure':'error'"),
        "{'mood':'" BAD "','mood/reask':[{'error':'auth','message':'who are you?'},'" GOOD
        "'],'tell':'ok'}");
@@ -263,9 +255,8 @@ static void trouble_of_the_backend_is_no_failure_of_the_value(void **state) {
   play_deinit(&p);
 }
 
-static void invariants_are_run_and_told(void **state) {
+TEST(invariants_are_run_and_told) {
   struct play p;
-  (void)state;
   init(&p, "invariants",
        WORKFLOW("'on_failure':'error','max_reasks':3,'invariants':['level > 1',"
                 "{'command':['./check']},{'ai':'Is it so?'}]"),
@@ -302,10 +293,9 @@ static void invariants_are_run_and_told(void **state) {
 }
 
 /* Its stderr stands in a blob beside an stdout that stands in the log. */
-static void a_long_complaint_of_a_command_is_told(void **state) {
+TEST(a_long_complaint_of_a_command_is_told) {
   struct play p;
   struct buf script = {0}, words = {0};
-  (void)state;
   while (words.n <= LIMIT_INLINE_TEXT_BYTES)
     buf_puts(&words, "words and words ");
   buf_printf(&script,
@@ -326,9 +316,8 @@ static void a_long_complaint_of_a_command_is_told(void **state) {
   play_deinit(&p);
 }
 
-static void an_unreadable_verdict_on_an_invariant_is_none(void **state) {
+TEST(an_unreadable_verdict_on_an_invariant_is_none) {
   struct play p;
-  (void)state;
   init(&p, "unreadable", WORKFLOW("'on_failure':'error','invariants':[{'ai':'Is it so?'}]"),
        "{'mood':'" GOOD
        "','mood/check/sim':['who knows','{\\'reason\\': \\'yes\\', \\'holds\\': true}'],"
@@ -344,9 +333,8 @@ static void an_unreadable_verdict_on_an_invariant_is_none(void **state) {
   play_deinit(&p);
 }
 
-static void a_killed_command_says_nothing_of_an_invariant(void **state) {
+TEST(a_killed_command_says_nothing_of_an_invariant) {
   struct play p;
-  (void)state;
   init(&p, "killed", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
        "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':137},{'text':'','exit':0}],"
        "'tell':'ok'}");
@@ -363,9 +351,8 @@ static void a_killed_command_says_nothing_of_an_invariant(void **state) {
 }
 
 /* A log of a program that took it for a verdict: what its check says stays. */
-static void a_killed_command_that_was_judged_stays_so(void **state) {
+TEST(a_killed_command_that_was_judged_stays_so) {
   struct play p;
-  (void)state;
   init(&p, "judged", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
        "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':1},{'text':'','exit':0}],"
        "'mood/reask':'" GOOD "','tell':'ok'}");
@@ -388,9 +375,8 @@ static void a_killed_command_that_was_judged_stays_so(void **state) {
   play_deinit(&p);
 }
 
-static void budgets_end_it(void **state) {
+TEST(budgets_end_it) {
   struct play p;
-  (void)state;
   init(&p, "tokens", WORKFLOW("'on_failure':'sentinel','max_reasks':5,'token_budget':100"),
        "{'mood':{'text':'" BAD
        "','tokens':60},'mood/reask':{'text':'{}','tokens':60},'tell':'ok'}");
@@ -415,9 +401,8 @@ static void budgets_end_it(void **state) {
 }
 
 /* A call that the budget ends is no trouble of the backend: trying again would end the same way. */
-static void time_that_runs_out_during_a_call_ends_it(void **state) {
+TEST(time_that_runs_out_during_a_call_ends_it) {
   struct play p;
-  (void)state;
   init(&p, "late", WORKFLOW("'on_failure':'sentinel','time_budget_ms':1000"),
        "{'mood':{'text':'" BAD "','ms':600},"
        "'mood/reask':{'error':'timeout','message':'late','ms':400},'tell':'ok'}");
@@ -441,9 +426,8 @@ static void time_that_runs_out_during_a_call_ends_it(void **state) {
   play_deinit(&p);
 }
 
-static void a_new_round_has_new_budgets(void **state) {
+TEST(a_new_round_has_new_budgets) {
   struct play p;
-  (void)state;
   init(&p, "round", WORKFLOW("'on_failure':'escalate','token_budget':5"),
        "{'mood':'" BAD "','mood/reask':'" GOOD "','tell':'ok'}");
   play_start(&p);
@@ -455,9 +439,8 @@ static void a_new_round_has_new_budgets(void **state) {
   play_deinit(&p);
 }
 
-static void a_command_makes_a_value_too(void **state) {
+TEST(a_command_makes_a_value_too) {
   struct play p;
-  (void)state;
   init(&p, "command",
        "{'name':'w','movements':[{'name':'mood','command':['count'],'structured_output':{"
        "'schema':{'type':'object','required':['n']},'on_failure':'error',"
@@ -470,7 +453,7 @@ static void a_command_makes_a_value_too(void **state) {
   play_deinit(&p);
 }
 
-static void a_backend_that_enforces_gets_the_schema_apart(void **state) {
+TEST(a_backend_that_enforces_gets_the_schema_apart) {
   static const struct capability native[] = {{.name = "sim",
                                               .summary = "test",
                                               .options = OPTION_ALL,
@@ -479,7 +462,6 @@ static void a_backend_that_enforces_gets_the_schema_apart(void **state) {
                                               .structured = "native"},
                                              {.name = NULL}};
   struct play p;
-  (void)state;
   init(&p, "native", WORKFLOW("'on_failure':'error'"),
        "{'mood':{'text':'','structured':{'mood':'bad','level':9}},'tell':'ok'}");
   p.env.providers = native;
@@ -494,7 +476,7 @@ static void a_backend_that_enforces_gets_the_schema_apart(void **state) {
 }
 
 /* Dies at every record of a session with all of it, and goes on to the same end. */
-static void every_crash_leads_to_the_same_value(void **state) {
+TEST(every_crash_leads_to_the_same_value) {
   static const char workflow[] =
       WORKFLOW("'on_failure':'error','max_reasks':3,'invariants':[{'command':['./check']},"
                "{'ai':'Is it so?'}]");
@@ -504,7 +486,6 @@ static void every_crash_leads_to_the_same_value(void **state) {
       "'mood/check/command':[{'text':'','exit':1},{'exit':0,'text':''}],"
       "'mood/check/sim':['{\\'reason\\': \\'yes\\', \\'holds\\': true}'],'tell':'ok'}";
   struct play whole;
-  (void)state;
   init(&whole, "undisturbed", workflow, script);
   play_start(&whole);
   play_run(&whole);
@@ -542,28 +523,4 @@ static void every_crash_leads_to_the_same_value(void **state) {
   play_deinit(&whole);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_good_answer_is_the_value_of_later_movements),
-      cmocka_unit_test(a_wrong_answer_is_corrected_in_a_new_conversation),
-      cmocka_unit_test(without_a_value_the_session_fails),
-      cmocka_unit_test(a_sentinel_goes_on),
-      cmocka_unit_test(a_refusal_is_not_corrected),
-      cmocka_unit_test(a_cut_raises_the_limit_once),
-      cmocka_unit_test(an_escalation_stops_and_a_resume_tries_on),
-      cmocka_unit_test(an_escalation_survives_a_crash),
-      cmocka_unit_test(trouble_of_the_backend_is_no_failure_of_the_value),
-      cmocka_unit_test(invariants_are_run_and_told),
-      cmocka_unit_test(a_long_complaint_of_a_command_is_told),
-      cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
-      cmocka_unit_test(a_killed_command_says_nothing_of_an_invariant),
-      cmocka_unit_test(a_killed_command_that_was_judged_stays_so),
-      cmocka_unit_test(budgets_end_it),
-      cmocka_unit_test(time_that_runs_out_during_a_call_ends_it),
-      cmocka_unit_test(a_new_round_has_new_budgets),
-      cmocka_unit_test(a_command_makes_a_value_too),
-      cmocka_unit_test(a_backend_that_enforces_gets_the_schema_apart),
-      cmocka_unit_test(every_crash_leads_to_the_same_value),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

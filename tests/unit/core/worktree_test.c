@@ -3,10 +3,11 @@
 #include "core/worktree.h"
 
 #include "support/play.h"
+#include "support/test.h"
 
 #define DONE "'rules':[{'condition':'when(true)','next':'COMPLETE'}]"
 
-static void branches_are_names_that_git_takes(void **state) {
+TEST(branches_are_names_that_git_takes) {
   static const struct {
     const char *name;
     bool ok;
@@ -20,7 +21,6 @@ static void branches_are_names_that_git_takes(void **state) {
       {"a*b", false},       {"a[b", false},  {"a\\b", false},
       {"a b", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     if (key_check_branch(str_from(cases[i].name), &err) != cases[i].ok)
@@ -30,7 +30,7 @@ static void branches_are_names_that_git_takes(void **state) {
 }
 
 /* The flags of a start, then the workflow, then what the user is used to. */
-static void the_nearest_setting_holds(void **state) {
+TEST(the_nearest_setting_holds) {
   static const struct {
     const char *config, *workflow;
     enum workspace_mode mode;
@@ -47,7 +47,6 @@ static void the_nearest_setting_holds(void **state) {
        "'workspace':'worktree','commit':'end',", WORKSPACE_HERE, COMMIT_OFF},
       {"{'workspace':{'mode':'elsewhere'}}", "", WORKSPACE_HERE, COMMIT_OFF},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf text = {0};
     struct err err = {0};
@@ -84,7 +83,7 @@ static const char one[] = "{'name':'Fix: it?','workspace':'worktree','movements'
                           "{'name':'a','command':['x']," DONE "}]}";
 static const char one_script[] = "{'a':{'text':'ok','exit':0}}";
 
-static void branch_and_base_come_from_the_settings(void **state) {
+TEST(branch_and_base_come_from_the_settings) {
   static const struct {
     const char *config, *branch, *base;
   } cases[] = {
@@ -93,7 +92,6 @@ static void branch_and_base_come_from_the_settings(void **state) {
        "work/Fix--it-/01990000-0000-7000-8000-000000000001", "v1"},
       {"{'default_workspace':{'branch':'u/{workflow}.x','base':'main'}}", "u/Fix--it-.x", "main"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     play_init(&p, "branch", one, cases[i].config, one_script);
@@ -110,12 +108,11 @@ static void branch_and_base_come_from_the_settings(void **state) {
 }
 
 /* A workflow's name may hold what git takes in no branch. */
-static void names_become_parts_of_branches(void **state) {
+TEST(names_become_parts_of_branches) {
   static const struct {
     const char *name, *branch;
   } cases[] = {{"fix.", "b/fix-"}, {"-fix", "b/_fix"}, {"a..b", "b/a.-b"},
                {".x", "b/_x"},     {"計画", "b/計画"}, {"a/b", "b/a-b"}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf text = {0};
     struct play p;
@@ -131,7 +128,7 @@ static void names_become_parts_of_branches(void **state) {
   }
 }
 
-static void a_commit_says_what_was_done(void **state) {
+TEST(a_commit_says_what_was_done) {
   static const struct {
     const char *task, *config, *message;
   } cases[] = {
@@ -144,7 +141,6 @@ static void a_commit_says_what_was_done(void **state) {
       {"12345678901234567890123456789012345678901234567890123456789012345678901\u8a08x", "{}",
        "12345678901234567890123456789012345678901234567890123456789012345678901"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     struct text task = {0};
@@ -172,9 +168,8 @@ static const char children[] =
 static const char children_script[] = "{'g.x':{'text':'ok','exit':0},'g.y':{'text':'ok','exit':0}}";
 
 /* A child's begins where the session's stands, and is committed before its turn is over. */
-static void a_child_has_one_of_its_own(void **state) {
+TEST(a_child_has_one_of_its_own) {
   struct play p;
-  (void)state;
   play_init(&p, "child", children, NULL, children_script);
   play_start(&p);
   play_run(&p);
@@ -192,13 +187,12 @@ static void a_child_has_one_of_its_own(void **state) {
 }
 
 /* The session stops where its own cannot be made; a child fails in its group alone. */
-static void git_may_fail(void **state) {
+TEST(git_may_fail) {
   static const struct {
     const char *workflow;
     enum session_status status;
     const char *reason;
   } cases[] = {{one, SESSION_STOPPED, "workspace"}, {children, SESSION_STOPPED, "workspace"}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     play_init(&p, "git", cases[i].workflow, NULL, children_script);
@@ -213,9 +207,8 @@ static void git_may_fail(void **state) {
   }
 }
 
-static void a_child_fails_without_its_worktree(void **state) {
+TEST(a_child_fails_without_its_worktree) {
   struct play p;
-  (void)state;
   play_init(&p, "child", children, NULL, children_script);
   p.git_fails = true;
   p.worktree_asks = 2; /* the session's is the third, its child's the fourth: that one fails */
@@ -231,9 +224,8 @@ static void a_child_fails_without_its_worktree(void **state) {
 }
 
 /* Killed while git works: the log says what was asked for, and it is asked for again. */
-static void what_git_was_asked_is_asked_again(void **state) {
+TEST(what_git_was_asked_is_asked_again) {
   struct play p;
-  (void)state;
   for (size_t cut = 2;; cut++) {
     play_init(&p, "crash", children, NULL, children_script);
     play_start(&p);
@@ -257,9 +249,8 @@ static void what_git_was_asked_is_asked_again(void **state) {
 }
 
 /* A late answer of git, to nobody's question, changes nothing. */
-static void an_answer_to_nothing_is_passed_over(void **state) {
+TEST(an_answer_to_nothing_is_passed_over) {
   struct play p;
-  (void)state;
   play_init(&p, "late", one, NULL, one_script);
   play_start(&p);
   play_run(&p);
@@ -305,9 +296,8 @@ static const struct {
     {"committed", 0, "{'event':'commit'}", "there is nothing to commit"},
 };
 
-static void what_cannot_follow_is_refused(void **state) {
+TEST(what_cannot_follow_is_refused) {
   struct play p;
-  (void)state;
   play_init(&p, "log", children, NULL, children_script);
   play_start(&p);
   play_run(&p);
@@ -319,19 +309,4 @@ static void what_cannot_follow_is_refused(void **state) {
   play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(branches_are_names_that_git_takes),
-      cmocka_unit_test(the_nearest_setting_holds),
-      cmocka_unit_test(branch_and_base_come_from_the_settings),
-      cmocka_unit_test(names_become_parts_of_branches),
-      cmocka_unit_test(a_commit_says_what_was_done),
-      cmocka_unit_test(a_child_has_one_of_its_own),
-      cmocka_unit_test(git_may_fail),
-      cmocka_unit_test(a_child_fails_without_its_worktree),
-      cmocka_unit_test(what_git_was_asked_is_asked_again),
-      cmocka_unit_test(an_answer_to_nothing_is_passed_over),
-      cmocka_unit_test(what_cannot_follow_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

@@ -3,13 +3,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char environment[] =
     "{\"exit\": 2, \"iteration\": 3, \"movement_iteration\": 1, \"structured\": {"
@@ -118,8 +114,7 @@ static const struct value_case value_cases[] = {
     {"contains(structured.test.holes.a, 5)", EXPR_ERROR, "there is no a"},
 };
 
-static void values_are_as_the_grammar_says(void **state) {
-  (void)state;
+TEST(values_are_as_the_grammar_says) {
   json_auto_t *env = json_loads(environment, 0, NULL);
   assert_non_null(env);
   for (size_t i = 0; i < ARRAY_LEN(value_cases); i++) {
@@ -188,8 +183,7 @@ static const struct rejected_parameter refusals[] = {
     {"exit == 0 & true", 10, "unexpected &"},
 };
 
-static void refusals_name_the_place(void **state) {
-  (void)state;
+TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
     const struct rejected_parameter *c = &refusals[i];
     struct arena arena = {0};
@@ -201,8 +195,7 @@ static void refusals_name_the_place(void **state) {
   }
 }
 
-static void depth_and_size_are_bounded(void **state) {
-  (void)state;
+TEST(depth_and_size_are_bounded) {
   static const struct {
     const char *open, *middle, *close;
     unsigned times;
@@ -238,7 +231,7 @@ static void depth_and_size_are_bounded(void **state) {
   }
 }
 
-static void invariants_are_bounded_too(void **state) {
+TEST(invariants_are_bounded_too) {
   static const struct {
     const char *open, *middle, *close;
     unsigned times;
@@ -247,7 +240,6 @@ static void invariants_are_bounded_too(void **state) {
                {"-", "a", " == 1", EXPR_DEPTH_MAX, false},
                {"(", "a", ")", EXPR_DEPTH_MAX / 2 - 1, true},
                {"(", "a", ")", EXPR_DEPTH_MAX, false}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct arena arena = {0};
     struct expr_error err;
@@ -270,8 +262,7 @@ static void collect(void *ctx, const struct str *path, size_t n) {
   buf_putc(ctx, ' ');
 }
 
-static void references_are_listed(void **state) {
-  (void)state;
+TEST(references_are_listed) {
   struct arena arena = {0};
   struct expr_error err;
   struct buf all = {0};
@@ -285,15 +276,4 @@ static void references_are_listed(void **state) {
                       "exit structured/a/b/c iteration structured/x/y structured/q/r ");
   buf_deinit(&all);
   arena_deinit(&arena);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_are_as_the_grammar_says),
-      cmocka_unit_test(refusals_name_the_place),
-      cmocka_unit_test(depth_and_size_are_bounded),
-      cmocka_unit_test(invariants_are_bounded_too),
-      cmocka_unit_test(references_are_listed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,8 @@
 
 #include "conformance/extract_check.h"
 #include "support/leave.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,8 +158,7 @@ static const struct rule {
      "{\"a\":\"he said \\\"no\\\" twice\",\"b\":\"x\"}", EXTRACT_DIRECT, 0},
 };
 
-static void test_rules(void **state) {
-  (void)state;
+TEST(test_rules) {
   json_t *schema = parse(judgment, strlen(judgment));
   struct extract_check check = check_for(schema);
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -190,8 +184,7 @@ static void test_rules(void **state) {
   json_decref(schema);
 }
 
-static void test_nearest(void **state) {
-  (void)state;
+TEST(test_nearest) {
   json_t *schema = parse(judgment, strlen(judgment));
   struct extract_check check = check_for(schema);
   struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true};
@@ -207,8 +200,7 @@ static void test_nearest(void **state) {
   json_decref(schema);
 }
 
-static void test_repairs_are_reported(void **state) {
-  (void)state;
+TEST(test_repairs_are_reported) {
   struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .repair = true};
   static const char text[] = "{a: 'x', \"b\": tru";
   struct extract_result r;
@@ -221,8 +213,7 @@ static void test_repairs_are_reported(void **state) {
   extract_result_deinit(&r);
 }
 
-static void test_repair_is_bounded(void **state) {
-  (void)state;
+TEST(test_repair_is_bounded) {
   struct buf text = {0};
   struct repair_result r;
   for (int i = 0; i < 200; i++)
@@ -295,7 +286,7 @@ static void score_file(const char *path, struct score score[3], bool verbose) {
 
 /* A key without a value was never said: no null is made up for it. A schema tells what may be
  * missing; without one only the end of a cut text is left out. */
-static void test_values_that_were_never_said(void **state) {
+TEST(test_values_that_were_never_said) {
   static const struct {
     const char *text, *with, *without; /* with a schema and without; NULL: nothing */
   } cases[] = {
@@ -318,7 +309,6 @@ static void test_values_that_were_never_said(void **state) {
       "\"required\":[\"step\"]}";
   json_t *schema = parse(schema_text, sizeof schema_text - 1);
   struct extract_check check = check_for(schema);
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int with = 0; with < 2; with++) {
       const char *expected = with ? cases[i].with : cases[i].without;
@@ -335,8 +325,7 @@ static void test_values_that_were_never_said(void **state) {
   json_decref(schema);
 }
 
-static void test_own_cases(void **state) {
-  (void)state;
+TEST(test_own_cases) {
   struct score s[3] = {0};
   score_file(SEGUE_SOURCE_DIR "/tests/data/extract/extract-own.ndjson", s, true);
   for (int i = 0; i < 3; i++) {
@@ -355,8 +344,7 @@ static const char *shared(const char *name, char path[512]) {
   return path;
 }
 
-static void test_public_cases(void **state) {
-  (void)state;
+TEST(test_public_cases) {
   char path[512];
   if (!shared("extract-public.ndjson", path)) {
     print_message("skipped: no shared data\n");
@@ -377,8 +365,7 @@ static void test_public_cases(void **state) {
 }
 
 /* inputs that once broke something: no crash, and the same invariants as the fuzz target */
-static void test_regressions(void **state) {
-  (void)state;
+TEST(test_regressions) {
   DIR *dir = opendir(SEGUE_SOURCE_DIR "/tests/data/extract");
   assert_non_null(dir);
   struct dirent *e;
@@ -582,8 +569,7 @@ static bool stress(int i, bool repair) {
   return ok && in_budget;
 }
 
-static void test_stress(void **state) {
-  (void)state;
+TEST(test_stress) {
   fflush(stdout);
   bool ok = true;
   for (int k = 0; k < 28; k++) {
@@ -596,19 +582,4 @@ static void test_stress(void **state) {
     ok = ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
   assert_true(ok);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_nearest),
-      cmocka_unit_test(test_repairs_are_reported),
-      cmocka_unit_test(test_repair_is_bounded),
-      cmocka_unit_test(test_values_that_were_never_said),
-      cmocka_unit_test(test_own_cases),
-      cmocka_unit_test(test_public_cases),
-      cmocka_unit_test(test_regressions),
-      cmocka_unit_test(test_stress),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "extract/items.h"
 
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 #include <stdlib.h>
@@ -66,8 +67,7 @@ static const struct {
     {"an object is no array", "{\"a\": [1, 2]}", "", ITEM_STREAM_TEXT},
 };
 
-static void items_are_told_whatever_the_pieces(void **state) {
-  (void)state;
+TEST(items_are_told_whatever_the_pieces) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece < 40; piece++) {
       struct buf out = {0};
@@ -80,14 +80,13 @@ static void items_are_told_whatever_the_pieces(void **state) {
     }
 }
 
-static void an_item_is_told_with_its_last_byte(void **state) {
+TEST(an_item_is_told_with_its_last_byte) {
   static const char text[] = "[{\"a\": 1}, \"x\", 12, [3]]";
   static const size_t ends[] = {9, 14, 19,
                                 23}; /* bytes fed when each is whole: 12 needs its comma */
   struct item_stream s;
   struct buf out = {0};
   size_t next = 0;
-  (void)state;
   item_stream_init(&s, ITEM_MAX);
   for (size_t i = 0; i < strlen(text); i++) {
     item_stream_feed(&s, text + i, 1, on_item, &out);
@@ -105,10 +104,9 @@ static void an_item_is_told_with_its_last_byte(void **state) {
   buf_deinit(&out);
 }
 
-static void one_item_is_all_that_is_kept(void **state) {
+TEST(one_item_is_all_that_is_kept) {
   struct item_stream s;
   struct buf out = {0};
-  (void)state;
   item_stream_init(&s, ITEM_MAX);
   item_stream_feed(&s, "[", 1, on_item, &out);
   for (int i = 0; i < 2000; i++)
@@ -125,11 +123,10 @@ static void one_item_is_all_that_is_kept(void **state) {
 }
 
 /* Long reasoning in single bytes must not be searched anew each time. */
-static void long_reasoning_is_linear(void **state) {
+TEST(long_reasoning_is_linear) {
   enum { BYTES = 2 * 1024 * 1024 };
   struct item_stream s;
   struct buf out = {0};
-  (void)state;
   item_stream_init(&s, ITEM_MAX);
   item_stream_feed(&s, "<think>", 7, on_item, &out);
   for (int i = 0; i < BYTES; i++)
@@ -139,14 +136,4 @@ static void long_reasoning_is_linear(void **state) {
   assert_string_equal(buf_c(&out), "1\n");
   item_stream_deinit(&s);
   buf_deinit(&out);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(items_are_told_whatever_the_pieces),
-      cmocka_unit_test(an_item_is_told_with_its_last_byte),
-      cmocka_unit_test(one_item_is_all_that_is_kept),
-      cmocka_unit_test(long_reasoning_is_linear),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

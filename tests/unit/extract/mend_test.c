@@ -5,13 +5,8 @@
 #include "json/scan.h"
 
 #include "base/buf.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +61,7 @@ static bool is_label(const json_t *c, const json_t *value) {
 }
 
 /* Brackets of full width open a value where the text or a fence begins, never within prose. */
-static void full_width_brackets(void **state) {
+TEST(full_width_brackets) {
   static const struct {
     const char *text, *value; /* NULL: nothing may come out */
   } cases[] = {{"｛\"a\"：1，\"b\"：［1，2］｝", "{\"a\":1,\"b\":[1,2]}"},
@@ -75,7 +70,6 @@ static void full_width_brackets(void **state) {
                {"｛注意｝", NULL},
                {"［注］これは", NULL},
                {"それは｛\"a\"：1｝です", NULL}};
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     json_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
     json_t *wanted = cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
@@ -85,12 +79,11 @@ static void full_width_brackets(void **state) {
   }
 }
 
-static void labelled_texts(void **state) {
+TEST(labelled_texts) {
   FILE *in = fopen(SEGUE_SOURCE_DIR "/tests/data/extract/mend.ndjson", "r");
   char *line = NULL;
   size_t size = 0, count = 0, exact = 0, wrong = 0;
   ssize_t n;
-  (void)state;
   assert_non_null(in);
   for (; (n = getline(&line, &size, in)) > 0; count++) {
     json_t *c = mend_parse(line, (size_t)n);
@@ -249,12 +242,11 @@ static void put_damaged(struct buf *out, const char *t, enum damage how) {
 }
 
 /* Damage that leaves no doubt: the value itself comes out. */
-static void plain_damage_is_mended(void **state) {
+TEST(plain_damage_is_mended) {
   static const char *const names[] = {"trailing commas", "two commas", "semicolons", "full width",
                                       "entities",        "escaped",    "curly",      "python",
                                       "written lines",   "raw lines",  "comments",   "no closers",
                                       "ellipses"};
-  (void)state;
   mend_state = 20;
   for (unsigned round = 0; round < 6000; round++) {
     enum damage how = (enum damage)(round % DAMAGES);
@@ -276,13 +268,4 @@ static void plain_damage_is_mended(void **state) {
     free(dump);
     buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(full_width_brackets),
-      cmocka_unit_test(labelled_texts),
-      cmocka_unit_test(plain_damage_is_mended),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,7 @@
 #include "json/scan.h"
 
 #include "conformance/extract_check.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static const char *outcome_name(enum whole_reply_outcome outcome) {
   static const char *const names[] = {"valid", "refused",     "ambiguous", "mention",
@@ -119,11 +113,10 @@ static json_t *sole_parse(const char *text) {
   return r.value;
 }
 
-static void replies_are_one_answer(void **state) {
+TEST(replies_are_one_answer) {
   json_t *schema = sole_parse(judgment);
   const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
                                       extract_check_echo, extract_check_key};
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct whole_reply s;
     whole_reply_read(&s, str_from(rows[i].reply), &check, str_from(rows[i].report));
@@ -141,7 +134,7 @@ static void replies_are_one_answer(void **state) {
   json_decref(schema);
 }
 
-static void words_behind_may_take_it_back(void **state) {
+TEST(words_behind_may_take_it_back) {
   static const struct {
     const char *reply;
     bool doubted;
@@ -157,7 +150,6 @@ static void words_behind_may_take_it_back(void **state) {
   json_t *schema = sole_parse(judgment);
   const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
                                       extract_check_echo, extract_check_key};
-  (void)state;
   for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
     struct whole_reply s;
     whole_reply_read(&s, str_from(replies[i].reply), &check, str_from(NULL));
@@ -169,13 +161,12 @@ static void words_behind_may_take_it_back(void **state) {
 }
 
 /* Both candidates can be told: their values and where they stand. */
-static void ambiguous_tells_both_places(void **state) {
+TEST(ambiguous_tells_both_places) {
   static const char reply[] = "First " ONE ", then " TWO;
   json_t *schema = sole_parse(judgment);
   const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
                                       extract_check_echo, extract_check_key};
   struct whole_reply s;
-  (void)state;
   whole_reply_read(&s, str_from(reply), &check, str_from(NULL));
   assert_int_equal(s.outcome, WHOLE_REPLY_AMBIGUOUS);
   assert_int_equal(s.place_count, 2);
@@ -184,13 +175,4 @@ static void ambiguous_tells_both_places(void **state) {
   assert_int_equal(json_integer_value(json_object_get(s.places[1].value, "step")), 2);
   whole_reply_deinit(&s);
   json_decref(schema);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replies_are_one_answer),
-      cmocka_unit_test(words_behind_may_take_it_back),
-      cmocka_unit_test(ambiguous_tells_both_places),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

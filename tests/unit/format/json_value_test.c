@@ -1,13 +1,8 @@
 /* Comparing and copying values, with keys and texts that contain NUL. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "format/json_value.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 #include <string.h>
@@ -21,7 +16,7 @@ static json_t *parsed(const char *text) {
   return r.value;
 }
 
-static void test_same(void **state) {
+TEST(test_same) {
   static const struct {
     const char *a, *b;
     bool same;
@@ -43,7 +38,6 @@ static void test_same(void **state) {
       {"null", "false", false},
       {"[]", "{}", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     json_t *a = parsed(rows[i].a), *b = parsed(rows[i].b);
     if (json_same(a, b) != rows[i].same || json_same(b, a) != rows[i].same)
@@ -56,11 +50,10 @@ static void test_same(void **state) {
   assert_false(json_same(NULL, NULL));
 }
 
-static void test_clone(void **state) {
+TEST(test_clone) {
   json_t *a =
       parsed("{\"a\\u0000b\":[1,{\"\\u0000\":\"x\\u0000y\"},2.5,true,false,null],\"a\":\"t\"}");
   json_t *deep = json_clone(a), *top = json_clone_top(a);
-  (void)state;
   assert_true(json_same(a, deep) && json_same(a, top));
   json_t *list = json_object_getn(a, "a\0b", 3);
   assert_ptr_equal(json_object_getn(top, "a\0b", 3), list); /* shared */
@@ -74,9 +67,4 @@ static void test_clone(void **state) {
   json_decref(a);
   json_decref(deep);
   json_decref(top);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_clone)};
-  return cmocka_run_group_tests_name("json_value", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "format/sse.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ static bool on_line(void *ctx, struct str line) {
   return !str_eq_c(line, "stop");
 }
 
-static void lines_are_found_however_they_are_cut(void **state) {
+TEST(lines_are_found_however_they_are_cut) {
   static const struct {
     const char *stream, *log;
   } cases[] = {
@@ -22,7 +23,6 @@ static void lines_are_found_however_they_are_cut(void **state) {
       {"\n\n", ""},
       {"", ""},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece <= 20; piece++) {
       struct buf log = {0};
@@ -39,10 +39,9 @@ static void lines_are_found_however_they_are_cut(void **state) {
     }
 }
 
-static void a_line_has_a_bound(void **state) {
+TEST(a_line_has_a_bound) {
   struct buf log = {0};
   struct ndjson nd;
-  (void)state;
   ndjson_init(&nd, 5, on_line, &log);
   assert_true(ndjson_feed(&nd, STR("12345\n")));
   assert_false(ndjson_feed(&nd, STR("123456\n")));
@@ -58,23 +57,13 @@ static void a_line_has_a_bound(void **state) {
   buf_deinit(&log);
 }
 
-static void the_reader_may_stop(void **state) {
+TEST(the_reader_may_stop) {
   struct buf log = {0};
   struct ndjson nd;
-  (void)state;
   ndjson_init(&nd, 100, on_line, &log);
   assert_false(ndjson_feed(&nd, STR("stop\nmore\n")));
   assert_true(nd.stopped && !nd.over_max);
   assert_string_equal(buf_c(&log), "stop;");
   ndjson_deinit(&nd);
   buf_deinit(&log);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_are_found_however_they_are_cut),
-      cmocka_unit_test(a_line_has_a_bound),
-      cmocka_unit_test(the_reader_may_stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

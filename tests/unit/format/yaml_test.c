@@ -3,15 +3,11 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct value_case {
   const char *yaml, *json;
@@ -70,8 +66,7 @@ static char *parse_to_text(struct str text, size_t max_bytes) {
   return buf_take(&out);
 }
 
-static void values_follow_the_core_schema(void **state) {
-  (void)state;
+TEST(values_follow_the_core_schema) {
   for (size_t i = 0; i < ARRAY_LEN(value_cases); i++) {
     char *got = parse_to_text(str_from(value_cases[i].yaml), 4096);
     if (strcmp(got, value_cases[i].json) != 0)
@@ -126,8 +121,7 @@ static const struct rejected_parameter refusals[] = {
                   "here: close it"},
 };
 
-static void refusals_name_the_place(void **state) {
-  (void)state;
+TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
     char *got = parse_to_text(str_from(refusals[i].yaml), 4096);
     const char *want = refusals[i].errors ? refusals[i].errors : "null";
@@ -150,8 +144,7 @@ static void repeat(struct buf *b, const char *s, unsigned times) {
 }
 
 /* Each hostile text is refused, and quickly: the test's own time limit is the proof. */
-static void hostile_files_are_refused(void **state) {
-  (void)state;
+TEST(hostile_files_are_refused) {
   struct buf text = {0};
   buf_puts(&text, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
   for (int i = 1; i < 12; i++) {
@@ -200,8 +193,7 @@ static void hostile_files_are_refused(void **state) {
   buf_deinit(&text);
 }
 
-static void depth_64_is_fine(void **state) {
-  (void)state;
+TEST(depth_64_is_fine) {
   struct buf text = {0};
   repeat(&text, "[", LIMIT_YAML_DEPTH);
   repeat(&text, "]", LIMIT_YAML_DEPTH);
@@ -211,8 +203,7 @@ static void depth_64_is_fine(void **state) {
   buf_deinit(&text);
 }
 
-static void places_are_characters_from_one(void **state) {
-  (void)state;
+TEST(places_are_characters_from_one) {
   struct arena arena = {0};
   struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(
@@ -246,11 +237,10 @@ static void places_are_characters_from_one(void **state) {
 }
 
 /* More keys than are compared one by one. */
-static void many_keys_are_told_apart(void **state) {
+TEST(many_keys_are_told_apart) {
   struct arena arena = {0};
   struct err_list errors = {0};
   struct buf text = {0};
-  (void)state;
   for (int i = 1; i <= 100; i++)
     buf_printf(&text, "key%d: %d\n", i, i);
   buf_puts(&text, "key3: 0\nkey101: 0\nkey99: 0\nkey101: 0\n");
@@ -270,22 +260,11 @@ static void many_keys_are_told_apart(void **state) {
   arena_deinit(&arena);
 }
 
-static void yaml_load_gives_the_first_error(void **state) {
-  (void)state;
+TEST(yaml_load_gives_the_first_error) {
   struct err err = {0};
   json_auto_t *v = yaml_load("s.yaml", STR("a: [1]"), 100, &err);
   assert_int_equal(json_array_size(json_object_get(v, "a")), 1);
   assert_null(yaml_load("s.yaml", STR("a: 1\na: 2"), 100, &err));
   assert_string_equal(err.file, "s.yaml");
   assert_int_equal(err.line, 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_follow_the_core_schema),   cmocka_unit_test(refusals_name_the_place),
-      cmocka_unit_test(hostile_files_are_refused),       cmocka_unit_test(depth_64_is_fine),
-      cmocka_unit_test(places_are_characters_from_one),  cmocka_unit_test(many_keys_are_told_apart),
-      cmocka_unit_test(yaml_load_gives_the_first_error),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

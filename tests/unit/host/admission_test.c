@@ -1,13 +1,8 @@
 /* Who may go to a provider: places, cooldowns, circuits. Time is the caller's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "host/call_queue.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,9 +48,8 @@ static void done(struct fixture *f, enum error_class class, int64_t retry_after_
   admission_done(&f->admission, STR("script"), f->owner, class, retry_after_ms, f->now);
 }
 
-static void places_are_counted(void **state) {
+TEST(places_are_counted) {
   struct fixture f;
-  (void)state;
   begin(&f, "{\"script\": {\"concurrency\": 2}}");
   assert_string_equal(ask(&f, false), "admitted");
   assert_string_equal(ask(&f, false), "admitted");
@@ -71,9 +65,8 @@ static void places_are_counted(void **state) {
   end(&f);
 }
 
-static void a_named_wait_holds_for_all(void **state) {
+TEST(a_named_wait_holds_for_all) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_RATE_LIMIT, 500);
@@ -90,9 +83,8 @@ static void a_named_wait_holds_for_all(void **state) {
   end(&f);
 }
 
-static void the_longest_wait_holds(void **state) {
+TEST(the_longest_wait_holds) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   assert_string_equal(ask(&f, false), "admitted");
@@ -102,9 +94,8 @@ static void the_longest_wait_holds(void **state) {
   end(&f);
 }
 
-static void a_wait_is_bounded(void **state) {
+TEST(a_wait_is_bounded) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_OVERLOADED, INT64_MAX);
@@ -119,9 +110,8 @@ static void fail_times(struct fixture *f, unsigned n) {
   }
 }
 
-static void a_circuit_opens_and_one_call_tries(void **state) {
+TEST(a_circuit_opens_and_one_call_tries) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   fail_times(&f, LIMIT_CIRCUIT_FAILURES - 1);
   assert_string_equal(ask(&f, false), "admitted");
@@ -144,9 +134,8 @@ static void a_circuit_opens_and_one_call_tries(void **state) {
   end(&f);
 }
 
-static void one_session_opens_no_circuit(void **state) {
+TEST(one_session_opens_no_circuit) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   f.alone = true;
   f.owner = f.owners;
@@ -157,9 +146,8 @@ static void one_session_opens_no_circuit(void **state) {
   end(&f);
 }
 
-static void a_circuit_waits_two_minutes_at_most(void **state) {
+TEST(a_circuit_waits_two_minutes_at_most) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   fail_times(&f, LIMIT_CIRCUIT_FAILURES);
   for (int i = 0; i < 20; i++) {
@@ -171,11 +159,10 @@ static void a_circuit_waits_two_minutes_at_most(void **state) {
   end(&f);
 }
 
-static void errors_of_the_request_open_no_circuit(void **state) {
+TEST(errors_of_the_request_open_no_circuit) {
   struct fixture f;
   const enum error_class classes[] = {CLASS_REFUSED, CLASS_LENGTH, CLASS_BAD_REQUEST, CLASS_AUTH,
                                       CLASS_NOT_FOUND};
-  (void)state;
   begin(&f, "{}");
   for (int i = 0; i < 100; i++) {
     assert_string_equal(ask(&f, false), "admitted");
@@ -184,9 +171,8 @@ static void errors_of_the_request_open_no_circuit(void **state) {
   end(&f);
 }
 
-static void settings_are_checked(void **state) {
+TEST(settings_are_checked) {
   static const char *const bad[] = {"0", "-1", "1001", "1.5", "\"2\"", "true"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     char text[80];
     struct err err;
@@ -199,19 +185,4 @@ static void settings_are_checked(void **state) {
     registry_free(registry);
     json_decref(json);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(places_are_counted),
-      cmocka_unit_test(a_named_wait_holds_for_all),
-      cmocka_unit_test(a_wait_is_bounded),
-      cmocka_unit_test(the_longest_wait_holds),
-      cmocka_unit_test(a_circuit_opens_and_one_call_tries),
-      cmocka_unit_test(one_session_opens_no_circuit),
-      cmocka_unit_test(a_circuit_waits_two_minutes_at_most),
-      cmocka_unit_test(errors_of_the_request_open_no_circuit),
-      cmocka_unit_test(settings_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* The queue before the providers: its order, who wakes it, and that it keeps no loop alive. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "host/call_queue.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +62,7 @@ static void leave_again(struct fixture *f) {
   (void)uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
-static void nobody_overtakes(void **state) {
+TEST_WITH(setup, teardown, nobody_overtakes) {
   struct fixture *f = *state;
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
@@ -83,7 +78,7 @@ static void nobody_overtakes(void **state) {
 }
 
 /* Who waits for a place hears that there is none before a time, once. */
-static void what_is_waited_for_can_change(void **state) {
+TEST_WITH(setup, teardown, what_is_waited_for_can_change) {
   struct fixture *f = *state;
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
@@ -98,7 +93,7 @@ static void what_is_waited_for_can_change(void **state) {
 }
 
 /* A call that begins to wait elsewhere does not put off those who have a place to take. */
-static void a_free_place_is_given_though_others_come(void **state) {
+TEST_WITH(setup, teardown, a_free_place_is_given_though_others_come) {
   struct fixture *f = *state;
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
@@ -116,7 +111,7 @@ static void a_free_place_is_given_though_others_come(void **state) {
 }
 
 /* A provider that asked for a day's rest does not keep a program that is asked to stop. */
-static void who_leaves_the_queue_leaves_no_timer(void **state) {
+TEST_WITH(setup, teardown, who_leaves_the_queue_leaves_no_timer) {
   struct fixture *f = *state;
   int a;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
@@ -125,14 +120,4 @@ static void who_leaves_the_queue_leaves_no_timer(void **state) {
   call_queue_drop(&f->gate, &a, 0);
   assert_false(uv_is_active((uv_handle_t *)f->gate.timer));
   assert_string_equal(told, "");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(nobody_overtakes, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_is_waited_for_can_change, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_free_place_is_given_though_others_come, setup, teardown),
-      cmocka_unit_test_setup_teardown(who_leaves_the_queue_leaves_no_timer, setup, teardown),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

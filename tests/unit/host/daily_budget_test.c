@@ -1,12 +1,6 @@
 /* A day's budget for all of a user's sessions: what is read, and what is refused with its place. */
 #include "host/daily_usage.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 #include <string.h>
 
@@ -22,10 +16,9 @@ static json_t *read_text(const char *text, struct err *err) {
   return budget;
 }
 
-static void limits_are_kept_with_the_registry(void **state) {
+TEST(limits_are_kept_with_the_registry) {
   struct provider_registry *registry = registry_new(NULL);
   struct err err = {0};
-  (void)state;
   json_t *budget = read_text("day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}\n"
                              "providers: {claude: {cost: 10.5}, codex: {calls: 1}}\n",
                              &err);
@@ -76,8 +69,7 @@ static const struct {
     {"providers: {claude: {cost: 10}, codex: {price: 1}}", 1, 41, "has no \"price\""},
 };
 
-static void mistakes_are_refused_at_their_place(void **state) {
-  (void)state;
+TEST(mistakes_are_refused_at_their_place) {
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     struct err err = {0};
     json_t *budget = read_text(wrong[i].text, &err);
@@ -87,12 +79,4 @@ static void mistakes_are_refused_at_their_place(void **state) {
         strstr(err.text, wrong[i].what) == NULL)
       fail_msg("%s: %d:%d: %s", wrong[i].text, err.line, err.column, err.text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(limits_are_kept_with_the_registry),
-      cmocka_unit_test(mistakes_are_refused_at_their_place),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

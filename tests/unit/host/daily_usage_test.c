@@ -3,18 +3,12 @@
 
 #include "base/log.h"
 #include "format/json_object.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static char home[64];
 
@@ -46,11 +40,10 @@ static struct day_limits limits_of(struct day_limit *of, size_t count, const cha
   return limits;
 }
 
-static void two_books_see_each_other(void **state) {
+TEST_WITH(begin, end, two_books_see_each_other) {
   struct daily_usage a, b;
   struct budget_hit hit;
   struct day_limits limits = limits_of(NULL, 0, "{\"tokens\": 800}");
-  (void)state;
   daily_usage_init(&a);
   daily_usage_init(&b);
   daily_usage_add(&a, STR("x"), some);
@@ -68,13 +61,12 @@ static void two_books_see_each_other(void **state) {
   daily_usage_deinit(&b);
 }
 
-static void one_provider_and_its_next_attempt(void **state) {
+TEST_WITH(begin, end, one_provider_and_its_next_attempt) {
   struct day_limit of = {.provider = (char *)"x"};
   struct day_limits limits = limits_of(&of, 1, "{}");
   struct day_limits calls = limits_of(NULL, 0, "{\"calls\": 1}");
   struct daily_usage book;
   struct budget_hit hit;
-  (void)state;
   of.budget = calls.all;
   daily_usage_init(&book);
   daily_usage_add(&book, STR("x"), one_call);
@@ -84,11 +76,10 @@ static void one_provider_and_its_next_attempt(void **state) {
   daily_usage_deinit(&book);
 }
 
-static void four_fifths_once(void **state) {
+TEST_WITH(begin, end, four_fifths_once) {
   struct day_limits limits = limits_of(NULL, 0, "{\"cost\": 0.3}");
   struct daily_usage book;
   struct budget_hit hit;
-  (void)state;
   daily_usage_init(&book);
   assert_false(daily_usage_near(&book, &limits, STR("x"), &hit));
   daily_usage_add(&book, STR("x"), some);
@@ -97,23 +88,12 @@ static void four_fifths_once(void **state) {
   daily_usage_deinit(&book);
 }
 
-static void nothing_is_written_for_commands(void **state) {
+TEST_WITH(begin, end, nothing_is_written_for_commands) {
   struct daily_usage book;
   int64_t used[BUDGET_UNITS];
-  (void)state;
   daily_usage_init(&book);
   daily_usage_add(&book, STR("command"), some);
   daily_usage_used(&book, STR(""), used);
   assert_int_equal(used[BUDGET_TOKENS], 0);
   daily_usage_deinit(&book);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(two_books_see_each_other, begin, end),
-      cmocka_unit_test_setup_teardown(one_provider_and_its_next_attempt, begin, end),
-      cmocka_unit_test_setup_teardown(four_fifths_once, begin, end),
-      cmocka_unit_test_setup_teardown(nothing_is_written_for_commands, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Walks JSON without building it: what is taken, what is skipped, what is refused. */
+#include "support/test.h"
 #include "json/pull.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void takes_members(void **state) {
-  (void)state;
+TEST(takes_members) {
   struct pull at =
       pull_of(STR(" {\"a\" : 12 ,\"b\":\"x\\\"y\",\"c\":[1,{\"d\":\"]}\"}],\"e\":-0.5e1,"
                   "\"f\":true,\"g\":null} "));
@@ -41,8 +37,7 @@ static void takes_members(void **state) {
   buf_deinit(&scratch);
 }
 
-static void takes_items(void **state) {
-  (void)state;
+TEST(takes_items) {
   struct pull at = pull_of(STR("[1,[2,3],\"4\"]"));
   int64_t n, sum = 0;
   size_t items = 0;
@@ -55,8 +50,7 @@ static void takes_items(void **state) {
 }
 
 /* A value of another kind is skipped, and the walk goes on behind it. */
-static void skips_other_kinds(void **state) {
-  (void)state;
+TEST(skips_other_kinds) {
   static const char *const values[] = {"7", "\"t\\\\\"", "[[],{}]", "{\"x\":{}}", "true", "-1.5"};
   for (size_t i = 0; i < ARRAY_LEN(values); i++) {
     struct buf text = {0};
@@ -90,8 +84,7 @@ static void walk(struct pull *at) {
       pull_skip(at);
 }
 
-static void refuses(void **state) {
-  (void)state;
+TEST(refuses) {
   static const char *const texts[] = {"",
                                       "{",
                                       "{\"a\"",
@@ -122,8 +115,7 @@ static void refuses(void **state) {
   }
 }
 
-static void decodes(void **state) {
-  (void)state;
+TEST(decodes) {
   struct buf scratch = {0};
   struct pull at = pull_of(STR("\"gr\\u00f6\\u00dfe\\n\""));
   struct str raw;
@@ -134,11 +126,4 @@ static void decodes(void **state) {
   assert_true(pull_text(&at, &raw));
   assert_true(str_eq_c(pull_decode(raw, &scratch), "\\q"));
   buf_deinit(&scratch);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(takes_members), cmocka_unit_test(takes_items),
-                                     cmocka_unit_test(skips_other_kinds), cmocka_unit_test(refuses),
-                                     cmocka_unit_test(decodes)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The judge chain step by step: what it asks for, what it records, and records that cannot be.
  * What comes out for which replies is data: tests/data/judge/chain*.yaml. */
 #include "support/chain_run.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 
@@ -26,8 +27,7 @@ static void expect_stages(const char *c, const char *wanted) {
 
 #define TWO "'name':'t','rules':['approved','needs fix']"
 
-static void what_a_stage_records(void **state) {
-  (void)state;
+TEST(what_a_stage_records) {
   expect_stages("{" TWO ",'replies':{'structured_output':"
                 "'So: {\\u0022reason\\u0022:\\u0022two fail\\u0022,\\u0022step\\u0022:2}'}}",
                 "[{'stage':'structured_output','outcome':'matched','calls':[10],'rule':2,"
@@ -55,9 +55,8 @@ static void what_a_stage_records(void **state) {
                 "{'rule':2,'text':'[REVIEW: 2]','line':1}],'duration_ms':0}]");
 }
 
-static void a_reask_carries_the_errors(void **state) {
+TEST(a_reask_carries_the_errors) {
   struct chain_run run;
-  (void)state;
   json_t *c = data_json("{" TWO ",'stages':['structured_output'],'max_reasks':1,'replies':"
                         "{'structured_output':[{'structured':{'step':9,'reason':'r'}},"
                         "{'structured':{'step':1,'reason':'r'}}]}}");
@@ -70,10 +69,9 @@ static void a_reask_carries_the_errors(void **state) {
   json_decref(c);
 }
 
-static void errors_of_one_stage_are_bounded(void **state) {
+TEST(errors_of_one_stage_are_bounded) {
   struct chain_run run;
   struct buf text = {0};
-  (void)state;
   buf_puts(&text, "{");
   for (int i = 0; i < 60; i++)
     buf_printf(&text, "\"an extra member with a name that goes on %d\": %d, ", i, i);
@@ -94,9 +92,8 @@ static void errors_of_one_stage_are_bounded(void **state) {
   buf_deinit(&text);
 }
 
-static void schemas_are_narrowed_to_what_is_offered(void **state) {
+TEST(schemas_are_narrowed_to_what_is_offered) {
   struct chain_run run;
-  (void)state;
   json_t *c = data_json("{'name':'t','rules':['when(false)','a',"
                         "{'condition':'b','interactive_only':true},'c','a']}");
   chain_run_init(&run, c, &schemas);
@@ -124,7 +121,7 @@ static void schemas_are_narrowed_to_what_is_offered(void **state) {
   json_decref(c);
 }
 
-static void when_a_judge_is_needed(void **state) {
+TEST(when_a_judge_is_needed) {
   static const struct {
     const char *c;
     bool needed;
@@ -139,7 +136,6 @@ static void when_a_judge_is_needed(void **state) {
       {"{'name':'t','interactive':true,'rules':['a',{'condition':'b','interactive_only':true}]}",
        true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct chain_run run;
     json_t *c = data_json(cases[i].c);
@@ -152,7 +148,7 @@ static void when_a_judge_is_needed(void **state) {
 }
 
 /* Stage objects come from a log that anybody may have edited. */
-static void records_that_cannot_be(void **state) {
+TEST(records_that_cannot_be) {
   static const struct {
     const char *stages;
     enum chain_action action;
@@ -168,7 +164,6 @@ static void records_that_cannot_be(void **state) {
       {"[7,[],null]", CHAIN_CALL},
       {"[{'stage':'structured_output','outcome':'error','class':7}]", CHAIN_CALL},
   };
-  (void)state;
   json_t *c = data_json("{" TWO "}");
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct chain_run run;
@@ -188,7 +183,7 @@ static void records_that_cannot_be(void **state) {
 }
 
 /* Whatever the judge says, it never gets a rule that it was not offered. */
-static void no_reply_gets_a_hidden_rule(void **state) {
+TEST(no_reply_gets_a_hidden_rule) {
   static const char *const shapes[] = {
       "{'structured':{'step':%d,'matched_index':%d,'reason':'r'}}",
       "{'structured':{'step':%d,'reason':'r'}}",
@@ -198,7 +193,6 @@ static void no_reply_gets_a_hidden_rule(void **state) {
       "'{\\u0022step\\u0022:%d,\\u0022reason\\u0022:\\u0022r\\u0022}'",
   };
   static const char *const stages[] = {"structured_output", "phase3_tag", "ai_judge"};
-  (void)state;
   for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
     for (size_t k = 0; k < ARRAY_LEN(stages); k++)
       for (int n = -1; n < 9; n++) {
@@ -237,15 +231,4 @@ static int deinit(void **state) {
   return 0;
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_a_stage_records),
-      cmocka_unit_test(a_reask_carries_the_errors),
-      cmocka_unit_test(errors_of_one_stage_are_bounded),
-      cmocka_unit_test(schemas_are_narrowed_to_what_is_offered),
-      cmocka_unit_test(when_a_judge_is_needed),
-      cmocka_unit_test(records_that_cannot_be),
-      cmocka_unit_test(no_reply_gets_a_hidden_rule),
-  };
-  return cmocka_run_group_tests(tests, init, deinit);
-}
+TEST_GROUP(init, deinit)

@@ -3,6 +3,7 @@
 
 #include "judge/chain.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +62,8 @@ static char *with_quotes(const char *text) {
   return copy;
 }
 
-static void replies_are_read_and_checked(void **state) {
+TEST(replies_are_read_and_checked) {
   struct err err = {0};
-  (void)state;
   assert_true(chain_schemas_init(&schemas, &err));
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct reading_case *c = &cases[i];
@@ -91,10 +91,9 @@ static void replies_are_read_and_checked(void **state) {
   chain_schemas_deinit(&schemas);
 }
 
-static void the_evaluation_has_its_own_key(void **state) {
+TEST(the_evaluation_has_its_own_key) {
   struct err err = {0};
   struct parsed_reply r;
-  (void)state;
   assert_true(chain_schemas_init(&schemas, &err));
   parsed_reply_init(&r, schemas.evaluation, "matched_index", NULL,
                     STR("{\"note\": 1}\n{\"matched_index\": 2, \"reason\": \"r\"}"), STR(""));
@@ -105,10 +104,4 @@ static void the_evaluation_has_its_own_key(void **state) {
   assert_null(r.value);
   parsed_reply_deinit(&r);
   chain_schemas_deinit(&schemas);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(replies_are_read_and_checked),
-                                     cmocka_unit_test(the_evaluation_has_its_own_key)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

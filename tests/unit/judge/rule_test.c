@@ -1,12 +1,8 @@
 /* Rule conditions: labels, when(), label && when(), and what is never taken for a label. */
 #include "judge/rule.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct good {
   const char *text;
@@ -40,8 +36,7 @@ static const struct good goods[] = {
      "say \"a && b\"", "true"},
 };
 
-static void forms_are_told_apart(void **state) {
-  (void)state;
+TEST(forms_are_told_apart) {
   for (size_t i = 0; i < ARRAY_LEN(goods); i++) {
     const struct good *c = &goods[i];
     struct arena arena = {0};
@@ -98,11 +93,10 @@ static const struct bad bads[] = {
 };
 
 /* all() and any() are when() rules over the children, and keep what they were written as. */
-static void aggregates_are_read(void **state) {
+TEST(aggregates_are_read) {
   struct arena arena = {0};
   struct rule rule = {0};
   struct err err = {0};
-  (void)state;
   assert_true(rule_parse(&arena, STR(" all(\"a, \\\"b\\\"\", c d ) && when(exit == 0)"), &rule,
                          NULL, &err));
   assert_int_equal(rule.kind, RULE_WHEN);
@@ -118,8 +112,7 @@ static void aggregates_are_read(void **state) {
   arena_deinit(&arena);
 }
 
-static void refusals_name_the_place(void **state) {
-  (void)state;
+TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
     const struct bad *c = &bads[i];
     struct arena arena = {0};
@@ -131,13 +124,4 @@ static void refusals_name_the_place(void **state) {
       fail_msg("%s: %s at %zu, \"%s\"", c->text, ok ? "parsed" : "refused", where, err.text);
     arena_deinit(&arena);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(forms_are_told_apart),
-      cmocka_unit_test(aggregates_are_read),
-      cmocka_unit_test(refusals_name_the_place),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* Starts programs with shims that stood by for them (through the real shim), and asks what becomes
  * of those that nobody needs. Skipped where the kernel has no Landlock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "os/clock.h"
@@ -15,6 +9,7 @@
 #include "os/sandbox.h"
 #include "os/sandbox_rules.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -188,7 +183,7 @@ static void told(const struct fixture *f, const char *words) {
   assert_int_equal(f->result.exit_code, 0);
 }
 
-static void the_next_call_has_a_shim_that_stood_by(void **state) {
+TEST_WITH(setup, teardown, the_next_call_has_a_shim_that_stood_by) {
   struct fixture *f = *state;
   for (int i = 0; i < 3; i++) {
     pid_t shim = stand_by(f);
@@ -196,7 +191,7 @@ static void the_next_call_has_a_shim_that_stood_by(void **state) {
   }
 }
 
-static void the_program_gets_all_that_it_is_told(void **state) {
+TEST_WITH(setup, teardown, the_program_gets_all_that_it_is_told) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   char *home = strdup(folder_path(f->dir, "home")), ppid[64];
@@ -212,7 +207,7 @@ static void the_program_gets_all_that_it_is_told(void **state) {
   free(home);
 }
 
-static void it_is_confined_as_any_other(void **state) {
+TEST_WITH(setup, teardown, it_is_confined_as_any_other) {
   struct fixture *f = *state;
   (void)stand_by(f);
   (void)setenv("D", f->dir, 1);
@@ -226,7 +221,7 @@ static void it_is_confined_as_any_other(void **state) {
   clear(f);
 }
 
-static void it_has_the_limits_of_its_call(void **state) {
+TEST_WITH(setup, teardown, it_has_the_limits_of_its_call) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   const struct process_spec spec = {
@@ -238,7 +233,7 @@ static void it_has_the_limits_of_its_call(void **state) {
   clear(f);
 }
 
-static void a_large_environment_is_no_matter(void **state) {
+TEST_WITH(setup, teardown, a_large_environment_is_no_matter) {
   struct fixture *f = *state;
   enum { LARGE = 100000 };
   char *large = malloc(LARGE + 1);
@@ -255,7 +250,7 @@ static void a_large_environment_is_no_matter(void **state) {
 }
 
 /* How the child says why it did not become the program. */
-static void a_missing_program_is_told(void **state) {
+TEST_WITH(setup, teardown, a_missing_program_is_told) {
   struct fixture *f = *state;
   const char *const argv[] = {"no-such-program-here", NULL};
   char why[160];
@@ -272,7 +267,7 @@ static void a_missing_program_is_told(void **state) {
 }
 
 /* It is refused as posix_spawn would refuse it. */
-static void words_that_are_too_long_are_told(void **state) {
+TEST_WITH(setup, teardown, words_that_are_too_long_are_told) {
   struct fixture *f = *state;
   enum { LONG = 200000 };
   char *long_word = malloc(LONG + 1);
@@ -291,7 +286,7 @@ static void words_that_are_too_long_are_told(void **state) {
   free(long_word);
 }
 
-static void a_folder_that_is_not_there_is_told(void **state) {
+TEST_WITH(setup, teardown, a_folder_that_is_not_there_is_told) {
   struct fixture *f = *state;
   char *cwd = strdup(folder_path(f->dir, "nowhere"));
   (void)stand_by(f);
@@ -300,7 +295,7 @@ static void a_folder_that_is_not_there_is_told(void **state) {
   free(cwd);
 }
 
-static void a_call_may_be_cancelled_at_once(void **state) {
+TEST_WITH(setup, teardown, a_call_may_be_cancelled_at_once) {
   struct fixture *f = *state;
   (void)stand_by(f);
   struct process_spec spec = {0};
@@ -311,14 +306,14 @@ static void a_call_may_be_cancelled_at_once(void **state) {
   clear(f);
 }
 
-static void another_session_has_no_use_of_it(void **state) {
+TEST_WITH(setup, teardown, another_session_has_no_use_of_it) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   assert_false(ran_under(f, shim, ask(f, OTHER)));
   assert_true(ran_under(f, shim, ask(f, SESSION)));
 }
 
-static void a_call_whose_folder_has_a_file_has_no_use_of_it(void **state) {
+TEST_WITH(setup, teardown, a_call_whose_folder_has_a_file_has_no_use_of_it) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   char *file;
@@ -335,7 +330,7 @@ static void a_call_whose_folder_has_a_file_has_no_use_of_it(void **state) {
 }
 
 /* Its child has the rules of before: what is a secret since must stay one. */
-static void a_change_ends_it(void **state) {
+TEST_WITH(setup, teardown, a_change_ends_it) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   folder_put(f->dir, "home/hidden", STR("x"));
@@ -347,7 +342,7 @@ static void a_change_ends_it(void **state) {
   assert_int_equal(kill(shim, 0), -1);
 }
 
-static void it_ends_with_its_session(void **state) {
+TEST_WITH(setup, teardown, it_ends_with_its_session) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   ruleset_cache_forget(f->kept, OTHER);
@@ -361,7 +356,7 @@ static void it_ends_with_its_session(void **state) {
   assert_int_equal(kill(shim, 0), -1);
 }
 
-static void one_that_was_killed_is_not_used(void **state) {
+TEST_WITH(setup, teardown, one_that_was_killed_is_not_used) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   struct pollfd exited = {.fd = first(f)->pidfd, .events = POLLIN};
@@ -373,7 +368,7 @@ static void one_that_was_killed_is_not_used(void **state) {
   free(folder);
 }
 
-static void one_that_was_stopped_goes_on(void **state) {
+TEST_WITH(setup, teardown, one_that_was_stopped_goes_on) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   siginfo_t info;
@@ -397,7 +392,7 @@ static pid_t child_of(pid_t shim) {
   return child;
 }
 
-static void a_child_that_was_stopped_goes_on(void **state) {
+TEST_WITH(setup, teardown, a_child_that_was_stopped_goes_on) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   assert_int_equal(kill(child_of(shim), SIGSTOP), 0);
@@ -405,7 +400,7 @@ static void a_child_that_was_stopped_goes_on(void **state) {
 }
 
 /* A signal that the child keeps would be its program's. */
-static void a_child_that_was_told_to_end_is_not_used(void **state) {
+TEST_WITH(setup, teardown, a_child_that_was_told_to_end_is_not_used) {
   struct fixture *f = *state;
   pid_t shim = stand_by(f);
   struct pollfd exited = {.fd = first(f)->pidfd, .events = POLLIN};
@@ -415,26 +410,8 @@ static void a_child_that_was_told_to_end_is_not_used(void **state) {
 }
 
 /* A renewal after an outage begins a new term; what only waited is not of the old one. */
-static void it_is_of_the_term_in_which_it_is_told(void **state) {
-  struct fixture *f = *state;
-  struct err err;
-  assert_true(lease_open(&err));
-  lease_begin(clock_boot_ms() + 3600000);
-  pid_t shim = stand_by(f);
-  lease_begin(clock_boot_ms() + 3600000);
-  assert_true(ran_under(f, shim, ask(f, SESSION)));
-  (void)stand_by(f);
-  struct process_spec spec = {0};
-  lease_begin(clock_boot_ms() + 300);
-  assert_non_null(start(f, ask(f, SESSION), &spec, "sleep 600"));
-  while (f->table->processes.count > 0)
-    (void)uv_run(&f->loop, UV_RUN_ONCE);
-  assert_int_equal(f->result.why, PROCESS_END_SHIM_LOST);
-  clear(f);
-}
-
 /* A child of this test has one stand by, and is killed. */
-static void it_ends_when_segue_is_killed(void **state) {
+TEST_WITH(setup, teardown, it_ends_when_segue_is_killed) {
   struct fixture *f = *state;
   int ends[2];
   pid_t shim = 0;
@@ -461,7 +438,7 @@ static void it_ends_when_segue_is_killed(void **state) {
   assert_non_null(f->table);
 }
 
-static void the_table_ends_one_that_is_being_made(void **state) {
+TEST_WITH(setup, teardown, the_table_ends_one_that_is_being_made) {
   struct fixture *f = *state;
   (void)stand_by(f);
   struct process_spec spec = {0};
@@ -471,40 +448,39 @@ static void the_table_ends_one_that_is_being_made(void **state) {
   clear(f);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      TEST(the_next_call_has_a_shim_that_stood_by),
-      TEST(the_program_gets_all_that_it_is_told),
-      TEST(it_is_confined_as_any_other),
-      TEST(it_has_the_limits_of_its_call),
-      TEST(a_large_environment_is_no_matter),
-      TEST(a_missing_program_is_told),
-      TEST(words_that_are_too_long_are_told),
-      TEST(a_folder_that_is_not_there_is_told),
-      TEST(a_call_may_be_cancelled_at_once),
-      TEST(another_session_has_no_use_of_it),
-      TEST(a_call_whose_folder_has_a_file_has_no_use_of_it),
-      TEST(a_change_ends_it),
-      TEST(it_ends_with_its_session),
-      TEST(one_that_was_killed_is_not_used),
-      TEST(one_that_was_stopped_goes_on),
-      TEST(a_child_that_was_stopped_goes_on),
-      TEST(a_child_that_was_told_to_end_is_not_used),
-      TEST(it_ends_when_segue_is_killed),
-      TEST(the_table_ends_one_that_is_being_made),
-      TEST(it_is_of_the_term_in_which_it_is_told), /* the last: leases stay */
-  };
+static int needs_kernel(void **state) {
+  (void)state;
   if (sandbox_version() < 6 || !sandbox_filters()) {
     (void)printf("skipped: this kernel's Landlock (version %d) does not hold it all\n",
                  sandbox_version());
-    return 0;
+    exit(0);
   }
   int pidfd = pidfd_open(getpid(), 0);
   if (pidfd < 0) {
     (void)printf("skipped: no pidfd here, so nothing stands by\n");
-    return 0;
+    exit(0);
   }
   (void)close(pidfd);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return 0;
 }
+
+/* The last: leases stay. */
+TEST_WITH(setup, teardown, it_is_of_the_term_in_which_it_is_told) {
+  struct fixture *f = *state;
+  struct err err;
+  assert_true(lease_open(&err));
+  lease_begin(clock_boot_ms() + 3600000);
+  pid_t shim = stand_by(f);
+  lease_begin(clock_boot_ms() + 3600000);
+  assert_true(ran_under(f, shim, ask(f, SESSION)));
+  (void)stand_by(f);
+  struct process_spec spec = {0};
+  lease_begin(clock_boot_ms() + 300);
+  assert_non_null(start(f, ask(f, SESSION), &spec, "sleep 600"));
+  while (f->table->processes.count > 0)
+    (void)uv_run(&f->loop, UV_RUN_ONCE);
+  assert_int_equal(f->result.why, PROCESS_END_SHIM_LOST);
+  clear(f);
+}
+
+TEST_GROUP(needs_kernel, NULL)

@@ -1,12 +1,7 @@
 /* Declared variables' values never stay in a text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/redact.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +9,7 @@
 static const char *const names[] = {"REDACT_TEST_KEY", "REDACT_TEST_PIN", "REDACT_TEST_UNSET",
                                     NULL};
 
-static void test_replaces(void **state) {
+TEST(test_replaces) {
   static const struct {
     const char *in, *out;
     size_t count;
@@ -27,7 +22,6 @@ static void test_replaces(void **state) {
       {"sk-1234567", "sk-1234567", 0},
       {"pin 1234", "pin 1234", 0}, /* too short to be told from other text */
   };
-  (void)state;
   setenv("REDACT_TEST_KEY", "sk-12345678", 1);
   setenv("REDACT_TEST_PIN", "1234", 1);
   struct secrets *s = secrets_new();
@@ -43,10 +37,9 @@ static void test_replaces(void **state) {
   secrets_free(s);
 }
 
-static void test_no_names(void **state) {
+TEST(test_no_names) {
   struct secrets *s = secrets_new();
   struct buf text = {0};
-  (void)state;
   secrets_add_env(s, NULL);
   buf_puts(&text, "sk-12345678");
   assert_true(secrets_are_empty(s));
@@ -65,13 +58,12 @@ static void encode(const unsigned char *p, size_t n, const char *digits, struct 
   }
 }
 
-static void test_encoded(void **state) {
+TEST(test_encoded) {
   static const char *const digits[] = {
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"};
   static const char value[] = "s\xFF?/secret+value=9";
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "K", (struct str){value, sizeof value - 1});
   for (size_t before = 0; before < 7; before++)
     for (size_t after = 0; after < 4; after++)
@@ -96,7 +88,7 @@ static void test_encoded(void **state) {
 }
 
 /* Encoders differ in which bytes they escape. */
-static void test_spelled(void **state) {
+TEST(test_spelled) {
   static const struct {
     const char *in, *out;
   } cases[] = {
@@ -112,7 +104,6 @@ static void test_spelled(void **state) {
       {"100%", "100%"},
   };
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "#", STR("k/ey+one%two"));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     for (size_t piece = 1; piece < 40; piece++) {
@@ -150,10 +141,9 @@ static void redacts_to(const struct secrets *s, const char *in, const char *want
 }
 
 /* base64 wraps at 76 columns, xxd -p at 60, od at 16 bytes; and all of it may stand in JSON. */
-static void test_wrapped(void **state) {
+TEST(test_wrapped) {
   static const char *const breaks[] = {"\n", "\r\n", "\n  ", "\\n", "\\r\\n", "\\\\n"};
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "K", (struct str){long_key, sizeof long_key - 1});
   for (size_t b = 0; b < sizeof breaks / sizeof breaks[0]; b++)
     for (size_t before = 0; before < 78; before += 7) {
@@ -181,7 +171,7 @@ static void test_wrapped(void **state) {
   secrets_free(s);
 }
 
-static void test_hex(void **state) {
+TEST(test_hex) {
   static const struct {
     const char *in, *out;
   } cases[] = {
@@ -200,7 +190,6 @@ static void test_hex(void **state) {
       {"73 0", "73 0"},
   };
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "K", STR("secret one"));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     redacts_to(s, cases[i].in, cases[i].out);
@@ -208,12 +197,11 @@ static void test_hex(void **state) {
 }
 
 /* However a stream is cut, it comes out as the whole text does. */
-static void test_stream(void **state) {
+TEST(test_stream) {
   static const char text[] =
       "sk-sk-12345678 sk-1234567 aasaasb aasaasbb sk-12345678sk-12345678 c2stMTIzNDU2Nzg= sk-1234";
   struct secrets *s = secrets_new();
   struct buf whole = {0};
-  (void)state;
   secrets_add(s, "A", STR("sk-12345678"));
   secrets_add(s, "B", STR("aasaasbb"));
   secrets_add(s, "LONG", STR("sk-12345678sk-12345678"));
@@ -234,14 +222,4 @@ static void test_stream(void **state) {
   }
   buf_deinit(&whole);
   secrets_free(s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_replaces), cmocka_unit_test(test_no_names),
-      cmocka_unit_test(test_encoded),  cmocka_unit_test(test_spelled),
-      cmocka_unit_test(test_stream),   cmocka_unit_test(test_wrapped),
-      cmocka_unit_test(test_hex),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* The end of a prompt for a backend without an option for schemas. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/schema_prompt.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +37,7 @@ static const struct {
      "null は許されている所だけで使ってください。 何も作り出さないでください。\n"},
 };
 
-static void the_schema_stands_there_once(void **state) {
-  (void)state;
+TEST(the_schema_stands_there_once) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf prompt = {0};
     json_t *schema = json_loads(cases[i].schema, 0, NULL);
@@ -57,9 +51,4 @@ static void the_schema_stands_there_once(void **state) {
     buf_deinit(&prompt);
     json_decref(schema);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_schema_stands_there_once)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The script provider: replies in the shapes of real backends, and files below --cwd only. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "provider/registry.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -140,7 +135,7 @@ static const struct row rows[] = {
     {"replies: []", CLASS_NOT_FOUND, "", NULL, "no reply left", 0},
 };
 
-static void replies_have_their_shape(void **state) {
+TEST_WITH(setup, teardown, replies_have_their_shape) {
   struct fixture *f = *state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     use(f, rows[i].scenario);
@@ -160,14 +155,14 @@ static void replies_have_their_shape(void **state) {
   }
 }
 
-static void without_a_scenario(void **state) {
+TEST_WITH(setup, teardown, without_a_scenario) {
   struct fixture *f = *state;
   call(f);
   assert_int_equal(f->result.class, CLASS_NOT_FOUND);
   assert_non_null(strstr(f->result.message, "no --scenario was given"));
 }
 
-static void a_dry_judge_names_its_stage(void **state) {
+TEST_WITH(setup, teardown, a_dry_judge_names_its_stage) {
   struct fixture *f = *state;
   use(f, "replies: []");
   struct call_request request = {.movement = STR("go"),
@@ -179,7 +174,7 @@ static void a_dry_judge_names_its_stage(void **state) {
   assert_non_null(strstr(f->result.message, "movement go, purpose judge, stage phase3_tag"));
 }
 
-static void a_cancel_ends_the_delay(void **state) {
+TEST_WITH(setup, teardown, a_cancel_ends_the_delay) {
   struct fixture *f = *state;
   struct call_request request = {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
@@ -197,7 +192,7 @@ static void a_cancel_ends_the_delay(void **state) {
   assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_delay_over_the_limit_is_a_timeout(void **state) {
+TEST_WITH(setup, teardown, a_delay_over_the_limit_is_a_timeout) {
   struct fixture *f = *state;
   struct call_request request = {.movement = STR("go"),
                                  .purpose = PURPOSE_EXECUTE,
@@ -224,7 +219,7 @@ static void expect(const struct fixture *f, const char *name, const char *conten
   buf_deinit(&bytes);
 }
 
-static void files_are_written_and_counted(void **state) {
+TEST_WITH(setup, teardown, files_are_written_and_counted) {
   struct fixture *f = *state;
   put(f, "old.txt", "one\ntwo\nthree\nlong tail that goes\n");
   use(f,
@@ -240,7 +235,7 @@ static void files_are_written_and_counted(void **state) {
   json_decref(wanted);
 }
 
-static void links_within_are_followed(void **state) {
+TEST_WITH(setup, teardown, links_within_are_followed) {
   struct fixture *f = *state;
   char path[600];
   put(f, "real.txt", "old\n");
@@ -257,7 +252,7 @@ static void links_within_are_followed(void **state) {
   expect(f, "real.txt", "new\n");
 }
 
-static void nothing_is_written_outside(void **state) {
+TEST_WITH(setup, teardown, nothing_is_written_outside) {
   static const char *const bad[] = {"/tmp/outside", "../outside", "a/../../outside", "link/x",
                                     "file/x",       "dir",        "linked",          "..",
                                     "fifo",         "updir/x"};
@@ -288,7 +283,7 @@ static void nothing_is_written_outside(void **state) {
   expect(f, "file", "x");
 }
 
-static void a_folder_that_is_gone(void **state) {
+TEST_WITH(setup, teardown, a_folder_that_is_gone) {
   struct fixture *f = *state;
   use(f, "replies: [{text: t, write: {a: b}}]");
   f->env.cwd = "/nowhere/at/all";
@@ -316,7 +311,7 @@ static const struct option_row options[] = {
     {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
 };
 
-static void a_text_comes_in_pieces(void **state) {
+TEST_WITH(setup, teardown, a_text_comes_in_pieces) {
   struct fixture *f = *state;
   use(f, "{replies: [{chunks: ['[1,', ' 2]']}, {text: whole}]}");
   call(f);
@@ -325,7 +320,7 @@ static void a_text_comes_in_pieces(void **state) {
   assert_string_equal(buf_c(&f->result.text.bytes), "[1, 2]");
 }
 
-static void a_cancel_at_a_piece_ends_the_delay(void **state) {
+TEST_WITH(setup, teardown, a_cancel_at_a_piece_ends_the_delay) {
   struct fixture *f = *state;
   struct call_request request = {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
@@ -337,9 +332,8 @@ static void a_cancel_at_a_piece_ends_the_delay(void **state) {
   assert_int_equal(f->result.class, CLASS_CANCELLED);
 }
 
-static void options_are_checked(void **state) {
+TEST(options_are_checked) {
   struct provider_registry *registry = registry_new(NULL);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(options); i++) {
     const struct provider *p = registry_find(registry, str_from(options[i].provider));
     json_t *given = json_loads(options[i].options, 0, NULL);
@@ -357,22 +351,4 @@ static void options_are_checked(void **state) {
   registry_free(registry);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(replies_have_their_shape),
-      TEST(without_a_scenario),
-      TEST(a_dry_judge_names_its_stage),
-      TEST(a_cancel_ends_the_delay),
-      TEST(a_delay_over_the_limit_is_a_timeout),
-      TEST(files_are_written_and_counted),
-      TEST(a_text_comes_in_pieces),
-      TEST(a_cancel_at_a_piece_ends_the_delay),
-      TEST(links_within_are_followed),
-      TEST(nothing_is_written_outside),
-      TEST(a_folder_that_is_gone),
-      cmocka_unit_test(options_are_checked),
-  };
-  return cmocka_run_group_tests(tests, warm_up, NULL);
-}
+TEST_GROUP(warm_up, NULL)

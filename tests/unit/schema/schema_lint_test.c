@@ -3,14 +3,10 @@
 
 #include "base/buf.h"
 #include "support/data.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define ONE(member)                                                                                \
   "{'type':'object','properties':{'a':" member "},'required':['a'],'maxProperties':3}"
@@ -57,8 +53,7 @@ static const struct {
     {"5", ""},
 };
 
-static void warnings(void **state) {
-  (void)state;
+TEST(warnings) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema_errors found = {0};
     struct buf all = {0};
@@ -79,8 +74,7 @@ static void warnings(void **state) {
 }
 
 /* Branches that lead back to themselves double with each level; the look ends all the same. */
-static void hostile_schemas_end(void **state) {
-  (void)state;
+TEST(hostile_schemas_end) {
   struct schema_errors found = {0};
   json_t *doc =
       data_json("{'properties':{'a':{'$ref':'#/$defs/d'}},'required':['a'],'$defs':{'d':{"
@@ -89,12 +83,4 @@ static void hostile_schemas_end(void **state) {
   schema_lint(doc, false, &found);
   schema_errors_deinit(&found);
   json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(warnings),
-      cmocka_unit_test(hostile_schemas_end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* Schemas compiled and checked: the words of errors, drafts, formats, registries, bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "schema/schema.h"
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 #define JUDGMENT                                                                                   \
@@ -70,7 +65,7 @@ static const char *check(const char *schema, const char *value) {
 }
 
 /* Each bound holds at its value and not beside it. */
-static void bounds_are_where_they_say(void **state) {
+TEST(bounds_are_where_they_say) {
   static const struct {
     const char *schema, *good, *bad;
   } cases[] = {
@@ -110,7 +105,6 @@ static void bounds_are_where_they_say(void **state) {
        "'properties':{'next':{'$dynamicRef':'#n'}}}}}",
        "{'next':{'v':1}}", "{'next':{'v':'1'}}"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (strcmp(check(cases[i].schema, cases[i].good), "ok") != 0)
       fail_msg("%s refuses %s", cases[i].schema, cases[i].good);
@@ -119,8 +113,7 @@ static void bounds_are_where_they_say(void **state) {
   }
 }
 
-static void words(void **state) {
-  (void)state;
+TEST(words) {
   static const struct {
     const char *schema, *value, *lines;
   } cases[] = {
@@ -227,8 +220,7 @@ static void words(void **state) {
   "'kind':{'enum':['c','d']},'v':{'type':'boolean'}},'required':['kind','v']}]}"
 
 /* The words name what a model must change. */
-static void words_that_mend(void **state) {
-  (void)state;
+TEST(words_that_mend) {
   static const struct {
     const char *schema, *value, *lines;
   } cases[] = {
@@ -304,9 +296,8 @@ static void words_that_mend(void **state) {
 }
 
 /* The alternative that is meant, or is closest, may be any of many. */
-static void the_last_of_many_alternatives_is_told(void **state) {
+TEST(the_last_of_many_alternatives_is_told) {
   enum { COUNT = 200 };
-  (void)state;
   for (int named = 0; named < 2; named++) {
     json_t *all = json_array(), *doc = json_pack("{s:o}", "oneOf", all);
     for (int i = 0; i < COUNT; i++)
@@ -336,9 +327,8 @@ static void the_last_of_many_alternatives_is_told(void **state) {
 
 /* Hints are looked for as long as the work of a check lasts, and for no error that is only
  * counted. */
-static void hints_are_bounded(void **state) {
+TEST(hints_are_bounded) {
   enum { MEMBERS = 100000, NAMES = 60 };
-  (void)state;
   json_t *doc = json_pack("{s:{},s:b}", "properties", "additionalProperties", 0);
   json_t *properties = json_object_get(doc, "properties"), *value = json_object();
   char name[48];
@@ -365,8 +355,7 @@ static void hints_are_bounded(void **state) {
   json_decref(doc);
 }
 
-static void every_format_says_its_form(void **state) {
-  (void)state;
+TEST(every_format_says_its_form) {
   static const char *const formats[] = {"date",          "date-time",
                                         "duration",      "email",
                                         "hostname",      "idn-email",
@@ -388,8 +377,7 @@ static void every_format_says_its_form(void **state) {
   }
 }
 
-static void schema_errors_have_their_place(void **state) {
-  (void)state;
+TEST(schema_errors_have_their_place) {
   static const struct {
     const char *schema, *lines;
   } cases[] = {
@@ -427,8 +415,7 @@ static void schema_errors_have_their_place(void **state) {
   assert_null(schema_compile(NULL, NULL, NULL, NULL));
 }
 
-static void known_keywords(void **state) {
-  (void)state;
+TEST(known_keywords) {
   static const struct {
     const char *schema;
     bool known;
@@ -454,8 +441,7 @@ static json_t *load_one(void *arg, const char *uri) {
   return strcmp(uri, "https://e.example/dir/int.json") ? NULL : data_json("{'type':'integer'}");
 }
 
-static void registries(void **state) {
-  (void)state;
+TEST(registries) {
   int asked = 0;
   struct schema_registry *registry = schema_registry_new();
   struct schema_opts opts = {.registry = registry};
@@ -478,8 +464,7 @@ static void registries(void **state) {
   schema_registry_free(NULL);
 }
 
-static void drafts(void **state) {
-  (void)state;
+TEST(drafts) {
   const char *array =
       "{'$schema':'http://json-schema.org/draft-07/schema#','items':[{'type':'null'}]}";
   assert_string_equal(check(array, "[1]"),
@@ -501,8 +486,7 @@ static void drafts(void **state) {
       "/properties/minimum/type|type]");
 }
 
-static void formats(void **state) {
-  (void)state;
+TEST(formats) {
   struct schema_opts asserted = {.assert_formats = true};
   assert_string_equal(check("{'format':'date'}", "'yesterday'"), "ok");
   assert_string_equal(
@@ -568,10 +552,9 @@ static json_t *many_patterns(int patterns, const char *piece, int pieces) {
 }
 
 /* Patterns in machine code take ten times and more what they take without. */
-static void many_patterns_take_little_memory(void **state) {
+TEST(many_patterns_take_little_memory) {
   enum { PATTERNS = 3000, MOST = 150 * 1024 * 1024 }; /* in machine code all would take 330 MiB */
   enum schema_status status;
-  (void)state;
   json_t *doc = many_patterns(PATTERNS, "a?", 1000);
   size_t before = memory_bytes();
   struct schema *schema = schema_compile(doc, NULL, NULL, &status);
@@ -589,10 +572,9 @@ static void many_patterns_take_little_memory(void **state) {
   json_decref(doc);
 }
 
-static void patterns_beyond_all_measure_are_refused(void **state) {
+TEST(patterns_beyond_all_measure_are_refused) {
   struct schema_errors errors = {0};
   enum schema_status status;
-  (void)state;
   json_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
   assert_null(schema_compile(doc, NULL, &errors, &status));
   assert_int_equal(status, SCHEMA_TOO_COMPLEX);
@@ -602,8 +584,7 @@ static void patterns_beyond_all_measure_are_refused(void **state) {
   json_decref(doc);
 }
 
-static void bounds(void **state) {
-  (void)state;
+TEST(bounds) {
   json_t *deep = nested(SCHEMA_DEPTH_MAX + 10), *shallow = nested(250);
   const char *recursive = "{'properties':{'a':{'$ref':'#'}},'type':'object'}";
   assert_int_equal(status_of(recursive, shallow), SCHEMA_OK);
@@ -659,8 +640,7 @@ static void bounds(void **state) {
   json_decref(many);
 }
 
-static void unevaluated_beyond_a_word_of_bits(void **state) {
-  (void)state;
+TEST(unevaluated_beyond_a_word_of_bits) {
   json_t *doc =
       data_json("{'patternProperties':{'^k':true},'anyOf':[{'properties':{'other':true}},{}],"
                 "'unevaluatedProperties':false}");
@@ -681,8 +661,7 @@ static void unevaluated_beyond_a_word_of_bits(void **state) {
 }
 
 /* A subtree that stands in two places of the caller's document must still have two places here. */
-static void shared_subtrees(void **state) {
-  (void)state;
+TEST(shared_subtrees) {
   json_t *string = json_pack("{s:s}", "type", "string"), *value = data_json("{'a':'x','b':1}");
   json_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
   struct schema_errors errors = {0};
@@ -696,25 +675,10 @@ static void shared_subtrees(void **state) {
   json_decref(value);
 }
 
-int main(void) {
+static int seed(void **state) {
+  (void)state;
   json_object_seed(1);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bounds_are_where_they_say),
-      cmocka_unit_test(words),
-      cmocka_unit_test(words_that_mend),
-      cmocka_unit_test(every_format_says_its_form),
-      cmocka_unit_test(the_last_of_many_alternatives_is_told),
-      cmocka_unit_test(hints_are_bounded),
-      cmocka_unit_test(schema_errors_have_their_place),
-      cmocka_unit_test(known_keywords),
-      cmocka_unit_test(registries),
-      cmocka_unit_test(drafts),
-      cmocka_unit_test(formats),
-      cmocka_unit_test(bounds),
-      cmocka_unit_test(unevaluated_beyond_a_word_of_bits),
-      cmocka_unit_test(shared_subtrees),
-      cmocka_unit_test(many_patterns_take_little_memory),
-      cmocka_unit_test(patterns_beyond_all_measure_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return 0;
 }
+
+TEST_GROUP(seed, NULL)

@@ -1,11 +1,5 @@
 /* The store in files: what a crash, a flipped bit, a full or failing disk and a second owner can do
  * to a log. Fault loops run in children: the counters of base/fault.h count for a whole process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "store/backend.h"
@@ -15,6 +9,7 @@
 #include "support/folder.h"
 #include "support/leave.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -208,7 +203,7 @@ static void expect_file(const char *path, struct str wanted) {
 
 /* --- the ordinary life of a log --- */
 
-static void records_come_back(void **state) {
+TEST_WITH(setup, teardown, records_come_back) {
   struct fixture *f = *state;
   struct err err;
   struct answer a = {0};
@@ -250,13 +245,13 @@ static void records_come_back(void **state) {
   buf_deinit(&a.lines);
 }
 
-static void records_come_back_at_once(void **state) {
+TEST_WITH(setup, teardown, records_come_back_at_once) {
   at_once = true;
   records_come_back(state);
   at_once = false;
 }
 
-static void an_id_is_taken_once(void **state) {
+TEST_WITH(setup, teardown, an_id_is_taken_once) {
   struct fixture *f = *state;
   struct err err;
   struct store_log *log = store_create(&f->store, id, &err);
@@ -267,7 +262,7 @@ static void an_id_is_taken_once(void **state) {
 }
 
 /* The daemon's: no file is made on its loop. */
-static void a_log_is_made_by_its_first_append(void **state) {
+TEST_WITH(setup, teardown, a_log_is_made_by_its_first_append) {
   struct fixture *f = *state;
   struct answer a = {0};
   struct stat st;
@@ -294,7 +289,7 @@ static bool refuse(void *ctx, const json_t *record, struct err *err) {
          err_set(err, ERR_CORRUPT, "not this one");
 }
 
-static void a_fold_can_refuse(void **state) {
+TEST_WITH(setup, teardown, a_fold_can_refuse) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
@@ -306,7 +301,7 @@ static void a_fold_can_refuse(void **state) {
   buf_deinit(&bytes);
 }
 
-static void what_is_no_log_is_refused(void **state) {
+TEST_WITH(setup, teardown, what_is_no_log_is_refused) {
   struct fixture *f = *state;
   struct err err;
   char notification[256];
@@ -366,7 +361,7 @@ static int attach_and_tell(struct fixture *f, int out) {
   return log ? 50 : (int)err.code;
 }
 
-static void one_owner_at_a_time(void **state) {
+TEST_WITH(setup, teardown, one_owner_at_a_time) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
@@ -395,7 +390,7 @@ static int own_until_killed(struct fixture *f, int out) {
     pause();
 }
 
-static void the_lock_dies_with_its_owner(void **state) {
+TEST_WITH(setup, teardown, the_lock_dies_with_its_owner) {
   struct fixture *f = *state;
   struct err err;
   char notification[256], byte;
@@ -419,7 +414,7 @@ static void the_lock_dies_with_its_owner(void **state) {
 
 /* An owner that writes its log again renames the new file over the old one: whoever opened that
  * just before holds the lock of a file that nobody reads. */
-static void a_log_that_is_replaced_before_the_lock(void **state) {
+TEST_WITH(setup, teardown, a_log_that_is_replaced_before_the_lock) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
@@ -470,7 +465,7 @@ static void expect_torn(struct fixture *f, uint64_t whole, struct str prefix, st
   store_close(log);
 }
 
-static void a_torn_tail_is_cut_off(void **state) {
+TEST_WITH(setup, teardown, a_torn_tail_is_cut_off) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   make_log(f, 6, &bytes);
@@ -492,7 +487,7 @@ static void a_torn_tail_is_cut_off(void **state) {
 
 /* Nobody else can tell a changed record from a torn one: where its end or its JSON is whole it is
  * refused, else set aside. */
-static void a_flipped_bit_of_the_last_record(void **state) {
+TEST_WITH(setup, teardown, a_flipped_bit_of_the_last_record) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   size_t refused = 0;
@@ -537,7 +532,7 @@ static void expect_corrupt(struct fixture *f, const struct buf *bytes, size_t at
   assert_int_equal(access(f->torn, F_OK), -1);
 }
 
-static void a_flipped_byte_in_the_middle_is_reported(void **state) {
+TEST_WITH(setup, teardown, a_flipped_byte_in_the_middle_is_reported) {
   struct fixture *f = *state;
   static const char others[] = {'\0', '\n', ' ', '}', '\xFF'};
   struct buf bytes = {0};
@@ -557,7 +552,7 @@ static void a_flipped_byte_in_the_middle_is_reported(void **state) {
   buf_deinit(&bytes);
 }
 
-static void missing_and_swapped_records_are_reported(void **state) {
+TEST_WITH(setup, teardown, missing_and_swapped_records_are_reported) {
   struct fixture *f = *state;
   struct buf bytes = {0}, wrong = {0};
   make_log(f, 6, &bytes);
@@ -579,7 +574,7 @@ static void missing_and_swapped_records_are_reported(void **state) {
   buf_deinit(&bytes);
 }
 
-static void garbage_after_the_tail_is_set_aside(void **state) {
+TEST_WITH(setup, teardown, garbage_after_the_tail_is_set_aside) {
   enum { MIB = 1024 * 1024 };
   struct fixture *f = *state;
   struct buf bytes = {0};
@@ -611,7 +606,7 @@ static void garbage_after_the_tail_is_set_aside(void **state) {
 }
 
 /* Blocks that never reached the disk read as NULs; what stands behind them was never synced. */
-static void holes_are_a_torn_tail(void **state) {
+TEST_WITH(setup, teardown, holes_are_a_torn_tail) {
   struct fixture *f = *state;
   struct buf bytes = {0}, holed = {0};
   make_log(f, 40, &bytes);
@@ -657,7 +652,7 @@ static bool count_only(void *ctx, const json_t *record, struct err *err) {
 
 /* Records of a call before its end can be in one batch with its end: behind a hole in that batch,
  * the end says nothing. The end of an attempt that began behind the hole does. */
-static void a_hole_in_what_a_call_tells(void **state) {
+TEST_WITH(setup, teardown, a_hole_in_what_a_call_tells) {
   static const struct {
     const char *records; /* type and attempt; | and , are for the reader */
     int hole;            /* in this record, from 1 */
@@ -708,7 +703,7 @@ static void a_hole_in_what_a_call_tells(void **state) {
   }
 }
 
-static void tails_gather_in_one_file(void **state) {
+TEST_WITH(setup, teardown, tails_gather_in_one_file) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
@@ -810,7 +805,7 @@ static void all_records_survive(struct fixture *f, const char *fault, int n, uin
   assert_int_equal(unlink(f->path), 0);
 }
 
-static void failed_calls_lose_nothing(void **state) {
+TEST_WITH(setup, teardown, failed_calls_lose_nothing) {
   struct fixture *f = *state;
   static const struct {
     const char *call, *error;
@@ -845,7 +840,7 @@ static void failed_calls_lose_nothing(void **state) {
 }
 
 /* Whatever was acknowledged before the process went is there. */
-static void exits_keep_what_was_acknowledged(void **state) {
+TEST_WITH(setup, teardown, exits_keep_what_was_acknowledged) {
   struct fixture *f = *state;
   int status = 99;
   for (int n = 1; status == 99; n++) {
@@ -888,7 +883,7 @@ static int all_syncs_fail(struct fixture *f, int out) {
   return strstr(a.err.text, "failed sync") != NULL ? 0 : 2;
 }
 
-static void a_sync_that_fails_again_breaks_the_log(void **state) {
+TEST_WITH(setup, teardown, a_sync_that_fails_again_breaks_the_log) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   struct err err;
@@ -920,7 +915,7 @@ static int rewrite_what_was_changed(struct fixture *f, int out) {
   return strstr(a.err.text, "is not what was written") != NULL ? 0 : 2;
 }
 
-static void a_rewrite_compares_first(void **state) {
+TEST_WITH(setup, teardown, a_rewrite_compares_first) {
   struct fixture *f = *state;
   struct buf bytes = {0};
   make_log(f, 2, &bytes);
@@ -939,7 +934,7 @@ static int fail_blob(struct fixture *f, int out) {
   return err.text[0] ? TOUCHED : 1;
 }
 
-static void a_failed_blob_has_no_name(void **state) {
+TEST_WITH(setup, teardown, a_failed_blob_has_no_name) {
   struct fixture *f = *state;
   static const char *const faults[] = {"fail:write", "fail:sync", "exit"};
   char name[SHA256_HEX], path[600];
@@ -971,7 +966,7 @@ static void a_failed_blob_has_no_name(void **state) {
 
 /* --- blobs and the folder --- */
 
-static void blobs_come_back(void **state) {
+TEST_WITH(setup, teardown, blobs_come_back) {
   struct fixture *f = *state;
   struct buf big = {0}, back = {0};
   struct err err;
@@ -999,7 +994,7 @@ static void blobs_come_back(void **state) {
 }
 
 /* A writer that died, or a full disk, left less than the name says. */
-static void a_cut_blob_is_written_again(void **state) {
+TEST_WITH(setup, teardown, a_cut_blob_is_written_again) {
   struct fixture *f = *state;
   struct buf back = {0};
   struct err err;
@@ -1013,7 +1008,7 @@ static void a_cut_blob_is_written_again(void **state) {
   buf_deinit(&back);
 }
 
-static void damaged_blobs_are_refused(void **state) {
+TEST_WITH(setup, teardown, damaged_blobs_are_refused) {
   struct fixture *f = *state;
   static const char *const no_names[] = {
       "", "../../etc/passwd", "abc",
@@ -1037,7 +1032,7 @@ static void damaged_blobs_are_refused(void **state) {
   buf_deinit(&back);
 }
 
-static void the_folder_is_made(void **state) {
+TEST_WITH(setup, teardown, the_folder_is_made) {
   struct fixture *f = *state;
   struct store store;
   struct err err;
@@ -1054,40 +1049,4 @@ static void the_folder_is_made(void **state) {
   assert_non_null(strstr(err.text, dir));
   print_into(dir, sizeof dir, "%s/file/logs", f->dir);
   assert_false(store_open(&store, dir, &err));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(records_come_back),
-      TEST(records_come_back_at_once),
-      TEST(an_id_is_taken_once),
-      TEST(a_log_is_made_by_its_first_append),
-      TEST(a_fold_can_refuse),
-      TEST(what_is_no_log_is_refused),
-      TEST(one_owner_at_a_time),
-      TEST(the_lock_dies_with_its_owner),
-      TEST(a_log_that_is_replaced_before_the_lock),
-      TEST(a_torn_tail_is_cut_off),
-      TEST(a_flipped_bit_of_the_last_record),
-      TEST(a_flipped_byte_in_the_middle_is_reported),
-      TEST(missing_and_swapped_records_are_reported),
-      TEST(garbage_after_the_tail_is_set_aside),
-      TEST(holes_are_a_torn_tail),
-      TEST(a_hole_in_what_a_call_tells),
-      TEST(tails_gather_in_one_file),
-#ifdef SEGUE_FAULTS
-      TEST(failed_calls_lose_nothing),
-      TEST(exits_keep_what_was_acknowledged),
-      TEST(a_sync_that_fails_again_breaks_the_log),
-      TEST(a_rewrite_compares_first),
-      TEST(a_failed_blob_has_no_name),
-#endif
-      TEST(blobs_come_back),
-      TEST(a_cut_blob_is_written_again),
-      TEST(damaged_blobs_are_refused),
-      TEST(the_folder_is_made),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

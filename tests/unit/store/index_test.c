@@ -1,15 +1,10 @@
 /* The index: rows as logs say, none for a log that is another now; a damaged file is as none, and
  * one that another process writes keeps nobody waiting. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "store/index.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -93,7 +88,7 @@ static void refresh(const struct fixture *f) {
   assert_int_equal(rows_of(f), LOG_COUNT);
 }
 
-static void rows_say_what_logs_say(void **state) {
+TEST_WITH(setup, teardown, rows_say_what_logs_say) {
   struct fixture *f = *state;
   bool more;
   assert_int_equal(rows_of(f), 0);
@@ -115,7 +110,7 @@ static void rows_say_what_logs_say(void **state) {
   index_close(x);
 }
 
-static void a_log_that_is_another_has_no_row(void **state) {
+TEST_WITH(setup, teardown, a_log_that_is_another_has_no_row) {
   struct fixture *f = *state;
   char id[STORE_ID_BYTES], path[700];
   refresh(f);
@@ -162,7 +157,7 @@ static void expect_mended(const struct fixture *f) {
   assert_int_equal(rows_of(f), LOG_COUNT);
 }
 
-static void a_damaged_file_is_none(void **state) {
+TEST_WITH(setup, teardown, a_damaged_file_is_none) {
   struct fixture *f = *state;
   struct stat st;
   refresh(f);
@@ -197,7 +192,7 @@ static void a_damaged_file_is_none(void **state) {
   }
 }
 
-static void another_version_is_made_anew(void **state) {
+TEST_WITH(setup, teardown, another_version_is_made_anew) {
   struct fixture *f = *state;
   refresh(f);
   struct sqlite *s = sqlite_open(f->path);
@@ -207,7 +202,7 @@ static void another_version_is_made_anew(void **state) {
   refresh(f);
 }
 
-static void nobody_waits(void **state) {
+TEST_WITH(setup, teardown, nobody_waits) {
   struct fixture *f = *state;
   bool more;
   refresh(f);
@@ -222,7 +217,7 @@ static void nobody_waits(void **state) {
   refresh(f);
 }
 
-static void a_killed_writer_leaves_the_last_rows(void **state) {
+TEST_WITH(setup, teardown, a_killed_writer_leaves_the_last_rows) {
   struct fixture *f = *state;
   refresh(f);
   pid_t child = fork();
@@ -239,7 +234,7 @@ static void a_killed_writer_leaves_the_last_rows(void **state) {
 }
 
 /* A limit on the size of files stands for a full disk. */
-static void a_full_disk_leaves_the_last_rows(void **state) {
+TEST_WITH(setup, teardown, a_full_disk_leaves_the_last_rows) {
   struct fixture *f = *state;
   struct rlimit before, small;
   bool more;
@@ -255,7 +250,7 @@ static void a_full_disk_leaves_the_last_rows(void **state) {
   refresh(f);
 }
 
-static void filters_pass_over_by_row(void **state) {
+TEST_WITH(setup, teardown, filters_pass_over_by_row) {
   struct fixture *f = *state;
   struct err err;
   static const struct {
@@ -288,7 +283,7 @@ static void filters_pass_over_by_row(void **state) {
   assert_false(filter_check(&(struct filter){.statuses = "done"}, &err));
 }
 
-static void a_small_folder_has_none(void **state) {
+TEST_WITH(setup, teardown, a_small_folder_has_none) {
   struct fixture *f = *state;
   char id[STORE_ID_BYTES], path[700];
   bool more;
@@ -301,24 +296,13 @@ static void a_small_folder_has_none(void **state) {
   assert_int_equal(access(f->path, F_OK), -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(rows_say_what_logs_say),
-      TEST(a_log_that_is_another_has_no_row),
-      TEST(a_damaged_file_is_none),
-      TEST(another_version_is_made_anew),
-      TEST(nobody_waits),
-      TEST(a_killed_writer_leaves_the_last_rows),
-      TEST(a_full_disk_leaves_the_last_rows),
-      TEST(filters_pass_over_by_row),
-      TEST(a_small_folder_has_none),
-  };
+static int needs_sqlite(void **state) {
   struct err err;
-  if (sqlite_load(&err) == NULL) {
-    print_message("skipped: %s\n", err.text);
-    return 77;
-  }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  (void)state;
+  if (sqlite_load(&err) != NULL)
+    return 0;
+  print_message("skipped: %s\n", err.text);
+  exit(77);
 }
+
+TEST_GROUP(needs_sqlite, NULL)

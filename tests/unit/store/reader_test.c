@@ -1,15 +1,10 @@
 /* Logs line by line: sizes around the chunk, a last line without newline, files that grow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "store/reader.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,8 +50,7 @@ static const struct row rows[] = {
     {"\n\n\n", 3, "", true},   {"a\r\nb\r\n", 2, "b\r", true},
 };
 
-static void lines_come_in_order(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, lines_come_in_order) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct log_reader r;
     struct str line = {"", 0};
@@ -84,9 +78,8 @@ static void lines_come_in_order(void **state) {
   }
 }
 
-static void sizes_around_a_chunk(void **state) {
+TEST_WITH(setup, teardown, sizes_around_a_chunk) {
   static const size_t sizes[] = {1, 65534, 65535, 65536, 65537, 131071, 131072, 131073, 1 << 20};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
     struct buf text = {0};
     struct log_reader r;
@@ -112,11 +105,10 @@ static void sizes_around_a_chunk(void **state) {
   }
 }
 
-static void nothing_over_the_limit_is_kept(void **state) {
+TEST_WITH(setup, teardown, nothing_over_the_limit_is_kept) {
   struct log_reader r;
   struct str line;
   struct err err;
-  (void)state;
   add("first\n", 6, O_TRUNC);
   assert_int_equal(truncate(path, (off_t)LIMIT_LOG_LINE_BYTES + 1000), 0); /* a hole of NULs */
   assert_true(reader_open(&r, log_ref(path), &err));
@@ -134,11 +126,10 @@ static void nothing_over_the_limit_is_kept(void **state) {
   reader_close(&r);
 }
 
-static void a_growing_file_is_followed(void **state) {
+TEST_WITH(setup, teardown, a_growing_file_is_followed) {
   struct log_reader r;
   struct str line;
   struct err err;
-  (void)state;
   add("one\ntw", 6, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
   assert_true(reader_next(&r, &line));
@@ -168,11 +159,10 @@ static void a_growing_file_is_followed(void **state) {
 }
 
 /* Bytes near the last line are in memory. */
-static void lines_are_held(void **state) {
+TEST_WITH(setup, teardown, lines_are_held) {
   struct log_reader r;
   struct str line;
   struct err err;
-  (void)state;
   add("one\ntwo\nthree\n", 14, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
   assert_null(reader_held(&r, 0, 3));
@@ -184,11 +174,10 @@ static void lines_are_held(void **state) {
 }
 
 /* A read that met the end saves the next one there, and no more: what was appended is read. */
-static void an_end_is_seen_once(void **state) {
+TEST_WITH(setup, teardown, an_end_is_seen_once) {
   char out[16];
   struct log_reader r;
   struct err err;
-  (void)state;
   add("one\n", 4, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
   assert_int_equal(reader_read(&r, 0, out, sizeof out), 4);
@@ -202,10 +191,9 @@ static void an_end_is_seen_once(void **state) {
   reader_close(&r);
 }
 
-static void only_files_are_read(void **state) {
+TEST_WITH(setup, teardown, only_files_are_read) {
   struct log_reader r;
   struct err err;
-  (void)state;
   assert_false(reader_open(&r, log_ref(path), &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
   assert_false(reader_open(&r, log_ref(dir), &err));
@@ -214,19 +202,4 @@ static void only_files_are_read(void **state) {
   assert_false(reader_open(&r, log_ref(path), &err));
   assert_int_equal(err.code, ERR_IO);
   reader_close(&r);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(lines_come_in_order),
-      TEST(sizes_around_a_chunk),
-      TEST(nothing_over_the_limit_is_kept),
-      TEST(a_growing_file_is_followed),
-      TEST(lines_are_held),
-      TEST(an_end_is_seen_once),
-      TEST(only_files_are_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,8 @@
 #include "base/log.h"
 #include "format/json_write.h"
 #include "store/record_line.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +21,10 @@ static void start(char hash[SHA256_HEX]) {
   memcpy(hash, record_line_first_hash, SHA256_HEX);
 }
 
-static void form(void **state) {
+TEST(form) {
   struct buf line = {0};
   char hash[SHA256_HEX], expected[SHA256_HEX];
   const char *body = "{\"v\":1,\"seq\":1";
-  (void)state;
   start(hash);
   compose("{\"v\": 1, \"seq\": 1}", &line, hash);
   sha256_hex(record_line_first_hash, 64, body, strlen(body), expected);
@@ -42,13 +36,12 @@ static void form(void **state) {
   buf_deinit(&line);
 }
 
-static void chain_of_three(void **state) {
+TEST(chain_of_three) {
   static const char *const records[] = {"{\"seq\":1,\"text\":\"a\\u0000b\"}",
                                         "{\"seq\":2,\"text\":\"\\u00e9\\ud83d\\ude00\\n\"}",
                                         "{\"seq\":3,\"x\":{\"hash\":\"0\"},\"y\":[1.5,null]}"};
   struct buf log = {0};
   char written[SHA256_HEX], read[SHA256_HEX];
-  (void)state;
   start(written);
   start(read);
   for (size_t i = 0; i < ARRAY_LEN(records); i++)
@@ -70,11 +63,10 @@ static void chain_of_three(void **state) {
   buf_deinit(&log);
 }
 
-static void out_of_order(void **state) {
+TEST(out_of_order) {
   struct buf first = {0}, second = {0};
   char hash[SHA256_HEX], before[SHA256_HEX];
   struct err err;
-  (void)state;
   start(hash);
   compose("{\"seq\":1}", &first, hash);
   compose("{\"seq\":2}", &second, hash);
@@ -88,11 +80,10 @@ static void out_of_order(void **state) {
 }
 
 /* Any byte to any other, and any byte dropped or doubled. */
-static void every_change(void **state) {
+TEST(every_change) {
   struct buf line = {0}, changed = {0};
   char hash[SHA256_HEX];
   struct err err;
-  (void)state;
   start(hash);
   compose("{\"seq\":1,\"text\":\"x\"}", &line, hash);
   line.n--; /* its newline is the reader's */
@@ -117,10 +108,9 @@ static void every_change(void **state) {
 }
 
 /* The hash is right, and the line still is no record. */
-static void hashed_nonsense(void **state) {
+TEST(hashed_nonsense) {
   static const char *const bodies[] = {"",  "[1",   "{\"a\":1,\"a\":2", "{\"a\":\"\xff\"",
                                        "{", "\"x\""};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
     struct buf line = {0};
     char hash[SHA256_HEX], own[SHA256_HEX];
@@ -135,27 +125,14 @@ static void hashed_nonsense(void **state) {
   }
 }
 
-static void short_lines(void **state) {
+TEST(short_lines) {
   static const char tail[] = ",\"hash\":\"\"}";
   char hash[SHA256_HEX];
   struct err err;
-  (void)state;
   start(hash);
   for (size_t n = 0; n < sizeof tail; n++) {
     char *exact = xstrndup(tail, n); /* on the heap: a read too far is seen */
     assert_null(record_line_parse((struct str){exact, n}, hash, &err));
     free(exact);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(form),
-      cmocka_unit_test(chain_of_three),
-      cmocka_unit_test(out_of_order),
-      cmocka_unit_test(every_change),
-      cmocka_unit_test(hashed_nonsense),
-      cmocka_unit_test(short_lines),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

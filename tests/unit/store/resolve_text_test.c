@@ -1,14 +1,9 @@
 /* Texts that a log stores once, put together again: parts, places in records, blobs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "store/resolve_text.h"
 #include "store/store.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +65,7 @@ static const struct row rows[] = {
     {"[1]", NULL},
 };
 
-static void parts_become_text(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, parts_become_text) {
   const struct resolve recall = {NULL, record, &store};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     json_t *parts = json_loads(rows[i].parts, 0, NULL);
@@ -87,11 +81,10 @@ static void parts_become_text(void **state) {
   }
 }
 
-static void blobs_are_meant_where_they_are_named(void **state) {
+TEST_WITH(setup, teardown, blobs_are_meant_where_they_are_named) {
   static const struct str wanted = {"all \0 bytes\xFF", 12};
   struct buf out = {0};
   struct err err;
-  (void)state;
   const struct resolve recall = {NULL, record, &store};
   json_t *parts = json_loads("[\"[\", {\"ref\": \"3#/text\"}, \"]\"]", 0, NULL);
   assert_true(resolve_parts(&recall, parts, &out, &err));
@@ -113,14 +106,4 @@ static void blobs_are_meant_where_they_are_named(void **state) {
   assert_false(resolve_text(&recall, three, "stderr", &out, &err));
   json_decref(three);
   buf_deinit(&out);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(parts_become_text),
-      TEST(blobs_are_meant_where_they_are_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

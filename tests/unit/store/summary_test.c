@@ -1,15 +1,10 @@
 /* A brief says what is in a log, however long it is and wherever it is cut off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "store/summary.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,14 +55,13 @@ static void compose(struct buf *out, size_t head, int turns, size_t answer, bool
   free(filler);
 }
 
-static void sizes(void **state) {
+TEST_WITH(setup, teardown, sizes) {
   static const struct {
     size_t head;
     int turns;
     size_t answer;
   } rows[] = {{10, 0, 0},     {10, 1, 10},    {40000, 3, 100},   {300000, 9, 50},
               {10, 40, 5000}, {10, 3, 60000}, {20000, 2, 700000}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct buf text = {0};
     struct summary b;
@@ -99,7 +93,7 @@ static void sizes(void **state) {
   }
 }
 
-static void endings(void **state) {
+TEST_WITH(setup, teardown, endings) {
   static const struct {
     const char *record, *status, *message;
     bool goes_on;
@@ -115,7 +109,6 @@ static void endings(void **state) {
        "{\"seq\":5,\"type\":\"session_resume\",\"reason\":\"user\"}",
        "running", NULL, true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct buf text = {0};
     struct summary b;
@@ -141,7 +134,7 @@ static void endings(void **state) {
 #define AGAIN "{\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"call_end\",\"call\":1,"
 
 /* The last record says what the next call waits for; any record after it ends the waiting. */
-static void waits(void **state) {
+TEST_WITH(setup, teardown, waits) {
   static const struct {
     const char *tail, *status, *json;
   } rows[] = {
@@ -183,7 +176,6 @@ static void waits(void **state) {
        "{\"for\":\"network\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
        "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct buf text = {0};
     struct summary b;
@@ -205,10 +197,9 @@ static void waits(void **state) {
   }
 }
 
-static void what_is_no_log(void **state) {
+TEST_WITH(setup, teardown, what_is_no_log) {
   static const char *const texts[] = {
       "", "{", "\n", "x\n", "{\"type\":\"turn_start\"}\n", "[]\n", "{\"type\":\"session_start\"}"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
     struct buf text = {0};
     struct summary b;
@@ -222,11 +213,10 @@ static void what_is_no_log(void **state) {
 }
 
 /* Readers count on times: a damaged one is not handed on. */
-static void times(void **state) {
+TEST_WITH(setup, teardown, times) {
   struct buf text = {0};
   struct summary b;
   struct err err;
-  (void)state;
   compose(&text, 10, 1, 10, true);
   buf_puts(&text,
            "{\"seq\":4,\"ts\":\"2026-01-0#T00:00:00.000Z\",\"type\":\"admission\",\"call\":1,"
@@ -245,7 +235,7 @@ static void times(void **state) {
   buf_deinit(&text);
 }
 
-static void lists(void **state) {
+TEST_WITH(setup, teardown, lists) {
   static const char *const names[] = {
       "01990000-0000-7000-8000-00000000cccc.ndjson", "01990000-0000-7000-8000-00000000bbbb.ndjson",
       "01990000-0000-7000-8000-00000000bbbb.ndjson.torn", "daemon.lock", "notes.ndjson"};
@@ -253,7 +243,6 @@ static void lists(void **state) {
   struct store_id *ids;
   size_t count;
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     char file[512];
     print_into(file, sizeof file, "%s/%s", dir, names[i]);
@@ -270,7 +259,7 @@ static void lists(void **state) {
 }
 
 /* Lines of which no tree is built say the same as those of which one is. */
-static void glances(void **state) {
+TEST_WITH(setup, teardown, glances) {
   static const struct {
     const char *name, *movement, *last; /* the last: of a line that is taken at a glance, or not */
   } rows[] = {
@@ -286,7 +275,6 @@ static void glances(void **state) {
   };
   static const char *const told[] = {"w", "a \"b\" \u00fc", "w"}, *const moved[] = {"m", "x \\ y",
                                                                                     "m"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct buf text = {0};
     struct summary b;
@@ -320,17 +308,4 @@ static void glances(void **state) {
     summary_deinit(&b);
     buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(sizes, setup, teardown),
-      cmocka_unit_test_setup_teardown(endings, setup, teardown),
-      cmocka_unit_test_setup_teardown(waits, setup, teardown),
-      cmocka_unit_test_setup_teardown(glances, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_is_no_log, setup, teardown),
-      cmocka_unit_test_setup_teardown(times, setup, teardown),
-      cmocka_unit_test_setup_teardown(lists, setup, teardown),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

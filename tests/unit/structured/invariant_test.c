@@ -3,15 +3,11 @@
 
 #include "base/buf.h"
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char order[] =
     "{'items':[{'price':10,'n':2,'name':'pen','tags':['a','b']},"
@@ -185,8 +181,7 @@ static const struct {
     {"total[].x == 1", "$.total: cannot be checked: total[].x: what stands before [] is 30"},
 };
 
-static void expressions(void **state) {
-  (void)state;
+TEST(expressions) {
   json_t *value = data_json(order);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema_errors errs = {0};
@@ -219,8 +214,7 @@ static void expressions(void **state) {
   json_decref(value);
 }
 
-static void refusals(void **state) {
-  (void)state;
+TEST(refusals) {
   static const struct {
     const char *list, *path, *message;
   } refused[] = {
@@ -290,8 +284,7 @@ static void put_errors(struct buf *out, struct schema_errors *errs) {
   schema_errors_deinit(errs);
 }
 
-static void words_and_places_of_their_own(void **state) {
-  (void)state;
+TEST(words_and_places_of_their_own) {
   json_t *value = data_json("{'a':[{'b':1},{'b':2}],'total':4,'x/y':{'~':0},'7':{}}");
   json_t *list = data_json("[{'expr':'total == 3','message':'the total is three','path':'/a/1/b'},"
                            "{'expr':'total == 3','path':'$.a[0]'},"
@@ -359,8 +352,7 @@ static void words_and_places_of_their_own(void **state) {
   json_decref(value);
 }
 
-static void bounds(void **state) {
-  (void)state;
+TEST(bounds) {
   json_t *value = json_object(), *numbers = json_array(), *all = json_array();
   struct schema_errors errs = {0};
   enum schema_status status;
@@ -395,14 +387,4 @@ static void bounds(void **state) {
   assert_int_equal(status, SCHEMA_INVALID_SCHEMA);
   json_decref(all);
   json_decref(value);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(expressions),
-      cmocka_unit_test(refusals),
-      cmocka_unit_test(words_and_places_of_their_own),
-      cmocka_unit_test(bounds),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Lines added and removed: a table, and the smallest script by comparison with a slow method. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
+#include "support/test.h"
 #include "tree/linediff.h"
 
 #include <stdlib.h>
@@ -33,8 +28,7 @@ static const struct row rows[] = {
     {"one\ntwo\n", "three\nfour\nfive\n", 3, 2},
 };
 
-static void lines_are_counted(void **state) {
-  (void)state;
+TEST(lines_are_counted) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     long added = -1, removed = -1;
     linediff_count(str_from(rows[i].before), str_from(rows[i].after), &added, &removed);
@@ -62,10 +56,9 @@ static void spread(struct buf *out, const char *letters) {
     buf_printf(out, "%c\n", *letters);
 }
 
-static void the_script_is_the_smallest(void **state) {
+TEST(the_script_is_the_smallest) {
   struct buf before = {0}, after = {0};
   uint32_t seed = 42;
-  (void)state;
   for (int round = 0; round < 3000; round++) {
     char a[12] = "", b[12] = "";
     long added, removed;
@@ -90,11 +83,10 @@ static void the_script_is_the_smallest(void **state) {
 }
 
 /* Beyond the bound of work everything counts as changed, in bounded time. */
-static void big_changes_are_bounded(void **state) {
+TEST(big_changes_are_bounded) {
   enum { LINES = 20000 };
   struct buf before = {0}, after = {0};
   long added, removed;
-  (void)state;
   buf_puts(&before, "head\n");
   buf_puts(&after, "head\n");
   for (int i = 0; i < LINES; i++) {
@@ -123,10 +115,9 @@ static void side_of(struct buf *out, const struct linediff_line *lines, size_t c
   }
 }
 
-static void the_lines_make_both_texts(void **state) {
+TEST(the_lines_make_both_texts) {
   struct buf before = {0}, after = {0}, made = {0};
   uint32_t seed = 7;
-  (void)state;
   for (int round = 0; round < 3000; round++) {
     long added, removed, pluses, minuses;
     size_t count;
@@ -159,7 +150,7 @@ static void the_lines_make_both_texts(void **state) {
   buf_deinit(&made);
 }
 
-static void far_lines_are_left_out(void **state) {
+TEST(far_lines_are_left_out) {
   static const struct {
     const char *before, *after, *told; /* a sign a line; a digit: so many are left out */
   } cases[] = {
@@ -169,7 +160,6 @@ static void far_lines_are_left_out(void **state) {
       {"x\n1\n2\n3\n4\n5\n6\nx\n", "1\n2\n3\n4\n5\n6\n", "-  2  -"},
       {"x\n1\n2\n3\n4\n5\nx\n", "1\n2\n3\n4\n5\n", "-     -"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     size_t count;
     struct buf told = {0};
@@ -183,11 +173,10 @@ static void far_lines_are_left_out(void **state) {
   }
 }
 
-static void big_scripts_are_bounded(void **state) {
+TEST(big_scripts_are_bounded) {
   enum { LINES = 20000 };
   struct buf before = {0}, after = {0};
   size_t count;
-  (void)state;
   for (int i = 0; i < LINES; i++) {
     buf_printf(&before, "a%d\n", i);
     buf_printf(&after, "b%d\n", i);
@@ -196,13 +185,4 @@ static void big_scripts_are_bounded(void **state) {
   assert_int_equal(count, 2 * LINES);
   buf_deinit(&before);
   buf_deinit(&after);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_are_counted),       cmocka_unit_test(the_script_is_the_smallest),
-      cmocka_unit_test(big_changes_are_bounded), cmocka_unit_test(the_lines_make_both_texts),
-      cmocka_unit_test(far_lines_are_left_out),  cmocka_unit_test(big_scripts_are_bounded),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "format/json_object.h"
 #include "support/log_book.h"
+#include "support/test.h"
 
 static void read_told(struct view_judgment *told, const struct verified_reader *book, long turn,
                       size_t max) {
@@ -12,8 +13,7 @@ static void read_told(struct view_judgment *told, const struct verified_reader *
 }
 
 /* However much of each text is kept: as many pieces, what is missing is told, marks stay within. */
-static void cut(void **state) {
-  (void)state;
+TEST(cut) {
   for (long turn = 1; turn <= 4; turn++) {
     struct view_judgment whole;
     read_told(&whole, &log_book, turn, SIZE_MAX);
@@ -51,9 +51,8 @@ static bool is_marked(const struct view_judgment *told, enum text_writer_mark wh
   return false;
 }
 
-static void marked(void **state) {
+TEST(marked) {
   struct view_judgment told;
-  (void)state;
   read_told(&told, &log_book, 2, SIZE_MAX);
   assert_true(
       is_marked(&told, TEXT_WRITER_PIECE, "{\"reason\": \"a case fails\", \"matched_index\": 2}"));
@@ -75,11 +74,10 @@ static bool has_line(const struct view_judgment *told, const char *line) {
   return false;
 }
 
-static void ambiguous(void **state) {
+TEST(ambiguous) {
   struct drive d;
   struct verified_reader book;
   struct view_judgment told;
-  (void)state;
   drive_init(&d);
   drive_start(&d, drive_workflow, "x", drive_config());
   drive_exit(&d, 0, "pass\n");
@@ -97,8 +95,4 @@ static void ambiguous(void **state) {
   drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cut), cmocka_unit_test(marked),
-                                     cmocka_unit_test(ambiguous)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

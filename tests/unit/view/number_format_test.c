@@ -1,15 +1,11 @@
 /* Numbers in words, and texts that are cut. */
 #include "view/number_format.h"
 
+#include "support/test.h"
 #include "view/session_list.h"
 #include "view/session_view.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct words_case {
   int64_t n;
@@ -27,7 +23,7 @@ static void put_all(void (*put)(struct buf *out, int64_t n), const struct words_
   }
 }
 
-static void times(void **state) {
+TEST(times) {
   static const struct words_case took[] = {
       {0, "0.0 s"},           {1, "0.0 s"},           {8049, "8.0 s"},
       {99999, "100.0 s"},     {100000, "1 min 40 s"}, {3599999, "59 min 59 s"},
@@ -39,13 +35,12 @@ static void times(void **state) {
   };
   static const struct words_case whens[] = {
       {0, "-"}, {-1, "-"}, {INT64_C(1770802200000), "2026-02-11 09:30:00 UTC"}};
-  (void)state;
   put_all(view_put_time, took, ARRAY_LEN(took));
   put_all(view_put_age, ages, ARRAY_LEN(ages));
   put_all(view_put_when, whens, ARRAY_LEN(whens));
 }
 
-static void costs(void **state) {
+TEST(costs) {
   static const struct {
     struct spend spend;
     const char *words;
@@ -56,7 +51,6 @@ static void costs(void **state) {
       {{.unpriced = 2}, "?"},
       {{.priced = 1}, "$0.0000"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf out = {0};
     view_put_cost(&out, &cases[i].spend);
@@ -65,7 +59,7 @@ static void costs(void **state) {
   }
 }
 
-static void proofs(void **state) {
+TEST(proofs) {
   static const struct {
     struct verify_result result;
     const char *words;
@@ -79,7 +73,6 @@ static void proofs(void **state) {
        "bad: record 6 is not what was written (its hash differs); it and all that follows "
        "cannot be trusted"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct buf out = {0};
     view_put_proof(&out, &cases[i].result);
@@ -88,7 +81,7 @@ static void proofs(void **state) {
   }
 }
 
-static void cuts(void **state) {
+TEST(cuts) {
   static const struct {
     const char *text;
     size_t max;
@@ -101,7 +94,6 @@ static void cuts(void **state) {
       {"\xE8\xA9\xA6", 2, "... (3 bytes left out)"},
   };
   struct arena arena = {0};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str text = str_from(cases[i].text);
     struct str cut = view_cut(&arena, text, cases[i].max);
@@ -112,8 +104,7 @@ static void cuts(void **state) {
   arena_deinit(&arena);
 }
 
-static void names(void **state) {
-  (void)state;
+TEST(names) {
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
     assert_true(view_class_name((enum view_class)i)[0] != '\0');
   for (int i = 0; i < VIEW_SPAN_KINDS; i++)
@@ -121,11 +112,4 @@ static void names(void **state) {
   assert_string_equal(view_class_name(VIEW_CLASS_COUNT), "");
   assert_string_equal(view_span_name(VIEW_SPAN_KINDS), "");
   assert_string_equal(view_chain_name(VIEW_BAD), "bad");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(times), cmocka_unit_test(costs),
-                                     cmocka_unit_test(proofs), cmocka_unit_test(cuts),
-                                     cmocka_unit_test(names)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

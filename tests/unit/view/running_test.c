@@ -3,6 +3,7 @@
 
 #include "support/audit_log.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 static struct drive drive;
 
@@ -40,9 +41,8 @@ static struct record_index *read_now(struct view_running *now) {
   return track;
 }
 
-static void one_call(void **state) {
+TEST(one_call) {
   struct view_running now;
-  (void)state;
   struct record_index *track = read_now(&now);
   assert_int_equal(now.count, 1);
   const struct view_call *c = &now.calls[0];
@@ -58,10 +58,9 @@ static void one_call(void **state) {
 }
 
 /* A tool's end replaces its start; a long argument is cut, and its record is named. */
-static void tools(void **state) {
+TEST(tools) {
   struct view_running now;
   struct buf longer = {0};
-  (void)state;
   for (int i = 0; i < 500; i++)
     buf_puts(&longer, "\xE8\xA9\xA6");
   tell("tool", json_pack("{ss ss ss ss}", "id", "t1", "name", "Bash", "argument", "make", "state",
@@ -87,10 +86,9 @@ static void tools(void **state) {
   buf_deinit(&longer);
 }
 
-static void many_tools(void **state) {
+TEST(many_tools) {
   struct view_running now;
   char id[24];
-  (void)state;
   for (int i = 0; i < 30; i++) {
     print_into(id, sizeof id, "n%d", i);
     tell("tool", json_pack("{ss ss}", "id", id, "name", id));
@@ -104,11 +102,10 @@ static void many_tools(void **state) {
   record_index_free(track);
 }
 
-static void none(void **state) {
+TEST(none) {
   struct drive d;
   struct view_running now;
   struct err err;
-  (void)state;
   drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
@@ -120,8 +117,4 @@ static void none(void **state) {
   drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_call), cmocka_unit_test(tools),
-                                     cmocka_unit_test(many_tools), cmocka_unit_test(none)};
-  return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

@@ -3,8 +3,9 @@
 
 #include "format/json_object.h"
 #include "support/log_book.h"
+#include "support/test.h"
 
-static void places(void **state) {
+TEST(places) {
   static const struct {
     const char *needle, *type, *place, *that;
     size_t offset;
@@ -18,7 +19,6 @@ static void places(void **state) {
       {"\xE2\x80\xAE", "call_end", "/text", "\xE2\x80\xAE", 0},
       {"not logged in", "call_end", "/error/message", "not logged in", 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct view_search found;
     struct err err;
@@ -37,9 +37,8 @@ static void places(void **state) {
 }
 
 /* Keys and what segue adds are no texts of the session. */
-static void nowhere(void **state) {
+TEST(nowhere) {
   static const char *const needles[] = {"no such words", "\"type\":\"turn_start\"", "oldest  item"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(needles); i++) {
     struct view_search found;
     struct err err;
@@ -49,10 +48,9 @@ static void nowhere(void **state) {
   }
 }
 
-static void at_most(void **state) {
+TEST(at_most) {
   struct view_search found;
   struct err err;
-  (void)state;
   assert_true(view_search_read(&found, &log_book, STR("e"), 3, &err));
   assert_int_equal(found.count, 3);
   assert_true(found.more);
@@ -61,8 +59,4 @@ static void at_most(void **state) {
   view_search_deinit(&found);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(places), cmocka_unit_test(nowhere),
-                                     cmocka_unit_test(at_most)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

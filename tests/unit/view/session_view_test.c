@@ -2,6 +2,7 @@
 #include "view/session_view.h"
 
 #include "support/log_book.h"
+#include "support/test.h"
 #include "view/record_index.h"
 
 static char *view_text(const struct view_session *v) {
@@ -17,7 +18,7 @@ static void read_view(struct view_session *v, const char *path) {
     fail_msg("%s", err.text);
 }
 
-static void whole(void **state) {
+TEST(whole) {
   static const struct {
     const char *movement, *leads_to;
     long rule, failed_calls, files;
@@ -29,7 +30,6 @@ static void whole(void **state) {
       {"review", "COMPLETE", 1, 1, 0, true}, /* its judge was not logged in */
   };
   struct view_session v;
-  (void)state;
   read_view(&v, drive.path);
   assert_string_equal(v.id, DRIVE_SESSION);
   assert_true(str_eq_c(v.status, "complete") && str_eq_c(v.workflow, "review-loop"));
@@ -57,7 +57,7 @@ static void whole(void **state) {
   view_session_deinit(&v);
 }
 
-static void failed_or_not(void **state) {
+TEST(failed_or_not) {
   static const struct {
     struct view_turn turn;
     bool failed;
@@ -71,16 +71,14 @@ static void failed_or_not(void **state) {
       {{.over = false, .leads_to = STR_INIT("working")}, false},
       {{.over = false, .failed_calls = 2}, true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     assert_int_equal(view_turn_failed(&cases[i].turn), cases[i].failed);
 }
 
 /* Record by record, the kept view is what a view made anew says. */
-static void grows(void **state) {
+TEST(grows) {
   char path[200];
   struct err err = {0};
-  (void)state;
   print_into(path, sizeof path, "%s/grows.ndjson", drive.dir);
   folder_write(path, STR(""));
   struct record_index *track = record_index_new(log_ref(path));
@@ -104,10 +102,9 @@ static void grows(void **state) {
 }
 
 /* Wherever one record is changed: what is sound and what is not is told, and all of it is shown. */
-static void damaged(void **state) {
+TEST(damaged) {
   char path[200];
   size_t line = 0;
-  (void)state;
   print_into(path, sizeof path, "%s/damaged.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
     struct view_session v;
@@ -132,10 +129,9 @@ static void damaged(void **state) {
   assert_int_equal(line, json_array_size(drive.records));
 }
 
-static void torn(void **state) {
+TEST(torn) {
   struct view_session v;
   char path[200];
-  (void)state;
   print_into(path, sizeof path, "%s/torn.ndjson", drive.dir);
   folder_write(path, (struct str){drive.log.p, drive.log.n - 4});
   read_view(&v, path);
@@ -146,11 +142,10 @@ static void torn(void **state) {
 }
 
 /* A long task is cut between two characters, and how much is missing is told. */
-static void long_task(void **state) {
+TEST(long_task) {
   struct drive d;
   struct buf task = {0};
   struct view_session v;
-  (void)state;
   buf_puts(&task, "ab");
   for (int i = 0; i < 30000; i++)
     buf_puts(&task, "\xE8\xA9\xA6");
@@ -167,11 +162,10 @@ static void long_task(void **state) {
   buf_deinit(&task);
 }
 
-static void no_session(void **state) {
+TEST(no_session) {
   struct view_session v;
   struct err err = {0};
   char path[200];
-  (void)state;
   print_into(path, sizeof path, "%s/none.ndjson", drive.dir);
   assert_false(view_session_read(&v, log_ref(path), &err));
   folder_write(path, STR("{\"no\":\"log\"}\n"));
@@ -179,10 +173,4 @@ static void no_session(void **state) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(whole),     cmocka_unit_test(failed_or_not),
-                                     cmocka_unit_test(grows),     cmocka_unit_test(damaged),
-                                     cmocka_unit_test(torn),      cmocka_unit_test(long_task),
-                                     cmocka_unit_test(no_session)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

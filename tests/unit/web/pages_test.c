@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,9 +126,8 @@ static void page_case_write(const struct page_case *c, struct buf *out) {
   json_decref(ask.about);
 }
 
-static void pages_are_as_before(void **state) {
+TEST(pages_are_as_before) {
   const char *update = getenv("SEGUE_UPDATE");
-  (void)state;
   assert_int_equal(chdir(SEGUE_SOURCE_DIR "/tests/data/web"), 0);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct buf page = {0}, kept = {0};
@@ -155,8 +155,7 @@ static void pages_are_as_before(void **state) {
 }
 
 /* A page is the same when it is written again, and what is kept for it changes nothing. */
-static void tracks_change_nothing(void **state) {
-  (void)state;
+TEST(tracks_change_nothing) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (cases[i].kind != PAGE_SESSION && cases[i].kind != PAGE_JUDGMENT)
       continue;
@@ -177,11 +176,10 @@ static void tracks_change_nothing(void **state) {
 }
 
 /* Logs have many turns and more records, so that what is kept of each must be small. */
-static void repeated_texts_are_kept_once(void **state) {
+TEST(repeated_texts_are_kept_once) {
   struct store store;
   struct store_ref ref;
   struct err err;
-  (void)state;
   assert_true(sizeof(struct verified_reader_place) <= 24);
   store_at(&store, "logs");
   store_ref(&store, SESSION, &ref);
@@ -192,11 +190,4 @@ static void repeated_texts_are_kept_once(void **state) {
   assert_true(str_eq(v->turns[0].provider, v->turns[1].provider));
   assert_ptr_equal(v->turns[0].provider.p, v->turns[1].provider.p);
   record_index_free(track);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(pages_are_as_before),
-                                     cmocka_unit_test(tracks_change_nothing),
-                                     cmocka_unit_test(repeated_texts_are_kept_once)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

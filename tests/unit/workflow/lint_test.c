@@ -3,12 +3,7 @@
 
 #include "core/workflow.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "support/workflow_data.h"
 
 static const struct capability providers[] = {
@@ -57,13 +52,11 @@ static void lint_one(const char *path, struct buf *out) {
   err_list_deinit(&warnings);
 }
 
-static void files_are_linted_as_expected(void **state) {
-  (void)state;
+TEST(files_are_linted_as_expected) {
   assert_int_equal(run_workflow_data("lint", lint_one), 0);
 }
 
-static void any_document_is_safe(void **state) {
-  (void)state;
+TEST(any_document_is_safe) {
   static const char *const docs[] = {
       "{}",
       "[]",
@@ -85,12 +78,4 @@ static void any_document_is_safe(void **state) {
     err_list_deinit(&errors);
     err_list_deinit(&warnings);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(files_are_linted_as_expected),
-      cmocka_unit_test(any_document_is_safe),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,16 +7,12 @@
 #include "core/workflow.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "support/folder.h"
 #include "support/load.h"
+#include "support/test.h"
 #include "support/workflow_data.h"
 #include "support/workflow_schema.h"
 
@@ -50,13 +46,11 @@ static void load_one(const char *path, struct buf *out) {
   workflow_unref(wf);
 }
 
-static void files_load_as_expected(void **state) {
-  (void)state;
+TEST(files_load_as_expected) {
   assert_int_equal(run_workflow_data("load", load_one), 0);
 }
 
-static void the_schema_file_is_the_generated_one(void **state) {
-  (void)state;
+TEST(the_schema_file_is_the_generated_one) {
   const char *path = SEGUE_SOURCE_DIR "/schemas/workflow.json";
   json_auto_t *schema = workflow_schema();
   struct buf file = {0};
@@ -77,8 +71,7 @@ static void the_schema_file_is_the_generated_one(void **state) {
   buf_deinit(&file);
 }
 
-static void the_stages_to_list_are_the_listable_ones(void **state) {
-  (void)state;
+TEST(the_stages_to_list_are_the_listable_ones) {
   size_t n = 0;
   for (int i = 0; i < STAGE_COUNT; i++)
     if (judge_stage_is_listable((enum judge_stage)i))
@@ -120,8 +113,7 @@ static void refused(const char *name, const char *message) {
   err_list_deinit(&errors);
 }
 
-static void what_is_no_file_is_refused(void **state) {
-  (void)state;
+TEST(what_is_no_file_is_refused) {
   refused("missing.yaml", "No such file");
   assert_int_equal(mkdir(in_dir("folder.yaml"), 0700), 0);
   refused("folder.yaml", "is a folder, not a file");
@@ -138,8 +130,7 @@ static void what_is_no_file_is_refused(void **state) {
   refused("latin1.yaml", "not UTF-8");
 }
 
-static void sizes_are_bounded(void **state) {
-  (void)state;
+TEST(sizes_are_bounded) {
   struct buf text = {0};
   while (text.n <= LIMIT_WORKFLOW_BYTES)
     buf_puts(&text, "# a long comment, a long comment, a long comment, a long comment\n");
@@ -170,8 +161,7 @@ static void sizes_are_bounded(void **state) {
   buf_deinit(&text);
 }
 
-static void facet_files_are_only_read_where_they_may_be(void **state) {
-  (void)state;
+TEST(facet_files_are_only_read_where_they_may_be) {
   static const struct {
     const char *value, *message;
   } cases[] = {
@@ -234,8 +224,7 @@ static char *persona_of(char *root, const char *file, const char *value, struct 
   return persona;
 }
 
-static void facets_lie_above_a_folder_of_workflows(void **state) {
-  (void)state;
+TEST(facets_lie_above_a_folder_of_workflows) {
   static const struct {
     const char *file, *value, *text, *error;
   } cases[] = {
@@ -271,8 +260,7 @@ static void facets_lie_above_a_folder_of_workflows(void **state) {
   folder_remove(root);
 }
 
-static void facets_of_a_file_are_bounded_together(void **state) {
-  (void)state;
+TEST(facets_of_a_file_are_bounded_together) {
   struct buf text = {0};
   write_file("large.txt", "x y", 3);
   struct buf large = {0};
@@ -290,16 +278,4 @@ static void facets_of_a_file_are_bounded_together(void **state) {
   buf_deinit(&text);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(files_load_as_expected),
-      cmocka_unit_test(the_schema_file_is_the_generated_one),
-      cmocka_unit_test(the_stages_to_list_are_the_listable_ones),
-      cmocka_unit_test(what_is_no_file_is_refused),
-      cmocka_unit_test(sizes_are_bounded),
-      cmocka_unit_test(facet_files_are_only_read_where_they_may_be),
-      cmocka_unit_test(facets_lie_above_a_folder_of_workflows),
-      cmocka_unit_test(facets_of_a_file_are_bounded_together),
-  };
-  return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_GROUP(make_dir, remove_dir)

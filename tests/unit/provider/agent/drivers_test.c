@@ -1,15 +1,10 @@
 /* Drivers that speak back, with a scripted peer: which bytes they send for which they get, what
  * they tell, and what comes of the call. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "support/driver_bed.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +103,7 @@ static void acp_open_session(struct peer *p) {
            "'prompt':[{'type':'text','text':'Do \\'it\\'.\\n'}]}}\n");
 }
 
-static void acp_answers(void **state) {
+TEST_WITH(setup, teardown, acp_answers) {
   struct peer *p = *state;
   acp_open_session(p);
   say(p, "no JSON at all");
@@ -137,7 +132,7 @@ static void acp_answers(void **state) {
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "cached")), 5);
 }
 
-static void acp_words_say_more_than_500(void **state) {
+TEST_WITH(setup, teardown, acp_words_say_more_than_500) {
   struct peer *p = *state;
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'mock NOT_FOUND'}}");
@@ -145,7 +140,7 @@ static void acp_words_say_more_than_500(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void acp_500_without_a_reason(void **state) {
+TEST_WITH(setup, teardown, acp_500_without_a_reason) {
   struct peer *p = *state;
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'it broke'}}");
@@ -153,7 +148,7 @@ static void acp_500_without_a_reason(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_OVERLOADED);
 }
 
-static void acp_logs_in_when_it_must(void **state) {
+TEST_WITH(setup, teardown, acp_logs_in_when_it_must) {
   struct peer *p = *state;
   begin(p, "gemini", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -171,7 +166,7 @@ static void acp_logs_in_when_it_must(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_AUTH);
 }
 
-static void acp_another_version(void **state) {
+TEST_WITH(setup, teardown, acp_another_version) {
   struct peer *p = *state;
   begin(p, "acp", TRANSPORT_ACP);
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':2}}");
@@ -181,7 +176,7 @@ static void acp_another_version(void **state) {
   assert_non_null(strstr(p->bed.result.message, "version 2"));
 }
 
-static void acp_goes_on_with_a_conversation(void **state) {
+TEST_WITH(setup, teardown, acp_goes_on_with_a_conversation) {
   struct peer *p = *state;
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
@@ -204,7 +199,7 @@ static void acp_goes_on_with_a_conversation(void **state) {
   assert_false(told(p, "history"));
 }
 
-static void acp_a_conversation_that_is_gone(void **state) {
+TEST_WITH(setup, teardown, acp_a_conversation_that_is_gone) {
   struct peer *p = *state;
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
@@ -214,7 +209,7 @@ static void acp_a_conversation_that_is_gone(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void acp_cannot_go_on(void **state) {
+TEST_WITH(setup, teardown, acp_cannot_go_on) {
   struct peer *p = *state;
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
@@ -224,7 +219,7 @@ static void acp_cannot_go_on(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void acp_a_mode_that_is_missing_is_no_other_mode(void **state) {
+TEST_WITH(setup, teardown, acp_a_mode_that_is_missing_is_no_other_mode) {
   struct peer *p = *state;
   begin(p, "codex", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -236,7 +231,7 @@ static void acp_a_mode_that_is_missing_is_no_other_mode(void **state) {
   assert_non_null(strstr(p->bed.result.message, "workspace-write"));
 }
 
-static void acp_models(void **state) {
+TEST_WITH(setup, teardown, acp_models) {
   struct peer *p = *state;
   p->bed.request.model = STR("m-2");
   begin(p, "acp", TRANSPORT_ACP);
@@ -252,7 +247,7 @@ static void acp_models(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_PROTOCOL); /* it left without an answer */
 }
 
-static void acp_a_model_that_is_not_offered(void **state) {
+TEST_WITH(setup, teardown, acp_a_model_that_is_not_offered) {
   struct peer *p = *state;
   p->bed.request.model = STR("m-3");
   begin(p, "acp", TRANSPORT_ACP);
@@ -269,7 +264,7 @@ static void acp_a_model_that_is_not_offered(void **state) {
   "'options':[{'optionId':'always','kind':'allow_always'},{'optionId':'once','kind':"              \
   "'allow_once'},{'optionId':'no','kind':'reject_once'}]"
 
-static void acp_questions_are_answered_by_policy(void **state) {
+TEST_WITH(setup, teardown, acp_questions_are_answered_by_policy) {
   struct peer *p = *state;
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
@@ -298,7 +293,7 @@ static void acp_questions_are_answered_by_policy(void **state) {
   finish(p, 0);
 }
 
-static void acp_programs_that_are_named_may_run(void **state) {
+TEST_WITH(setup, teardown, acp_programs_that_are_named_may_run) {
   static const struct {
     const char *call, *option;
   } rows[] = {
@@ -328,7 +323,7 @@ static void acp_programs_that_are_named_may_run(void **state) {
 }
 
 /* Some agents end their turn at a no: the model is told, and the work goes on. */
-static void acp_a_no_does_not_end_the_work(void **state) {
+TEST_WITH(setup, teardown, acp_a_no_does_not_end_the_work) {
   struct peer *p = *state;
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
@@ -354,7 +349,7 @@ static void acp_a_no_does_not_end_the_work(void **state) {
 }
 
 /* An agent that asks for the same for ever is not told for ever. */
-static void acp_a_no_is_told_so_often_only(void **state) {
+TEST_WITH(setup, teardown, acp_a_no_is_told_so_often_only) {
   struct peer *p = *state;
   acp_open_session(p);
   for (int i = 0; i <= (int)LIMIT_ACP_GO_ONS; i++) {
@@ -371,7 +366,7 @@ static void acp_a_no_is_told_so_often_only(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_REFUSED);
 }
 
-static void acp_is_cancelled(void **state) {
+TEST_WITH(setup, teardown, acp_is_cancelled) {
   struct peer *p = *state;
   begin(p, "gemini", TRANSPORT_ACP);
   assert_false(p->bed.ops->interrupt(p->bed.driver)); /* nothing to be cancelled yet */
@@ -386,7 +381,7 @@ static void acp_is_cancelled(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
 }
 
-static void acp_reasons_to_stop(void **state) {
+TEST_WITH(setup, teardown, acp_reasons_to_stop) {
   static const struct {
     const char *reason;
     enum error_class class;
@@ -412,7 +407,7 @@ static void acp_reasons_to_stop(void **state) {
   }
 }
 
-static void acp_errors_have_classes(void **state) {
+TEST_WITH(setup, teardown, acp_errors_have_classes) {
   static const struct {
     const char *error;
     enum error_class class;
@@ -446,7 +441,7 @@ static void acp_errors_have_classes(void **state) {
   }
 }
 
-static void acp_words_of_the_client(void **state) {
+TEST_WITH(setup, teardown, acp_words_of_the_client) {
   struct peer *p = *state;
   begin(p, "copilot", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -460,7 +455,7 @@ static void acp_words_of_the_client(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "");
 }
 
-static void acp_nobody_reads(void **state) {
+TEST_WITH(setup, teardown, acp_nobody_reads) {
   struct peer *p = *state;
   p->deaf = true;
   begin(p, "acp", TRANSPORT_ACP);
@@ -470,7 +465,7 @@ static void acp_nobody_reads(void **state) {
 
 /* --- claude --- */
 
-static void claude_asks_and_answers(void **state) {
+TEST_WITH(setup, teardown, claude_asks_and_answers) {
   struct peer *p = *state;
   begin(p, "claude", TRANSPORT_NATIVE);
   wrote(p, "{'type':'control_request','request_id':'segue-1','request':{'subtype':'initialize'}}\n"
@@ -500,7 +495,7 @@ static void claude_asks_and_answers(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-static void claude_nobody_answers_for_a_person(void **state) {
+TEST_WITH(setup, teardown, claude_nobody_answers_for_a_person) {
   struct peer *p = *state;
   p->bed.call.permission = PERMISSION_FULL;
   begin(p, "claude", TRANSPORT_NATIVE);
@@ -514,7 +509,7 @@ static void claude_nobody_answers_for_a_person(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
-static void claude_is_interrupted(void **state) {
+TEST_WITH(setup, teardown, claude_is_interrupted) {
   struct peer *p = *state;
   begin(p, "claude", TRANSPORT_NATIVE);
   buf_clear(&p->sent);
@@ -545,7 +540,7 @@ static void codex_turn(struct peer *p) {
   say(p, "{'id':2,'result':{'thread':{'id':'t-1'}}}");
 }
 
-static void codex_answers(void **state) {
+TEST_WITH(setup, teardown, codex_answers) {
   struct peer *p = *state;
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   p->bed.call.schema = schema;
@@ -584,7 +579,7 @@ static void codex_answers(void **state) {
 }
 
 /* Any number may come. */
-static void codex_counts_that_cannot_be(void **state) {
+TEST_WITH(setup, teardown, codex_counts_that_cannot_be) {
   struct peer *p = *state;
   codex_turn(p);
   say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
@@ -609,9 +604,8 @@ static void codex_count(struct peer *p, int total, int last) {
 }
 
 /* A thread that goes on: its earlier tokens are told first, or in our log, or in neither. */
-static void codex_counts_its_own_turn(void **state) {
+TEST(codex_counts_its_own_turn) {
   static const struct { int told, logged; } cases[] = {{2022, 0}, {0, 2022}, {2022, 2022}, {0, 0}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     void *fresh = NULL;
     assert_int_equal(setup(&fresh), 0);
@@ -637,7 +631,7 @@ static void codex_counts_its_own_turn(void **state) {
   }
 }
 
-static void codex_errors_have_classes(void **state) {
+TEST_WITH(setup, teardown, codex_errors_have_classes) {
   static const struct {
     const char *info;
     enum error_class class;
@@ -672,7 +666,7 @@ static void codex_errors_have_classes(void **state) {
   }
 }
 
-static void codex_retries_are_told(void **state) {
+TEST_WITH(setup, teardown, codex_retries_are_told) {
   struct peer *p = *state;
   codex_turn(p);
   say(p, "{'method':'error','params':{'threadId':'t-1','willRetry':true,'error':{'message':"
@@ -683,7 +677,7 @@ static void codex_retries_are_told(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
-static void codex_threads(void **state) {
+TEST_WITH(setup, teardown, codex_threads) {
   struct peer *p = *state;
   p->bed.call.session = "t-0";
   codex_begin(p);
@@ -695,7 +689,7 @@ static void codex_threads(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void codex_questions(void **state) {
+TEST_WITH(setup, teardown, codex_questions) {
   struct peer *p = *state;
   codex_turn(p);
   buf_clear(&p->sent);
@@ -710,7 +704,7 @@ static void codex_questions(void **state) {
   finish(p, 0);
 }
 
-static void codex_is_interrupted(void **state) {
+TEST_WITH(setup, teardown, codex_is_interrupted) {
   struct peer *p = *state;
   codex_turn(p);
   assert_false(p->bed.ops->interrupt(p->bed.driver));
@@ -723,43 +717,4 @@ static void codex_is_interrupted(void **state) {
          "'interrupted'}}}");
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      T(acp_answers),
-      T(acp_words_say_more_than_500),
-      T(acp_500_without_a_reason),
-      T(acp_logs_in_when_it_must),
-      T(acp_another_version),
-      T(acp_goes_on_with_a_conversation),
-      T(acp_a_conversation_that_is_gone),
-      T(acp_cannot_go_on),
-      T(acp_a_mode_that_is_missing_is_no_other_mode),
-      T(acp_models),
-      T(acp_a_model_that_is_not_offered),
-      T(acp_questions_are_answered_by_policy),
-      T(acp_programs_that_are_named_may_run),
-      T(acp_a_no_does_not_end_the_work),
-      T(acp_a_no_is_told_so_often_only),
-      T(acp_is_cancelled),
-      T(acp_reasons_to_stop),
-      T(acp_errors_have_classes),
-      T(acp_words_of_the_client),
-      T(acp_nobody_reads),
-      T(claude_asks_and_answers),
-      T(claude_nobody_answers_for_a_person),
-      T(claude_is_interrupted),
-      T(codex_answers),
-      cmocka_unit_test(codex_counts_its_own_turn),
-      T(codex_counts_that_cannot_be),
-      T(codex_errors_have_classes),
-      T(codex_retries_are_told),
-      T(codex_threads),
-      T(codex_questions),
-      T(codex_is_interrupted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* The driver of `opencode serve`: live, with a scripted server - which requests it makes for which
  * replies and events, what it tells, what comes of the call - and from recordings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "provider/agent/opencode.h"
 #include "support/driver_bed.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +143,7 @@ static void work(struct peer *p) {
   event(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
 }
 
-static void an_answer(void **state) {
+TEST_WITH(setup, teardown, an_answer) {
   struct peer *p = *state;
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   json_auto_t *options = json_pack("{s:s}", "effort", "high");
@@ -197,7 +192,7 @@ static void an_answer(void **state) {
                       "{'event':'text','text':'ne.'}\n"));
 }
 
-static void a_known_conversation(void **state) {
+TEST_WITH(setup, teardown, a_known_conversation) {
   struct peer *p = *state;
   p->bed.call.session = "ses_7";
   begin(p, true);
@@ -211,7 +206,7 @@ static void a_known_conversation(void **state) {
   ends_as(p, by_us, CLASS_NOT_FOUND);
 }
 
-static void an_id_is_no_path(void **state) {
+TEST_WITH(setup, teardown, an_id_is_no_path) {
   struct peer *p = *state;
   p->bed.call.session = "../config";
   begin(p, true);
@@ -221,7 +216,7 @@ static void an_id_is_no_path(void **state) {
   ends_as(p, by_us, CLASS_NOT_FOUND);
 }
 
-static void only_this_machine_is_asked(void **state) {
+TEST_WITH(setup, teardown, only_this_machine_is_asked) {
   struct peer *p = *state;
   begin(p, true);
   print(p, "opencode server listening on http://192.0.2.1:80\n");
@@ -231,7 +226,7 @@ static void only_this_machine_is_asked(void **state) {
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
 
-static void no_port(void **state) {
+TEST_WITH(setup, teardown, no_port) {
   struct peer *p = *state;
   begin(p, true);
   assert_int_equal(p->wake_ms, LIMIT_SERVER_START_MS);
@@ -241,7 +236,7 @@ static void no_port(void **state) {
   ends_as(p, by_us, CLASS_TIMEOUT);
 }
 
-static void a_refused_password(void **state) {
+TEST_WITH(setup, teardown, a_refused_password) {
   struct peer *p = *state;
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -251,7 +246,7 @@ static void a_refused_password(void **state) {
   assert_non_null(strstr(p->bed.result.message, "password"));
 }
 
-static void a_model_without_a_provider(void **state) {
+TEST_WITH(setup, teardown, a_model_without_a_provider) {
   struct peer *p = *state;
   p->bed.request.model = STR("gpt");
   begin(p, true);
@@ -263,7 +258,7 @@ static void a_model_without_a_provider(void **state) {
 }
 
 /* It answers with 500 and says why in an event that comes later. */
-static void a_model_that_is_not_there(void **state) {
+TEST_WITH(setup, teardown, a_model_that_is_not_there) {
   struct peer *p = *state;
   work(p);
   reply(p, OPENCODE_PROMPT, 500,
@@ -278,7 +273,7 @@ static void a_model_that_is_not_there(void **state) {
   assert_string_equal(p->bed.result.message, "Model not found: a/b.");
 }
 
-static void errors_have_classes(void **state) {
+TEST_WITH(setup, teardown, errors_have_classes) {
   static const struct {
     const char *info;
     enum error_class class;
@@ -306,7 +301,7 @@ static void errors_have_classes(void **state) {
   }
 }
 
-static void garbage(void **state) {
+TEST_WITH(setup, teardown, garbage) {
   struct peer *p = *state;
   work(p);
   event(p, "no JSON");
@@ -318,7 +313,7 @@ static void garbage(void **state) {
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
 
-static void retries_are_told_and_ended(void **state) {
+TEST_WITH(setup, teardown, retries_are_told_and_ended) {
   struct peer *p = *state;
   char text[300];
   work(p);
@@ -343,7 +338,7 @@ static void retries_are_told_and_ended(void **state) {
 }
 
 /* It counts from 1 again for each of its requests. */
-static void tries_in_a_row_are_counted(void **state) {
+TEST_WITH(setup, teardown, tries_in_a_row_are_counted) {
   struct peer *p = *state;
   static const char again[] = "{'type':'session.status'," IN "'status':{'type':'retry',"
                               "'attempt':1,'message':'Rate limit reached','next':1}}}";
@@ -360,7 +355,7 @@ static void tries_in_a_row_are_counted(void **state) {
 }
 
 /* A thought that was held back is no sign that the try went well. */
-static void a_stall_tells_why(void **state) {
+TEST_WITH(setup, teardown, a_stall_tells_why) {
   struct peer *p = *state;
   work(p);
   event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
@@ -371,7 +366,7 @@ static void a_stall_tells_why(void **state) {
   assert_true(told(p, "{'event':'thinking','text':'p'}"));
 }
 
-static void a_long_wait_is_ours_to_decide(void **state) {
+TEST_WITH(setup, teardown, a_long_wait_is_ours_to_decide) {
   struct peer *p = *state;
   char text[300];
   work(p);
@@ -386,7 +381,7 @@ static void a_long_wait_is_ours_to_decide(void **state) {
   assert_true(p->bed.result.retry_after_ms > 3500000 && p->bed.result.retry_after_ms <= 3600000);
 }
 
-static void a_cancel(void **state) {
+TEST_WITH(setup, teardown, a_cancel) {
   struct peer *p = *state;
   work(p);
   assert_true(driver_opencode.interrupt(p->bed.driver));
@@ -397,7 +392,7 @@ static void a_cancel(void **state) {
   ends_as(p, by_us, CLASS_CANCELLED);
 }
 
-static void a_cancel_before_there_is_work(void **state) {
+TEST_WITH(setup, teardown, a_cancel_before_there_is_work) {
   struct peer *p = *state;
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -410,7 +405,7 @@ static void a_cancel_before_there_is_work(void **state) {
 }
 
 /* Which of the two is known first: that the connection broke, or that the server died. */
-static void a_broken_connection(void **state) {
+TEST_WITH(setup, teardown, a_broken_connection) {
   struct peer *p = *state;
   work(p);
   breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
@@ -422,7 +417,7 @@ static void a_broken_connection(void **state) {
   ends_as(p, by_us, CLASS_NETWORK);
 }
 
-static void a_server_that_dies(void **state) {
+TEST_WITH(setup, teardown, a_server_that_dies) {
   struct peer *p = *state;
   work(p);
   breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
@@ -430,7 +425,7 @@ static void a_server_that_dies(void **state) {
           CLASS_CRASHED);
 }
 
-static void a_server_that_dies_behind_its_answer(void **state) {
+TEST_WITH(setup, teardown, a_server_that_dies_behind_its_answer) {
   struct peer *p = *state;
   work(p);
   reply(p, OPENCODE_PROMPT, 200,
@@ -439,7 +434,7 @@ static void a_server_that_dies_behind_its_answer(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-static void events_that_end(void **state) {
+TEST_WITH(setup, teardown, events_that_end) {
   struct peer *p = *state;
   work(p);
   reply(p, OPENCODE_EVENTS, 200, "");
@@ -449,7 +444,7 @@ static void events_that_end(void **state) {
 }
 
 /* Nobody would answer its questions: no work is begun any more. */
-static void events_that_end_before_the_work(void **state) {
+TEST_WITH(setup, teardown, events_that_end_before_the_work) {
   struct peer *p = *state;
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -472,7 +467,7 @@ static void permission(struct peer *p, const char *id, const char *what) {
   event(p, text);
 }
 
-static void questions_are_answered_by_policy(void **state) {
+TEST_WITH(setup, teardown, questions_are_answered_by_policy) {
   static const struct {
     const char *what;
     enum permission permission;
@@ -526,7 +521,7 @@ static void questions_are_answered_by_policy(void **state) {
   asks(p, "");
 }
 
-static void nobody_answers_for_a_person(void **state) {
+TEST_WITH(setup, teardown, nobody_answers_for_a_person) {
   struct peer *p = *state;
   p->bed.call.permission = PERMISSION_FULL;
   work(p);
@@ -537,7 +532,7 @@ static void nobody_answers_for_a_person(void **state) {
 }
 
 /* Each answer adds up the tokens of all messages: more than one is not read. */
-static void one_answer_counts(void **state) {
+TEST_WITH(setup, teardown, one_answer_counts) {
   struct peer *p = *state;
   work(p);
   event(p, "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
@@ -552,7 +547,7 @@ static void one_answer_counts(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-static void a_flood_of_questions_ends_it(void **state) {
+TEST_WITH(setup, teardown, a_flood_of_questions_ends_it) {
   struct peer *p = *state;
   work(p);
   for (unsigned i = 0; i < LIMIT_SERVER_QUESTION_COUNT; i++)
@@ -569,7 +564,7 @@ static void a_flood_of_questions_ends_it(void **state) {
 }
 
 /* A tool may print its environment. */
-static void the_password_does_not_enter(void **state) {
+TEST_WITH(setup, teardown, the_password_does_not_enter) {
   struct peer *p = *state;
   work(p);
   event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
@@ -586,7 +581,7 @@ static void the_password_does_not_enter(void **state) {
 }
 
 /* Pieces of a thought come as those of a text do: only its part says which it is. */
-static void thoughts_are_no_answer(void **state) {
+TEST_WITH(setup, teardown, thoughts_are_no_answer) {
   struct peer *p = *state;
   work(p);
   event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
@@ -629,7 +624,7 @@ static void say(struct peer *p, const char *line) {
   buf_deinit(&text);
 }
 
-static void recorded_answers(void **state) {
+TEST_WITH(setup, teardown, recorded_answers) {
   struct peer *p = *state;
   from_a_recording(p);
   say(p, "{'type':'message.updated'," IN "'info':{'id':'m0','role':'user'}}}");
@@ -658,7 +653,7 @@ static void recorded_answers(void **state) {
   assert_true(told(p, "'name':'bash','id':'c','state':'end','failed':true"));
 }
 
-static void recorded_questions(void **state) {
+TEST_WITH(setup, teardown, recorded_questions) {
   struct peer *p = *state;
   from_a_recording(p);
   say(p, "{'type':'permission.asked'," IN "'id':'per_1','permission':'bash','patterns':['ls'],"
@@ -669,7 +664,7 @@ static void recorded_questions(void **state) {
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_PROTOCOL);
 }
 
-static void a_recorded_abort(void **state) {
+TEST_WITH(setup, teardown, a_recorded_abort) {
   struct peer *p = *state;
   from_a_recording(p);
   say(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
@@ -677,42 +672,4 @@ static void a_recorded_abort(void **state) {
   driver_opencode.sent(p->bed.driver, STR("POST /session/ses_1/abort {}"));
   assert_true(told(p, "{'event':'retry','attempt':2,'reason':'Rate limit reached'}"));
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_RATE_LIMIT);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      T(an_answer),
-      T(a_known_conversation),
-      T(an_id_is_no_path),
-      T(only_this_machine_is_asked),
-      T(no_port),
-      T(a_refused_password),
-      T(a_model_without_a_provider),
-      T(a_model_that_is_not_there),
-      T(errors_have_classes),
-      T(garbage),
-      T(retries_are_told_and_ended),
-      T(tries_in_a_row_are_counted),
-      T(a_stall_tells_why),
-      T(a_long_wait_is_ours_to_decide),
-      T(a_cancel),
-      T(a_cancel_before_there_is_work),
-      T(a_broken_connection),
-      T(a_server_that_dies),
-      T(a_server_that_dies_behind_its_answer),
-      T(events_that_end),
-      T(events_that_end_before_the_work),
-      T(questions_are_answered_by_policy),
-      T(nobody_answers_for_a_person),
-      T(one_answer_counts),
-      T(a_flood_of_questions_ends_it),
-      T(the_password_does_not_enter),
-      T(thoughts_are_no_answer),
-      T(recorded_answers),
-      T(recorded_questions),
-      T(a_recorded_abort),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

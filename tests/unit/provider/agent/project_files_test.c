@@ -5,6 +5,7 @@
 #include "provider/agent/project_files.h"
 #include "provider/profile/profile.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,7 @@ static void one(const struct fixture *f, const char *name, const char *content, 
   take(f, name);
 }
 
-static void what_a_file_sets_counts(void **state) {
+TEST_WITH(setup, teardown, what_a_file_sets_counts) {
   const struct fixture *f = *state;
   static const char settings[] = "home/repo/.t/settings.json", refused[] = "home/repo/t.json",
                     env[] = "home/repo/.env";
@@ -126,7 +127,7 @@ static void what_a_file_sets_counts(void **state) {
   one(f, refused, "{\"plug\\u0069n\": []}", "sets plugin");
 }
 
-static void it_is_looked_for_where_clients_look(void **state) {
+TEST_WITH(setup, teardown, it_is_looked_for_where_clients_look) {
   const struct fixture *f = *state;
   static const struct {
     const char *name, *cwd;
@@ -158,7 +159,7 @@ static void it_is_looked_for_where_clients_look(void **state) {
   assert_false(project_files_check(f->profile, TRANSPORT_ACP, NULL, cwd, &err));
 }
 
-static void a_link_is_seen(void **state) {
+TEST_WITH(setup, teardown, a_link_is_seen) {
   const struct fixture *f = *state;
   struct err err = {0};
   char path[600], real[600];
@@ -173,7 +174,7 @@ static void a_link_is_seen(void **state) {
   assert_non_null(strstr(err.text, "cannot be read"));
 }
 
-static void who_is_trusted_is_let_be(void **state) {
+TEST_WITH(setup, teardown, who_is_trusted_is_let_be) {
   const struct fixture *f = *state;
   struct err err = {0};
   char settings[700];
@@ -189,15 +190,4 @@ static void who_is_trusted_is_let_be(void **state) {
   print_into(settings, sizeof settings, "{\"trust_project\": [\"%s/home/repo/\"]}", f->root);
   assert_true(check(f, settings, "home/repo", &err));
   assert_true(check(f, "{}", "gone", &err)); /* the start will say so */
-}
-
-int main(void) {
-#define PROJECT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      PROJECT_TEST(what_a_file_sets_counts),
-      PROJECT_TEST(it_is_looked_for_where_clients_look),
-      PROJECT_TEST(a_link_is_seen),
-      PROJECT_TEST(who_is_trusted_is_let_be),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "provider/agent/driver.h"
 #include "provider/agent/replay_recording.h"
 #include "provider/profile/profile.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,7 @@ static const char events[] =
     "  - {when: {/t: bad}, error: {status: /s, kind: [/k1, /k2], message: /m, log: /ref}, end: "
     "error}\n";
 
-static void pieces_may_be_cut_anywhere(void **state) {
+TEST(pieces_may_be_cut_anywhere) {
   static const char out[] = "{\"t\":\"d\",\"x\":\"h\xC3\xA9\",\"sid\":\"s\"}\r\n\n"
                             "not json\n"
                             "[{\"t\":\"d\",\"x\":\"l\"},{\"t\":\"m\",\"x\":\"h\xC3\xA9llo\"}]\n"
@@ -104,7 +105,6 @@ static void pieces_may_be_cut_anywhere(void **state) {
                             "{\"t\":\"ok\"}";
   struct profile *p = profile_of(events);
   struct seen whole, cut;
-  (void)state;
   read_run(p, &(struct run){.out = out, .err = ""}, &whole);
   assert_int_equal(whole.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&whole.lines), "{\"event\":\"session\",\"id\":\"s\"}\n"
@@ -125,10 +125,9 @@ static void pieces_may_be_cut_anywhere(void **state) {
   profile_free(p);
 }
 
-static void numbers_that_are_too_large_are_left_out(void **state) {
+TEST(numbers_that_are_too_large_are_left_out) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(p,
            &(struct run){.out = "{\"t\":\"again\",\"why\":\"a\",\"in\":12.7}\n"
                                 "{\"t\":\"again\",\"why\":\"b\",\"in\":1e300}\n{\"t\":\"ok\"}",
@@ -140,7 +139,7 @@ static void numbers_that_are_too_large_are_left_out(void **state) {
   profile_free(p);
 }
 
-static void the_text_is_the_last_message_or_all(void **state) {
+TEST(the_text_is_the_last_message_or_all) {
   static const char out[] = "{\"t\":\"m\",\"x\":\"one\",\"id\":\"1\"}\n"
                             "{\"t\":\"m\",\"x\":\"two \",\"id\":\"2\"}\n"
                             "{\"t\":\"m\",\"x\":\"parts\",\"id\":\"2\"}\n"
@@ -148,7 +147,6 @@ static void the_text_is_the_last_message_or_all(void **state) {
   struct profile *last = profile_of(events);
   struct buf text = {0};
   struct seen s;
-  (void)state;
   buf_printf(&text, "text: all\n%s", events);
   struct profile *all = profile_of(buf_c(&text));
   read_run(last, &(struct run){.out = out, .err = ""}, &s);
@@ -162,10 +160,9 @@ static void the_text_is_the_last_message_or_all(void **state) {
   buf_deinit(&text);
 }
 
-static void a_growing_message_is_told_once(void **state) {
+TEST(a_growing_message_is_told_once) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(p,
            &(struct run){.out = "{\"t\":\"c\",\"x\":\"a\"}\n{\"t\":\"c\",\"x\":\"ab\"}\n"
                                 "{\"t\":\"c\",\"x\":\"ab\"}\n{\"t\":\"m\",\"x\":\"abc\"}\n"
@@ -180,10 +177,9 @@ static void a_growing_message_is_told_once(void **state) {
   profile_free(p);
 }
 
-static void a_message_that_comes_again_is_one(void **state) {
+TEST(a_message_that_comes_again_is_one) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(p,
            &(struct run){.out = "{\"t\":\"d\",\"x\":\"hal\"}\n"
                                 "{\"t\":\"again\",\"why\":\"try 2/5: status 503\"}\n"
@@ -198,10 +194,9 @@ static void a_message_that_comes_again_is_one(void **state) {
   profile_free(p);
 }
 
-static void items_are_looked_at_one_by_one(void **state) {
+TEST(items_are_looked_at_one_by_one) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(p,
            &(struct run){.out = "{\"t\":\"list\",\"items\":[{\"k\":\"a\",\"n\":\"x\"},{\"k\":\"c\","
                                 "\"n\":\"y\"},{\"k\":\"b\",\"n\":\"z\",\"bad\":true}]}\n"
@@ -216,7 +211,7 @@ static void items_are_looked_at_one_by_one(void **state) {
 
 /* --- the end --- */
 
-static void ends_have_classes_by_evidence(void **state) {
+TEST(ends_have_classes_by_evidence) {
   static const struct {
     const char *name, *out, *err;
     enum process_end why;
@@ -289,7 +284,6 @@ static void ends_have_classes_by_evidence(void **state) {
       {"the shim was killed", "", "", PROCESS_END_SHIM_LOST, -1, 0, CLASS_CRASHED},
   };
   struct profile *p = profile_of(events);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct seen s;
     read_run(p,
@@ -307,10 +301,9 @@ static void ends_have_classes_by_evidence(void **state) {
   profile_free(p);
 }
 
-static void an_error_is_told_in_the_logs_words(void **state) {
+TEST(an_error_is_told_in_the_logs_words) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(p,
            &(struct run){.out = "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
                          .err = "t=1 ref=e7 error=\"No: \\\"a b\\\"\\n\" cause=\"No\"\n",
@@ -322,10 +315,9 @@ static void an_error_is_told_in_the_logs_words(void **state) {
   profile_free(p);
 }
 
-static void an_error_says_when_to_come_back(void **state) {
+TEST(an_error_says_when_to_come_back) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(
       p,
       &(struct run){.out = "{\"t\":\"bad\",\"s\":429,\"m\":\"\\u001b[31mslow down\\n try again in "
@@ -339,11 +331,10 @@ static void an_error_says_when_to_come_back(void **state) {
   profile_free(p);
 }
 
-static void a_claimed_value_is_passed_on(void **state) {
+TEST(a_claimed_value_is_passed_on) {
   struct profile *codex, *p = profile_of(events);
   struct buf text = {0};
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"v\":[1]}", .err = "", .schema = true}, &s);
   assert_true(json_is_array(s.result.structured));
   seen_deinit(&s);
@@ -376,10 +367,9 @@ static void a_claimed_value_is_passed_on(void **state) {
   buf_deinit(&text);
 }
 
-static void text_is_taken_as_it_is(void **state) {
+TEST(text_is_taken_as_it_is) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = "a\n\n  b \nno newline", .err = "", .piece = 3}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "a\n\n  b \nno newline");
@@ -407,7 +397,7 @@ static void text_is_taken_as_it_is(void **state) {
   profile_free(p);
 }
 
-static void what_only_a_terminal_reads_costs_no_line(void **state) {
+TEST(what_only_a_terminal_reads_costs_no_line) {
   static const char *const lines[] = {
       "\x1b[2K\x1b[1G%s\x1b[0m\n",                            /* CSI around it */
       "\x1b]0;agent\a%s\x1b]133;D;0\x1b\\\n",                 /* OSC, ended by BEL and by ST */
@@ -417,7 +407,6 @@ static void what_only_a_terminal_reads_costs_no_line(void **state) {
       "\x1b]%s\n", /* a sequence that does not end */
   };
   struct profile *p = profile_of(events);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(lines); i++)
     for (size_t piece = 0; piece < 4; piece++) {
       struct buf out = {0};
@@ -437,7 +426,7 @@ static void what_only_a_terminal_reads_costs_no_line(void **state) {
 }
 
 /* Over two events, two lines of text, the pieces of a long one, or behind JSON's escapes. */
-static void a_value_never_gets_through(void **state) {
+TEST(a_value_never_gets_through) {
   static const char *const outs[] = {
       "{\"t\":\"d\",\"x\":\"a sk-test/\"}\n{\"t\":\"d\",\"x\":\"12345 b\"}\n{\"t\":\"ok\"}\n",
       "{\"t\":\"d\",\"x\":\"a sk-test\\/\"}\n{\"t\":\"m\",\"x\":\"a sk-test/12345 "
@@ -449,7 +438,6 @@ static void a_value_never_gets_through(void **state) {
   };
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   hidden = secrets_new();
   secrets_add(hidden, "STREAM_TEST_KEY", STR("sk-test/12345"));
   for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++) {
@@ -480,9 +468,8 @@ static void a_value_never_gets_through(void **state) {
 }
 
 /* A text without lines is told in pieces, which may end anywhere. */
-static void escapes_go_from_a_text_without_lines(void **state) {
+TEST(escapes_go_from_a_text_without_lines) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
-  (void)state;
   for (size_t before = LIMIT_PIPE_PIECE_BYTES - 12; before < LIMIT_PIPE_PIECE_BYTES; before++) {
     struct buf text = {0}, wanted = {0};
     struct seen s;
@@ -499,10 +486,9 @@ static void escapes_go_from_a_text_without_lines(void **state) {
   profile_free(p);
 }
 
-static void bytes_that_are_no_text_cost_no_line(void **state) {
+TEST(bytes_that_are_no_text_cost_no_line) {
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"x\":\"caf\xE9 \xE2\x82\"}\n", .err = ""}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "caf\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD");
@@ -510,7 +496,7 @@ static void bytes_that_are_no_text_cost_no_line(void **state) {
   profile_free(p);
 }
 
-static void without_a_final_event_the_exit_is_the_end(void **state) {
+TEST(without_a_final_event_the_exit_is_the_end) {
   static const char text[] = "summary: t\nprogram: t\nargv: [x]\nevents:\n"
                              "  - {when: {/t: d}, delta: /x}\n"
                              "  - {when: {/t: e}, error: {message: /m}, end: error}\n";
@@ -518,7 +504,6 @@ static void without_a_final_event_the_exit_is_the_end(void **state) {
   struct profile *p = profile_of(text);
   struct buf strict = {0};
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = out, .err = ""}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "hello");
@@ -536,12 +521,11 @@ static void without_a_final_event_the_exit_is_the_end(void **state) {
   buf_deinit(&strict);
 }
 
-static void a_client_that_only_tries_again_is_given_up(void **state) {
+TEST(a_client_that_only_tries_again_is_given_up) {
   static const char again[] = "{\"t\":\"again\",\"why\":\"status 429\"}\n",
                     text[] = "{\"t\":\"d\",\"x\":\"y\"}\n";
   struct buf profile = {0}, out = {0};
   struct seen s;
-  (void)state;
   buf_printf(&profile, "client_retries: 1\n%s", events);
   struct profile *p = profile_of(buf_c(&profile));
   buf_printf(&out, "%s%s%s%s", again, text, again, text); /* each try went well in the end */
@@ -569,13 +553,12 @@ static void a_client_that_only_tries_again_is_given_up(void **state) {
   buf_deinit(&out);
 }
 
-static void a_sum_is_no_usage_of_one_call(void **state) {
+TEST(a_sum_is_no_usage_of_one_call) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
                                  "  - {when: {/t: ok}, text: /x, end: ok,\n"
                                  "     usage: {of: conversation, input: /i, output: /o}}\n");
   struct run run = {.out = "{\"t\":\"ok\",\"x\":\"y\",\"i\":30,\"o\":4}\n", .err = ""};
   struct seen s;
-  (void)state;
   read_run(p, &run, &s);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 30);
   seen_deinit(&s);
@@ -599,7 +582,7 @@ static void a_sum_is_no_usage_of_one_call(void **state) {
 }
 
 /* Versions of a client tell the cost of the conversation or of the call: the tokens show which. */
-static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
+TEST(a_cost_is_of_the_conversation_or_of_the_call) {
   static const struct {
     const char *what, *before, *out;
     double cost;
@@ -638,7 +621,6 @@ static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
       profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
                  "  - {when: {/t: r}, text: /t, end: ok, usage: {of: turn, input: /i, output: /o,\n"
                  "     cached: /k, cost: /c, all_input: /I, all_output: /O}}\n");
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *before = cases[i].before ? data_json(cases[i].before) : NULL;
     char out[400];
@@ -658,13 +640,12 @@ static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
   profile_free(p);
 }
 
-static void an_answer_of_reasoning_alone_is_none(void **state) {
+TEST(an_answer_of_reasoning_alone_is_none) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nempty: refused\nevents:\n"
                                  "  - {when: {/t: think}, thinking: /x}\n"
                                  "  - {when: {/t: ok}, end: ok}\n");
   struct run run = {.out = "{\"t\":\"think\",\"x\":\"hm\"}\n{\"t\":\"ok\"}\n", .err = ""};
   struct seen s;
-  (void)state;
   read_run(p, &run, &s);
   assert_int_equal(s.result.class, CLASS_PROTOCOL);
   seen_deinit(&s);
@@ -675,13 +656,12 @@ static void an_answer_of_reasoning_alone_is_none(void **state) {
   profile_free(p);
 }
 
-static void a_client_that_asks_without_end_is_ended(void **state) {
+TEST(a_client_that_asks_without_end_is_ended) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nmax_requests: 3\nevents:\n"
                                  "  - {when: {/t: step}, usage: {of: request, input: /i}}\n"
                                  "  - {when: {/t: ok}, text: /x, end: ok}\n");
   struct buf out = {0};
   struct seen s;
-  (void)state;
   for (int i = 0; i < 3; i++) {
     struct run run = {.err = ""};
     buf_puts(&out, "{\"t\":\"step\",\"i\":1}\n");
@@ -695,7 +675,7 @@ static void a_client_that_asks_without_end_is_ended(void **state) {
   profile_free(p);
 }
 
-static void requests_are_added_up(void **state) {
+TEST(requests_are_added_up) {
   struct profile *p =
       profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
                  "  - {when: {/t: step}, usage: {of: request, input: /i, output: /o,"
@@ -706,7 +686,6 @@ static void requests_are_added_up(void **state) {
                            "{\"t\":\"ok\",\"x\":\"y\"}\n",
                     .err = ""};
   struct seen s;
-  (void)state;
   read_run(p, &run, &s);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 2022);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "reasoning")), 5);
@@ -715,7 +694,7 @@ static void requests_are_added_up(void **state) {
   profile_free(p);
 }
 
-static void stderr_says_when_to_come_back(void **state) {
+TEST(stderr_says_when_to_come_back) {
   static const struct {
     const char *err;
     int64_t ms;
@@ -727,7 +706,6 @@ static void stderr_says_when_to_come_back(void **state) {
   };
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
   struct seen s;
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     read_run(p, &(struct run){.out = "", .err = cases[i].err, .process = {.exit_code = 1}}, &s);
     assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
@@ -735,33 +713,4 @@ static void stderr_says_when_to_come_back(void **state) {
     seen_deinit(&s);
   }
   profile_free(p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(pieces_may_be_cut_anywhere),
-      cmocka_unit_test(numbers_that_are_too_large_are_left_out),
-      cmocka_unit_test(the_text_is_the_last_message_or_all),
-      cmocka_unit_test(a_growing_message_is_told_once),
-      cmocka_unit_test(a_message_that_comes_again_is_one),
-      cmocka_unit_test(items_are_looked_at_one_by_one),
-      cmocka_unit_test(ends_have_classes_by_evidence),
-      cmocka_unit_test(an_error_is_told_in_the_logs_words),
-      cmocka_unit_test(an_error_says_when_to_come_back),
-      cmocka_unit_test(a_claimed_value_is_passed_on),
-      cmocka_unit_test(text_is_taken_as_it_is),
-      cmocka_unit_test(what_only_a_terminal_reads_costs_no_line),
-      cmocka_unit_test(a_value_never_gets_through),
-      cmocka_unit_test(escapes_go_from_a_text_without_lines),
-      cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
-      cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
-      cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
-      cmocka_unit_test(a_sum_is_no_usage_of_one_call),
-      cmocka_unit_test(a_cost_is_of_the_conversation_or_of_the_call),
-      cmocka_unit_test(requests_are_added_up),
-      cmocka_unit_test(an_answer_of_reasoning_alone_is_none),
-      cmocka_unit_test(a_client_that_asks_without_end_is_ended),
-      cmocka_unit_test(stderr_says_when_to_come_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
