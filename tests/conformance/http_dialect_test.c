@@ -2,6 +2,7 @@
  * to what it says. Each reply is read whole, in pieces of 7 bytes and byte by byte. README.md there
  * explains the cases. */
 #include "base/log.h"
+#include "base/memory.h"
 #include "format/json_write.h"
 #include "provider/api/reply.h"
 #include "support/data.h"
@@ -94,11 +95,10 @@ static void check_build(const char *where, const struct dialect *dialect, const 
   for (size_t i = 0; i < n; i++)
     if (!str_eq_c(data_str(json_array_get(want, i)), wire.headers[i]))
       wrong("%s: header %s", where, wire.headers[i]);
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   json_write(json_object_get(c, "body"), &bytes);
   if (strcmp(buf_c(&bytes), buf_c(&wire.body)) != 0)
     wrong("%s: body\n%s\nexpected\n%s", where, buf_c(&wire.body), buf_c(&bytes));
-  buf_deinit(&bytes);
   wire_deinit(&wire);
 }
 
@@ -161,9 +161,8 @@ static void check_read(const char *where, const struct dialect *dialect, const j
   json_t *usage = reply_usage_json(&r);
   const json_t *wanted = json_object_get(want, "usage"); /* null: nothing is known */
   if (wanted && (json_is_null(wanted) ? usage != NULL : !json_equal(usage, wanted))) {
-    char *text = json_dumps(usage, JSON_ENCODE_ANY);
+    char_auto_t *text = json_dumps(usage, JSON_ENCODE_ANY);
     wrong("%s: usage %s", label, text ? text : "none");
-    free(text);
   }
   json_decref(usage);
   reply_deinit(&r);

@@ -174,13 +174,12 @@ TEST(recordings_mean_what_they_say) {
     char path[512];
     snprintf(path, sizeof path, "%s/tests/data/transcripts-expected/%s.yaml", SEGUE_SOURCE_DIR,
              names[n]);
-    json_t *cases = data_load(path);
+    json_auto_t *cases = data_load(path);
     for (size_t i = 0; i < json_array_size(cases); i++, count++) {
       const json_t *expected = json_array_get(cases, i);
       const char *own = json_string_value(json_object_get(expected, "profile"));
       run_case(profiles_find(profiles, str_from(own ? own : names[n])), expected, &skipped);
     }
-    json_decref(cases);
   }
   profiles_free(profiles);
   err_list_deinit(&errors);

@@ -3,6 +3,7 @@
 #include "support/play.h"
 #include "support/seeds.h"
 
+#include "base/memory.h"
 #include "base/resource.h"
 #include "schema/schema.h"
 #include "support/test.h"
@@ -293,11 +294,10 @@ static void answer_value(struct dice *d, const struct call_request *r, struct ca
 /* A function of the seed and the token: a repeated call meets the same. */
 static struct dice dice_of(const struct play *p, const struct call_request *r) {
   const struct world *w = p->ctx;
-  char *token = json_dumps(r->token, JSON_COMPACT);
+  char_auto_t *token = json_dumps(r->token, JSON_COMPACT);
   struct dice d = {w->seed};
   for (const char *c = token; *c; c++)
     d.state = mix(d.state ^ (unsigned char)*c);
-  free(token);
   return d;
 }
 
@@ -425,10 +425,9 @@ static struct schema *log_schema;
 
 static int compile_log_schema(void **state) {
   const struct resource *r = resource_find("schemas/session-log.json");
-  json_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  json_auto_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
   (void)state;
   log_schema = schema_compile(doc, NULL, NULL, NULL);
-  json_decref(doc);
   return log_schema == NULL;
 }
 
@@ -439,7 +438,7 @@ static int free_schemas(void **state) {
 
 /* Each record is as schemas/session-log.json describes it, once the store has put its hash. */
 static void check_schema(const struct play *p, const json_t *record) {
-  json_t *hashed = json_copy((json_t *)record);
+  json_auto_t *hashed = json_copy((json_t *)record);
   struct schema_errors errors = {0};
   json_object_set_new(
       hashed, "hash",
@@ -450,7 +449,6 @@ static void check_schema(const struct play *p, const json_t *record) {
     fail_msg("%s: %.600s\n%s: %s", p->title, text, errors.count ? errors.items[0].path : "",
              errors.count ? errors.items[0].message : "");
   }
-  json_decref(hashed);
 }
 
 enum { MAX_IDS = 4000 };
@@ -529,10 +527,9 @@ static char *verdicts(const struct play *p, bool *timed) {
                  (int)number(r, "turn"), STR_ARG(data_get(r, "movement")), (int)number(r, "rule"),
                  STR_ARG(data_get(r, "method")), STR_ARG(data_get(r, "next")));
     if (is_type(r, "structured")) {
-      char *value = json_dumps(json_object_get(r, "value"), JSON_COMPACT | JSON_SORT_KEYS);
+      char_auto_t *value = json_dumps(json_object_get(r, "value"), JSON_COMPACT | JSON_SORT_KEYS);
       buf_printf(&b, "turn %d " STR_FMT " after %d: %s\n", (int)number(r, "turn"),
                  STR_ARG(data_get(r, "outcome")), (int)number(r, "attempts"), value ? value : "");
-      free(value);
     }
     if (is_type(r, "session_end"))
       buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "outcome")));
@@ -589,13 +586,12 @@ static bool wants_verdict(const struct play *p, const struct storm *storm) {
 }
 
 static void judge_by_person(struct play *p) {
-  json_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
+  json_auto_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
   const struct core_steer steer = {.by = by, .rule = 1, .why = "it is clear to me"};
   struct event ev = play_event(p, EVENT_RESUME);
   ev.reason = "user";
   ev.steer = &steer;
   play_decide(p, &ev);
-  json_decref(by);
 }
 
 /* Writes the decision that is at hand; or dies first, as often as the storm wants. */
@@ -677,7 +673,7 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
   workflow_text = json_dumps(workflow, JSON_COMPACT);
   json_decref(workflow);
   for (unsigned round = 0; round < 3; round++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct world world = {
         .seed = mix(seed ^ 0x5E6), .down = seed % 5 == 0, .delays = {mix(seed + round)}};
     static const unsigned per_cent[] = {0, 12, 45};
@@ -724,7 +720,6 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
     }
     totals->checks += play_count(&p, "check");
     totals->unavailable += stop && str_eq_c(data_get(stop, "reason"), "judge_unavailable");
-    play_deinit(&p);
   }
   free(first);
   free(workflow_text);
@@ -809,11 +804,11 @@ static long check_outage(const struct play *p, bool known) {
 static long play_outage(uint64_t seed, bool groups, bool known, int64_t away_ms) {
   char title[64];
   struct dice d = {mix(seed ^ 0xA3A7)};
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct world world = {.seed = mix(seed), .delays = {mix(seed)}, .calm = true};
   struct storm storm = {{mix(seed * 31)}, seed % 2 ? 12 : 0, 0, 0, 0, false};
   json_t *workflow = random_workflow(&d, groups);
-  char *text = json_dumps(workflow, JSON_COMPACT);
+  char_auto_t *text = json_dumps(workflow, JSON_COMPACT);
   json_decref(workflow);
   print_into(title, sizeof title, "outage, seed %" PRIu64, seed);
   play_init(&p, title, text, NULL, NULL);
@@ -831,8 +826,6 @@ static long play_outage(uint64_t seed, bool groups, bool known, int64_t away_ms)
     if (is_given_up(end) && data_get(end, "fallback").n == 0)
       fail_msg("%s: a call was given up in an outage of %ld ms", title, (long)away_ms);
   }
-  play_deinit(&p);
-  free(text);
   return tries;
 }
 

@@ -374,8 +374,8 @@ TEST(changed_logs_are_refused_or_go_on) {
   for (seed_now = seeds.first; seed_now - seeds.first < seeds.count; seed_now++) {
     dice_state = seed_now * 0x2545F4914F6CDD1Du;
     struct play *p = &sources[roll(SOURCES)];
-    json_t *log = json_deep_copy(p->records);
-    struct core core;
+    json_auto_t *log = json_deep_copy(p->records);
+    AUTO(core_deinit) struct core core;
     for (size_t keep = roll(2) ? 1 + roll((unsigned)json_array_size(log)) : json_array_size(log);
          json_array_size(log) > keep;)
       (void)json_array_remove(log, json_array_size(log) - 1);
@@ -390,8 +390,6 @@ TEST(changed_logs_are_refused_or_go_on) {
       fail_msg("SEGUE_SIM_SEED=%" PRIu64 ": the same records are refused now", seed_now);
     if (core.status != SESSION_NEW)
       go_on(p, &core);
-    core_deinit(&core);
-    json_decref(log);
   }
   print_message("%" PRIu64 " logs, %" PRIu64 " of them whole, %" PRIu64 " records\n", seeds.count,
                 whole, records);

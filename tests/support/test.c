@@ -1,4 +1,5 @@
-/* The main of the test programs. Constructors run before it, in an order that the compiler chooses. */
+/* The main of the test programs. Constructors run before it, in an order that the compiler
+ * chooses. */
 #include "support/test.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@ static CMFixtureFunction group_setup, group_teardown;
 
 void test_add(int line, struct CMUnitTest test) {
   size_t at = count++;
-  assert(at < sizeof lines / sizeof *lines);
+  assert(at < ARRAY_LEN(lines));
   for (; at > 0 && lines[at - 1] > line; at--) {
     lines[at] = lines[at - 1];
     tests[at] = tests[at - 1];

@@ -1,11 +1,14 @@
-/* test.h - the tests of a program: each is written once, and the main of test.c runs all of them in the order of the
- * file.
+/* test.h - the tests of a program: each is written once, and the main of test.c runs all of them in
+ * the order of the file.
  *
  *   TEST(what_it_shows) { ... }
- *   TEST_WITH(setup, teardown, what_it_shows) { ... }    both as cmocka has them; their *state is the test's
- *   TEST_GROUP(setup, teardown)                          before the first and after the last; NULL: nothing */
+ *   TEST_WITH(setup, teardown, what_it_shows) { ... }   both as cmocka has them
+ *   TEST_ON(struct fixture *f, setup, teardown, what_it_shows) { ... }   with their *state as f
+ *   TEST_GROUP(setup, teardown)   before the first and after the last; NULL: nothing */
 #ifndef SEGUE_TESTS_TEST_H
 #define SEGUE_TESTS_TEST_H
+
+#include "base/err.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +26,13 @@ void test_group(CMFixtureFunction setup, CMFixtureFunction teardown);
     test_add(__LINE__, (struct CMUnitTest){#name, name, setup, teardown, NULL});                   \
   }                                                                                                \
   static void name(__attribute__((unused)) void **state)
+
+#define TEST_ON(fixture, setup, teardown, name)                                                    \
+  static void name##_on(fixture);                                                                  \
+  TEST_WITH(setup, teardown, name) {                                                               \
+    name##_on(*state);                                                                             \
+  }                                                                                                \
+  static void name##_on(fixture)
 
 /* The same with something else set up, which stands behind it. */
 #define TEST_AGAIN(setup, teardown, name)                                                          \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adapt/adapt.h"
+#include "base/memory.h"
 #include "support/adapt_forward.h"
 #include "support/adapt_report.h"
 #include "support/adapt_subset.h"
@@ -87,12 +88,10 @@ static void outcome_text(const json_t *all, struct buf *out) {
 }
 
 static void same(const char *name, const char *what, const json_t *got, const json_t *wanted) {
-  char *a = json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY);
-  char *b = json_dumps(wanted, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *a = json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *b = json_dumps(wanted, JSON_COMPACT | JSON_ENCODE_ANY);
   if (!a || strcmp(a, b) != 0)
     fail_msg("%s: %s:\n  got      %s\n  expected %s", name, what, a, b);
-  free(a);
-  free(b);
 }
 
 static void turn_values(const char *name, const json_t *c) {
@@ -132,10 +131,10 @@ static void turn_values(const char *name, const json_t *c) {
 
 static void run_case(const char *file) {
   char path[1024];
-  struct buf got = {0}, wanted = {0};
+  buf_auto_t got = {0}, wanted = {0};
   struct err err = {0};
   print_into(path, sizeof path, "%s/%s", CASES, file);
-  json_t *c = data_load(path), *all = outcome(file, c);
+  json_auto_t *c = data_load(path), *all = outcome(file, c);
   outcome_text(all, &got);
   print_into(path, sizeof path, "%s/%.*s.expect", CASES, (int)strlen(file) - 5, file);
   if (!file_read(path, DATA_FILE_BYTES, &wanted, &err))
@@ -149,10 +148,6 @@ static void run_case(const char *file) {
     fail_msg("%s\n--- expected\n%s--- got\n%s", path, buf_c(&wanted), buf_c(&got));
   }
   turn_values(file, c);
-  json_decref(all);
-  json_decref(c);
-  buf_deinit(&got);
-  buf_deinit(&wanted);
 }
 
 TEST(cases_are_adapted_as_expected) {
@@ -251,7 +246,7 @@ TEST(limits_are_checked_before_sending) {
 /* --- hostile --- */
 
 static void nested(const char *keyword, unsigned levels, enum adapt_status wanted) {
-  json_t *doc = json_pack("{s:s}", "type", "string");
+  json_auto_t *doc = json_pack("{s:s}", "type", "string");
   for (unsigned i = 0; i < levels; i++)
     if (!strcmp(keyword, "items"))
       doc = json_pack("{s:s, s:o}", "type", "array", "items", doc);
@@ -261,7 +256,6 @@ static void nested(const char *keyword, unsigned levels, enum adapt_status wante
   struct adapted *adapted = adapt(doc, adapt_dialect_find("vllm"), NULL, &error);
   assert_int_equal(error.status, wanted);
   adapted_free(adapted);
-  json_decref(doc);
 }
 
 /* Each definition holds the one below it twice: 2^count places without references. */
@@ -327,10 +321,10 @@ TEST(deep_answers_are_refused) {
 
 /* Nothing is lost unseen: a name that is given twice leaves a member that no answer may have. */
 TEST(names_given_twice_are_seen) {
-  json_t *doc = data_json("{'type':'object','properties':{'ages':{'type':'object',"
-                          "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
-                          "'integer'}},'required':['ages','any','id'],'additionalProperties':"
-                          "{'type':'integer'}}");
+  json_auto_t *doc = data_json("{'type':'object','properties':{'ages':{'type':'object',"
+                               "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
+                               "'integer'}},'required':['ages','any','id'],'additionalProperties':"
+                               "{'type':'integer'}}");
   static const struct {
     const char *answer, *name; /* the member that has U+0000 behind it; NULL: there is none */
   } rows[] = {
@@ -347,19 +341,16 @@ TEST(names_given_twice_are_seen) {
     struct adapted *adapted = adapt(doc, dialect, NULL, NULL);
     assert_non_null(adapted);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-      json_t *answer = data_json(rows[i].answer), *out = NULL;
+      json_auto_t *answer = data_json(rows[i].answer), *out = NULL;
       assert_int_equal(adapt_reverse(adapted, answer, &out), ADAPT_OK);
       char *text = json_dumps(out, JSON_COMPACT), wanted[16];
       print_into(wanted, sizeof wanted, "\"%s\\u0000\":", rows[i].name ? rows[i].name : "");
       if (rows[i].name ? strstr(text, wanted) == NULL : strstr(text, "u0000") != NULL)
         fail_msg("%s, row %zu: %s", dialect->name, i, text);
       free(text);
-      json_decref(out);
-      json_decref(answer);
     }
     adapted_free(adapted);
   }
-  json_decref(doc);
 }
 
 /* --- other documents --- */

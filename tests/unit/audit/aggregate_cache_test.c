@@ -7,9 +7,8 @@
 #include "support/test.h"
 
 static char *totals_text(const struct aggregate *c) {
-  json_t *totals = aggregate_totals_json(c);
+  json_auto_t *totals = aggregate_totals_json(c);
   char *text = json_dump_text(totals, JSON_COMPACT);
-  json_decref(totals);
   return text;
 }
 
@@ -44,7 +43,7 @@ static struct sqlite *file_of(const struct drive *d) {
 }
 
 TEST(a_log_is_read_when_it_changed) {
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   drive_init(&d);
   drive_start(&d, drive_workflow, "Mend the queue.", drive_config());
   drive_exit(&d, 0, "5 of 5 pass\n");
@@ -64,7 +63,6 @@ TEST(a_log_is_read_when_it_changed) {
   expect_known(&d, 0, 0);
   drive_write(&d);
   expect_known(&d, 0, 1); /* the row went with the log */
-  drive_deinit(&d);
 }
 
 TEST(a_damaged_row_is_none) {
@@ -84,8 +82,7 @@ TEST(a_damaged_row_is_none) {
                                         "row_kinds SET rule = rule + 1",
                                         "stage_kinds SET number = number + 1000",
                                         "stage_kinds SET flags = 0"};
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   drive_write(&d);
   expect_known(&d, 0, 1);
@@ -100,12 +97,10 @@ TEST(a_damaged_row_is_none) {
       expect_known(&d, 0, 1);
     expect_known(&d, 1, 0);
   }
-  drive_deinit(&d);
 }
 
 TEST(views_have_the_names_of_outcomes) {
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   drive_write(&d);
   expect_known(&d, 0, 1);
@@ -121,7 +116,6 @@ TEST(views_have_the_names_of_outcomes) {
     s->api->finalize(q);
   }
   index_file_close(s);
-  drive_deinit(&d);
 }
 
 static int needs_sqlite(void **state) {

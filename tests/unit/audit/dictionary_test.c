@@ -8,7 +8,7 @@
 #include <string.h>
 
 TEST(keeps_words) {
-  struct name_list n = {0};
+  AUTO(dictionary_deinit) struct name_list n = {0};
   uint32_t a = dictionary_add(&n, STR("plan")), b = dictionary_add(&n, STR("review"));
   assert_int_equal(dictionary_add(&n, STR("")), DICTIONARY_NONE);
   assert_null(dictionary_text(&n, DICTIONARY_NONE).p);
@@ -16,11 +16,10 @@ TEST(keeps_words) {
   assert_int_equal(dictionary_add(&n, STR("plan")), a);
   assert_true(str_eq_c(dictionary_text(&n, a), "plan"));
   assert_true(str_eq_c(dictionary_text(&n, b), "review"));
-  dictionary_deinit(&n);
 }
 
 TEST(is_bounded) {
-  struct name_list n = {0};
+  AUTO(dictionary_deinit) struct name_list n = {0};
   char text[2 * LIMIT_AUDIT_NAME_BYTES], word[16];
   memset(text, 'x', sizeof text);
   uint32_t cut = dictionary_add(&n, (struct str){text, sizeof text});
@@ -32,5 +31,4 @@ TEST(is_bounded) {
   }
   assert_int_not_equal(dictionary_add(&n, STR("w7")), DICTIONARY_OTHER);
   assert_true(str_eq_c(dictionary_text(&n, DICTIONARY_OTHER), "(others)"));
-  dictionary_deinit(&n);
 }

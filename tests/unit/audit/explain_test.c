@@ -23,7 +23,6 @@ static void read_all(struct verified_reader *b, const char *path) {
 
 static int setup(void **state) {
   (void)state;
-  drive_init(&drive);
   drive_everything(&drive);
   drive_write(&drive);
   read_all(&book, drive.path);
@@ -57,7 +56,7 @@ static void expect_harmless(const struct buf *text) {
 
 static void expect_file(const char *name, const struct buf *text) {
   char path[512];
-  struct buf expected = {0};
+  buf_auto_t expected = {0};
   struct err err;
   print_into(path, sizeof path, "%s/tests/data/audit/%s", SEGUE_SOURCE_DIR, name);
   if (getenv("SEGUE_UPDATE") != NULL)
@@ -66,7 +65,6 @@ static void expect_file(const char *name, const struct buf *text) {
     fail_msg("%s", err.text);
   if (expected.n != text->n || memcmp(expected.p, text->p, text->n) != 0)
     fail_msg("%s is not what is printed:\n%s", path, text->p);
-  buf_deinit(&expected);
 }
 
 TEST(turns) {
@@ -79,17 +77,16 @@ TEST(turns) {
       {"review", "review-2.txt", false},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     explain_word(&book, cases[i].word, cases[i].full, &text);
     expect_harmless(&text);
     expect_file(cases[i].file, &text);
-    buf_deinit(&text);
   }
 }
 
 /* After each record of the session, whatever is known can be told. */
 TEST(every_prefix) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[200];
   print_into(path, sizeof path, "%s/prefix.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
@@ -108,7 +105,6 @@ TEST(every_prefix) {
       }
     verified_close(&b);
   }
-  buf_deinit(&text);
 }
 
 /* All turns of a log that may hold anything. */
@@ -126,14 +122,14 @@ static void explain_all(const struct verified_reader *b, bool full, struct buf *
 TEST(holes) {
   static const char *const keys[] = {"calls", "prompt", "text", "stages", "workflow", "movement",
                                      "type",  "call",   "turn", "errors", "text_blob"};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[200];
   size_t i;
   json_t *record;
   print_into(path, sizeof path, "%s/hole.ndjson", drive.dir);
   for (size_t hole = 0; hole < json_array_size(drive.records); hole++)
     for (size_t k = 0; k <= ARRAY_LEN(keys); k++) {
-      struct buf log = {0};
+      buf_auto_t log = {0};
       struct verified_reader b;
       char hash[SHA256_HEX];
       if (k < ARRAY_LEN(keys) &&
@@ -141,51 +137,44 @@ TEST(holes) {
         continue;
       memcpy(hash, record_line_first_hash, SHA256_HEX);
       json_array_foreach(drive.records, i, record) {
-        json_t *copy = json_copy(record);
+        json_auto_t *copy = json_copy(record);
         if (i == hole && k < ARRAY_LEN(keys))
           json_object_set_new(copy, keys[k], json_pack("[s{}i]", "x", 7));
         if (i != hole || k < ARRAY_LEN(keys))
           drive_line(copy, &log, hash);
-        json_decref(copy);
       }
       folder_write(path, (struct str){log.p, log.n});
       read_all(&b, path);
       explain_all(&b, false, &text);
       verified_close(&b);
-      buf_deinit(&log);
     }
-  buf_deinit(&text);
 }
 
 /* The largest and the smallest number in the place of every one of a name. */
 TEST(numbers_of_any_size) {
   static const char *const keys[] = {"duration_ms", "attempt", "exit", "iteration", "rule"};
   static const json_int_t numbers[] = {INT64_MAX, INT64_MIN};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[200];
   size_t i;
   json_t *record;
   print_into(path, sizeof path, "%s/numbers.ndjson", drive.dir);
   for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
     const char *key = keys[k / ARRAY_LEN(numbers)];
-    struct buf log = {0};
-    struct verified_reader b;
+    buf_auto_t log = {0};
+    AUTO(verified_close) struct verified_reader b;
     char hash[SHA256_HEX];
     memcpy(hash, record_line_first_hash, SHA256_HEX);
     json_array_foreach(drive.records, i, record) {
-      json_t *copy = json_copy(record);
+      json_auto_t *copy = json_copy(record);
       if (json_is_integer(json_object_get(copy, key)))
         json_object_set_new(copy, key, json_integer(numbers[k % ARRAY_LEN(numbers)]));
       drive_line(copy, &log, hash);
-      json_decref(copy);
     }
     folder_write(path, (struct str){log.p, log.n});
     read_all(&b, path);
     explain_all(&b, true, &text);
-    verified_close(&b);
-    buf_deinit(&log);
   }
-  buf_deinit(&text);
 }
 
 TEST(finding) {
@@ -225,9 +214,9 @@ TEST(finding) {
 
 /* Long texts: head and end are shown, the rest is counted; --full shows all. */
 TEST(long_texts) {
-  struct drive d;
-  struct verified_reader b;
-  struct buf answer = {0}, text = {0};
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader b;
+  buf_auto_t answer = {0}, text = {0};
   drive_init(&d);
   drive_start(&d, drive_workflow, "t", drive_config());
   for (int i = 1; i <= 1000; i++)
@@ -248,10 +237,6 @@ TEST(long_texts) {
   explain_word(&b, "check", true, &text);
   assert_non_null(strstr(text.p, "| line 500\n"));
   assert_true(text.n > answer.n);
-  verified_close(&b);
-  buf_deinit(&answer);
-  buf_deinit(&text);
-  drive_deinit(&d);
 }
 
 TEST_GROUP(setup, teardown)

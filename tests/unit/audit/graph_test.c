@@ -24,10 +24,9 @@ static const char *const session[] = {
 };
 
 static void feed(struct graph *g, const char *text) {
-  json_t *record = json_loads(text, 0, NULL);
+  json_auto_t *record = json_loads(text, 0, NULL);
   assert_non_null(record);
   graph_feed(g, record);
-  json_decref(record);
 }
 
 static struct graph *drawn(size_t records) {
@@ -46,7 +45,7 @@ static struct graph *drawn(size_t records) {
 
 TEST(each_rail_joins_the_rules_to_where_they_lead) {
   struct graph *g = drawn(0);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   graph_ascii(g, &out);
   assert_string_equal(buf_c(&out), "+-------> work  (script, edit; starts here)\n"
                                    "|   +----   1 done -> check\n"
@@ -56,13 +55,12 @@ TEST(each_rail_joins_the_rules_to_where_they_lead) {
                                    "+-|---|--   2 when(true) -> work  (interactive only)\n"
                                    "  |   +-> COMPLETE\n"
                                    "  +-----> ABORT\n");
-  buf_deinit(&out);
   graph_free(g);
 }
 
 TEST(a_session_is_counted_by_method) {
   struct graph *g = drawn(sizeof session / sizeof session[0]);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   graph_ascii(g, &out);
   assert_non_null(strstr(buf_c(&out), "work  (script, edit; starts here)  2 runs\n"));
   assert_non_null(strstr(buf_c(&out), "1 done -> check  2 times: phase1_tag, ai_judge\n"));
@@ -81,13 +79,12 @@ TEST(a_session_is_counted_by_method) {
       0, NULL);
   assert_non_null(want);
   assert_true(json_equal(told, want));
-  buf_deinit(&out);
   graph_free(g);
 }
 
 TEST(mermaid_quotes_what_would_end_its_texts) {
   struct graph *g = drawn(3);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   graph_mermaid(g, &out);
   assert_string_equal(buf_c(&out), "flowchart TD\n  start((\" \")) --> m0\n"
                                    "  m0[\"work<br/>script, edit<br/>1 run\"]\n"
@@ -97,7 +94,6 @@ TEST(mermaid_quotes_what_would_end_its_texts) {
                                    "  m0 -->|\"2 a #quot;wall#quot; #35;1 #lt;b>\"| abort\n"
                                    "  m1 -->|\"1 when(exit == 0)\"| complete\n"
                                    "  m1 -->|\"2 when(true)\"| m0\n");
-  buf_deinit(&out);
   graph_free(g);
 }
 

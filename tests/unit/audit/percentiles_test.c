@@ -18,7 +18,7 @@ static uint64_t next_random(void) {
 }
 
 static void compare(size_t n, unsigned bits) {
-  struct percentiles s = {0};
+  AUTO(percentiles_deinit) struct percentiles s = {0};
   int64_t *values = malloc((n + 1) * sizeof *values), sum = 0;
   for (size_t i = 0; i < n; i++) {
     values[i] = (int64_t)(next_random() & ((1ull << (1 + next_random() % bits)) - 1));
@@ -36,7 +36,6 @@ static void compare(size_t n, unsigned bits) {
       assert_int_equal(off, 0);
     assert_true(off <= is / 128);
   }
-  percentiles_deinit(&s);
   free(values);
 }
 
@@ -48,7 +47,7 @@ TEST(is_near) {
 }
 
 TEST(takes_any_number) {
-  struct percentiles s = {0};
+  AUTO(percentiles_deinit) struct percentiles s = {0};
   for (int i = 0; i < 100; i++) {
     percentiles_add(&s, INT64_MAX);
     percentiles_add(&s, INT64_MIN);
@@ -57,5 +56,4 @@ TEST(takes_any_number) {
   assert_int_equal(percentiles_at(&s, 50), 0);
   assert_true(percentiles_at(&s, 99) > (uint64_t)INT64_MAX / 2);
   assert_true(s.bytes < 4096);
-  percentiles_deinit(&s);
 }

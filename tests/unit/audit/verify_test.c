@@ -68,18 +68,15 @@ static void drive_small(struct drive *d) {
 /* --- what the core writes --- */
 
 TEST(whole_session) {
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   drive_write(&d);
   expect_sound(&d, VERIFY_COMPLETE);
-  drive_deinit(&d);
 }
 
 /* After each record of that session the log is sound, and open until the last. */
 TEST(every_prefix) {
   struct drive d;
-  drive_init(&d);
   drive_everything(&d);
   size_t records = json_array_size(d.records), n = 0;
   for (size_t i = 0; i < d.log.n; i++) {
@@ -147,13 +144,12 @@ TEST(endings) {
   static void (*const cases[])(struct drive * d) = {
       cancelled, interrupted_and_resumed, crashed_and_resumed, no_rule, provider_down, ambiguous};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct drive d;
+    AUTO(drive_deinit) struct drive d;
     drive_init(&d);
     drive_start(&d, drive_workflow, "t", drive_config());
     cases[i](&d);
     drive_write(&d);
     expect_sound(&d, d.core.status == SESSION_ENDED ? VERIFY_COMPLETE : VERIFY_OPEN);
-    drive_deinit(&d);
   }
 }
 
@@ -172,7 +168,7 @@ TEST(other_workflows) {
        END_ABORT},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct drive d;
+    AUTO(drive_deinit) struct drive d;
     char text[512];
     drive_init(&d);
     print_into(text, sizeof text,
@@ -188,7 +184,6 @@ TEST(other_workflows) {
     bool ended = d.core.status == SESSION_ENDED;
     assert_true(ended == (d.core.outcome == END_COMPLETE || d.core.outcome == END_ABORT));
     expect_sound(&d, ended ? VERIFY_COMPLETE : VERIFY_OPEN);
-    drive_deinit(&d);
   }
 }
 
@@ -205,7 +200,7 @@ static uint64_t record_at(const struct drive *d, size_t offset) {
 TEST(every_byte) {
   static const int changes[] = {0x01, 0x20, 0x80, '\n', -1};
   struct drive d;
-  struct buf changed = {0};
+  buf_auto_t changed = {0};
   drive_small(&d);
   expect_sound(&d, VERIFY_COMPLETE);
   for (size_t i = 0; i < d.log.n; i++)
@@ -229,13 +224,12 @@ TEST(every_byte) {
                  (unsigned long long)record_at(&d, i), changes[k], verify_state_name(r.state),
                  (unsigned long long)r.bad_record, r.why.text);
     }
-  buf_deinit(&changed);
   drive_deinit(&d);
 }
 
 /* Cut anywhere: at the end of a record it is open, else torn, with the right number of bytes. */
 TEST(every_cut) {
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   drive_small(&d);
   size_t start = 0;
   for (size_t n = 1; n < d.log.n; n++) {
@@ -247,7 +241,6 @@ TEST(every_cut) {
     assert_int_equal(r.torn_bytes, n - start);
     assert_int_equal(r.records, record_at(&d, n) - 1);
   }
-  drive_deinit(&d);
 }
 
 static struct str line_of(const struct drive *d, uint64_t record) {
@@ -259,7 +252,7 @@ static struct str line_of(const struct drive *d, uint64_t record) {
 
 TEST(moved_lines) {
   struct drive d;
-  struct buf log = {0};
+  buf_auto_t log = {0};
   drive_small(&d);
   uint64_t records = json_array_size(d.records);
   for (uint64_t i = 1; i <= records; i++) {
@@ -287,7 +280,6 @@ TEST(moved_lines) {
     folder_write(d.path, (struct str){log.p, log.n});
     expect_bad(d.path, i, "its seq is");
   }
-  buf_deinit(&log);
   drive_deinit(&d);
 }
 
@@ -302,11 +294,10 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
   json_t *record;
   memcpy(hash, record_line_first_hash, SHA256_HEX);
   json_array_foreach(d->records, i, record) {
-    json_t *copy = json_deep_copy(record);
+    json_auto_t *copy = json_deep_copy(record);
     if (i == index)
       change(copy, arg);
     drive_line(copy, &log, hash);
-    json_decref(copy);
   }
   folder_write(d->path, (struct str){log.p, log.n});
   buf_deinit(&log);
@@ -333,14 +324,13 @@ static bool put_broken(struct str line, size_t n, struct buf *log, char hash[SHA
 
 /* Lists and objects that are closed, but are no JSON. */
 TEST(broken_inside) {
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   size_t tried = 0;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   for (uint64_t i = 1; i <= json_array_size(d.records); i++)
     for (size_t n = 0; n < 20; n++) {
-      struct buf log = {0};
+      buf_auto_t log = {0};
       char hash[SHA256_HEX];
       memcpy(hash, record_line_first_hash, SHA256_HEX);
       for (uint64_t k = 1; k < i; k++) {
@@ -352,10 +342,8 @@ TEST(broken_inside) {
       if (made)
         expect_bad(d.path, i, "JSON");
       tried += made;
-      buf_deinit(&log);
     }
   assert_true(tried > 40);
-  drive_deinit(&d);
 }
 
 static void add_unknown(json_t *record, void *arg) {
@@ -369,8 +357,7 @@ static void remove_key(json_t *record, void *arg) {
 
 TEST(unknown_members) {
   static const char *const keys[] = {"v", "ts", "type"};
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   for (size_t i = 0; i < json_array_size(d.records); i++) {
     rewrite(&d, i, add_unknown, NULL);
@@ -380,7 +367,6 @@ TEST(unknown_members) {
     rewrite(&d, i, remove_key, (void *)"seq");
     expect_bad(d.path, i + 1, "not the next record");
   }
-  drive_deinit(&d);
 }
 
 struct change {
@@ -458,15 +444,13 @@ TEST(wrong_members) {
       {"session_end", "outcome", "\"done\"", "$.outcome"},
       {"session_end", "methods", "{\"phase3_tag\":1}", "$.methods"},
   };
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
     size_t index = first_of(&d, changes[i].type);
     rewrite(&d, index, apply_change, (void *)&changes[i]);
     expect_bad(d.path, index + 1, changes[i].why);
   }
-  drive_deinit(&d);
 }
 
 /* A workflow that was built for one log serves the next one: only if its text is the same, and
@@ -481,7 +465,6 @@ TEST(the_same_workflow_again) {
       "\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]}]}",
       NULL};
   struct drive d, small;
-  drive_init(&d);
   drive_everything(&d);
   drive_small(&small);
   for (int round = 0; round < 2; round++) {
@@ -503,8 +486,8 @@ TEST(the_same_workflow_again) {
 /* Records of the right shape in an order that no session has. */
 TEST(wrong_order) {
   static const char tail[] = "\"v\":1,\"ts\":\"2026-01-01T00:00:00.000Z\"";
-  struct drive d;
-  struct buf log = {0}, text = {0};
+  AUTO(drive_deinit) struct drive d;
+  buf_auto_t log = {0}, text = {0};
   char hash[SHA256_HEX];
   drive_small(&d);
   uint64_t next = json_array_size(d.records) + 1;
@@ -537,9 +520,6 @@ TEST(wrong_order) {
   buf_puts(&log, "x");
   folder_write(d.path, (struct str){log.p, log.n});
   expect_bad(d.path, next, "behind session_end");
-  buf_deinit(&log);
-  buf_deinit(&text);
-  drive_deinit(&d);
 }
 
 static void set_call(json_t *record, void *arg) {
@@ -552,9 +532,8 @@ static void set_rule(json_t *record, void *arg) {
 
 /* Sound lines in a sound chain that no session makes: a resume would refuse them. */
 TEST(impossible_sessions) {
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   int number = 77;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   size_t end = first_of(&d, "call_end"), judgment = first_of(&d, "judgment");
@@ -562,7 +541,6 @@ TEST(impossible_sessions) {
   expect_bad(d.path, end + 1, "its call is not running");
   rewrite(&d, judgment, set_rule, &number);
   expect_bad(d.path, judgment + 1, "its rule is not in the workflow");
-  drive_deinit(&d);
 }
 
 /* --- references to what is not there --- */
@@ -601,9 +579,8 @@ TEST(dangling_prompts) {
       {"1#/hash/x/y", "no text at"},
       {"2#/text", "no text at 2#/text"},
   };
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   char own[32];
-  drive_init(&d);
   drive_everything(&d);
   size_t last = 0, calls = 0;
   for (size_t i = 0; i < json_array_size(d.records); i++)
@@ -622,7 +599,6 @@ TEST(dangling_prompts) {
   rewrite(&d, last, set_ref, (void *)"1#/workflow/movements/1/persona");
   struct verify_result sound = check(d.path);
   assert_int_equal(sound.state, VERIFY_COMPLETE);
-  drive_deinit(&d);
 }
 
 TEST(other_references) {
@@ -652,8 +628,7 @@ TEST(other_references) {
       {"session_end", NULL, "methods", "{\"when\":2}", "its methods say when 2"},
       {"session_end", NULL, "methods", "{\"when\":1}", "its methods count 1"},
   };
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct change c = {cases[i].type, cases[i].key, cases[i].value, cases[i].why};
@@ -661,7 +636,6 @@ TEST(other_references) {
     rewrite(&d, index, apply_change, (void *)&c);
     expect_bad(d.path, index + 1, cases[i].why);
   }
-  drive_deinit(&d);
 }
 
 /* A value's calls: those that made and checked it. */
@@ -680,7 +654,7 @@ TEST(references_of_a_value) {
       {"structured", "movement", "\"x\"", "its movement is \"x\""},
       {"structured", "call", "9", "its call names call 9"},
   };
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   drive_init(&d);
   drive_start(&d, workflow, "t", json_object());
   drive_answer(&d, "{\"n\":1}");
@@ -704,13 +678,11 @@ TEST(references_of_a_value) {
     rewrite(&d, index, apply_change, (void *)&c);
     expect_bad(d.path, index + 1, cases[i].why);
   }
-  drive_deinit(&d);
 }
 
 TEST(blobs) {
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   char path[256];
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   size_t index = 0;
@@ -729,7 +701,6 @@ TEST(blobs) {
   const struct change bytes = {"", "text_bytes", "12", ""};
   rewrite(&d, index, apply_change, (void *)&bytes);
   expect_bad(d.path, index + 1, "has 11 bytes, not 12");
-  drive_deinit(&d);
 }
 
 TEST(no_log) {
@@ -745,8 +716,8 @@ TEST(no_log) {
  */
 
 TEST(growing_book) {
-  struct drive d;
-  struct verified_reader b;
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader b;
   struct err err;
   json_t *record;
   uint64_t n = 0;
@@ -796,14 +767,12 @@ TEST(growing_book) {
   assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
   assert_true(verified_owned(&b));
   close(fd);
-  verified_close(&b);
-  drive_deinit(&d);
 }
 
 /* Behind a damage the readable records still come, the damaged one among them if it is JSON. */
 TEST(damaged_book) {
-  struct drive d;
-  struct verified_reader b;
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader b;
   struct err err;
   json_t *record;
   uint64_t sound = 0, unproven = 0;
@@ -830,8 +799,6 @@ TEST(damaged_book) {
   assert_non_null(record);
   json_decref(record);
   assert_null(verified_get(&b, 5, &err));
-  verified_close(&b);
-  drive_deinit(&d);
 }
 
 TEST_GROUP(setup, teardown)

@@ -30,7 +30,7 @@ TEST(pieces_are_zeroed_aligned_and_apart) {
 }
 
 TEST(texts_are_copied) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char text[] = "hello";
   char *copy = arena_strdup(&arena, text), *part = arena_strndup(&arena, text, 2);
   struct str view = arena_str(&arena, (struct str){text, 4});
@@ -44,11 +44,10 @@ TEST(texts_are_copied) {
   long *numbers = arena_array(&arena, 1000, sizeof *numbers);
   assert_int_equal(numbers[999], 0);
   assert_non_null(arena_array(&arena, 0, 8));
-  arena_deinit(&arena);
 }
 
 TEST(lists_copy_texts_and_end_with_null) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct arena_list list = {0};
   char text[] = "n0";
   assert_null(list.items);
@@ -60,5 +59,4 @@ TEST(lists_copy_texts_and_end_with_null) {
   }
   for (size_t i = 0; i < 40; i++)
     assert_int_equal(list.items[i][1], '0' + i % 10);
-  arena_deinit(&arena);
 }

@@ -1,5 +1,6 @@
 /* The growing buffer: its maximum, what it tells of a cut, and text made safe for a terminal. */
 #include "base/buf.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "support/test.h"
 
@@ -27,18 +28,17 @@ TEST(it_grows_and_ends_in_nul) {
 }
 
 TEST(room_alone_is_an_empty_text) {
-  struct buf b = {0};
+  buf_auto_t b = {0};
   char *before = malloc(3000); /* what was there before must not show */
   assert_non_null(before);
   memset(before, 'x', 3000);
   free(before);
   buf_reserve(&b, 3000);
   assert_string_equal(buf_c(&b), "");
-  buf_deinit(&b);
 }
 
 TEST(a_long_printf) {
-  struct buf b = {0};
+  buf_auto_t b = {0};
   char text[5000];
   for (size_t n = 250; n < 262; n++) { /* around the small buffer */
     memset(text, 'x', n);
@@ -52,11 +52,10 @@ TEST(a_long_printf) {
   buf_clear(&b);
   buf_printf(&b, "[%s]", text);
   assert_int_equal(b.n, sizeof text + 1);
-  buf_deinit(&b);
 }
 
 TEST(a_maximum_keeps_what_fits) {
-  struct buf b = {.max = 5};
+  buf_auto_t b = {.max = 5};
   buf_puts(&b, "abc");
   assert_false(b.cut);
   buf_puts(&b, "defg");
@@ -73,28 +72,23 @@ TEST(a_maximum_keeps_what_fits) {
   assert_int_equal(b.dropped, 0);
   buf_puts(&b, "12345");
   assert_false(b.cut);
-  buf_deinit(&b);
 }
 
 TEST(taking_gives_the_bytes_away) {
-  struct buf b = {.max = 10};
+  buf_auto_t b = {.max = 10};
   char *empty = buf_take(&b);
   assert_string_equal(empty, "");
   free(empty);
   buf_puts(&b, "mine");
-  char *text = buf_take(&b);
+  char_auto_t *text = buf_take(&b);
   assert_string_equal(text, "mine");
   assert_int_equal(b.n, 0);
   assert_int_equal(b.max, 10);
-  free(text);
-  buf_deinit(&b);
 }
 
-struct safe_case {
+static const struct safe_case {
   const char *text, *lines, *line; /* with and without line breaks kept */
-};
-
-static const struct safe_case safe_cases[] = {
+} safe_cases[] = {
     {"plain text, 日本語 é", "plain text, 日本語 é", "plain text, 日本語 é"},
     {"a\nb\tc", "a\nb\tc", "a b c"},
     {"a\r\nb", "a\nb", "a b"},
@@ -120,16 +114,15 @@ static const struct safe_case safe_cases[] = {
 TEST(nothing_steers_a_terminal) {
   for (size_t i = 0; i < ARRAY_LEN(safe_cases); i++)
     for (int lines = 0; lines < 2; lines++) {
-      struct buf b = {0};
+      buf_auto_t b = {0};
       buf_safe(&b, str_from(safe_cases[i].text), lines);
       assert_string_equal(buf_c(&b), lines ? safe_cases[i].lines : safe_cases[i].line);
       assert_true(utf8_valid(buf_c(&b), b.n));
-      buf_deinit(&b);
     }
 }
 
 TEST(no_byte_pair_gets_through_unsafe) {
-  struct buf b = {0};
+  buf_auto_t b = {0};
   for (unsigned i = 0; i < 65536; i++) {
     char pair[2] = {(char)(i >> 8), (char)i};
     buf_clear(&b);
@@ -138,7 +131,6 @@ TEST(no_byte_pair_gets_through_unsafe) {
       assert_true((unsigned char)b.p[k] >= 0x20 && b.p[k] != 0x7f);
     assert_true(utf8_valid(b.p ? b.p : "", b.n));
   }
-  buf_deinit(&b);
 }
 
 TEST(escape_sequences_go) {
@@ -161,11 +153,10 @@ TEST(escape_sequences_go) {
       {"\x1b[3\nx", "\nx"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct buf b = {0};
+    buf_auto_t b = {0};
     buf_puts(&b, cases[i].text);
     b.n = escapes_drop(b.p, b.n);
     assert_string_equal(buf_c(&b), cases[i].left);
     assert_int_equal(b.n, strlen(cases[i].left));
-    buf_deinit(&b);
   }
 }

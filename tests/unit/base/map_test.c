@@ -15,7 +15,7 @@ static struct str key_at(char out[32], uint32_t i) {
 
 TEST(each_key_keeps_its_value_while_the_table_grows) {
   struct map map = {0};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char text[32];
   uint32_t value = 0;
   for (uint32_t i = 0; i < KEYS; i++) {
@@ -29,12 +29,11 @@ TEST(each_key_keeps_its_value_while_the_table_grows) {
   }
   map_deinit(&map);
   map_deinit(&map);
-  arena_deinit(&arena);
 }
 
 TEST(a_put_replaces_and_an_add_does_not) {
-  struct map map = {0};
-  struct arena arena = {0};
+  AUTO(map_deinit) struct map map = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   uint32_t value = 1;
   assert_true(map_add(&map, &arena, STR("a"), &value));
   value = 2;
@@ -44,13 +43,11 @@ TEST(a_put_replaces_and_an_add_does_not) {
   assert_true(map_get(&map, STR("a"), &value));
   assert_int_equal(value, 3);
   assert_int_equal(map.count, 1);
-  map_deinit(&map);
-  arena_deinit(&arena);
 }
 
 TEST(keys_are_bytes_and_copied) {
-  struct map map = {0};
-  struct arena arena = {0};
+  AUTO(map_deinit) struct map map = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char key[] = {'a', '\0', 'b'};
   const void *pointer = &map;
   uint32_t value = 0;
@@ -69,6 +66,4 @@ TEST(keys_are_bytes_and_copied) {
   assert_true(map_get(&map, MAP_KEY(pointer), &value));
   assert_int_equal(value, 4);
   assert_false(map_get(&map, (struct str){key, 3}, &value));
-  map_deinit(&map);
-  arena_deinit(&arena);
 }

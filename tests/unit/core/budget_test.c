@@ -1,6 +1,7 @@
 /* Budgets: which sum stands against which limit, what a person adds, and what is told. */
 #include "core/budget.h"
 
+#include "base/memory.h"
 #include "core/state.h"
 #include "support/data.h"
 #include "support/test.h"
@@ -52,10 +53,9 @@ static void use(struct bed *b, const char *movement, long tokens, double usd, in
 
 static void same_json(const char *what, json_t *owned_got, const char *want) {
   json_auto_t *wanted = data_json(want);
-  char *text = owned_got ? json_dumps(owned_got, JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+  char_auto_t *text = owned_got ? json_dumps(owned_got, JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
   if (owned_got == NULL || !json_equal(owned_got, wanted))
     fail_msg("%s: %s, not %s", what, text ? text : "nothing", want);
-  free(text);
   json_decref(owned_got);
 }
 
@@ -376,10 +376,9 @@ TEST(notes_are_lines_for_people) {
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *note = data_json(cases[i].note);
-    struct buf line = {0};
+    buf_auto_t line = {0};
     budget_note_tell(note, &line);
     assert_string_equal(buf_c(&line), cases[i].line);
-    buf_deinit(&line);
   }
 }
 

@@ -44,22 +44,21 @@ TEST(short_texts_are_rendered_readable) {
       {"\xed\xa0\x80", "\\xed\\xa0\\x80", true},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    json_t *json = text_render(str_from(cases[i].text));
+    json_auto_t *json = text_render(str_from(cases[i].text));
     assert_string_equal(json_string_value(json), cases[i].rendered);
     assert_int_equal(text_needs_blob(str_from(cases[i].text)), cases[i].blob);
-    json_decref(json);
   }
 }
 
 TEST(long_texts_keep_head_and_tail) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_puts(&text, "HEAD ");
   while (text.n < LIMIT_INLINE_TEXT_BYTES)
     buf_puts(&text, "日本語");
   buf_puts(&text, " TAIL");
   for (size_t cut = 0; cut < 4; cut++) { /* the cut falls on every byte of a sequence */
     struct str s = {text.p + cut, text.n - cut};
-    json_t *json = text_render(s);
+    json_auto_t *json = text_render(s);
     const char *p = json_string_value(json);
     size_t n = json_string_length(json);
     assert_true(n <= LIMIT_RENDER_BYTES + 64 && utf8_valid(p, n));
@@ -67,14 +66,12 @@ TEST(long_texts_keep_head_and_tail) {
     assert_non_null(strstr(p, " bytes ...]"));
     assert_string_equal(p + n - 5, " TAIL");
     assert_memory_equal(p, &"HEAD "[cut], 5 - cut);
-    json_decref(json);
   }
   assert_true(text_needs_blob(buf_view(&text)));
   assert_false(text_needs_blob((struct str){text.p, 5}));
   memset(text.p, 'x', text.n);
   assert_false(text_needs_blob((struct str){text.p, LIMIT_INLINE_TEXT_BYTES}));
   assert_true(text_needs_blob((struct str){text.p, LIMIT_INLINE_TEXT_BYTES + 1}));
-  buf_deinit(&text);
 }
 
 TEST(a_result_is_given_back_whole) {

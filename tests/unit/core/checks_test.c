@@ -39,15 +39,13 @@ TEST(patterns_say_which_paths) {
 
 /* A pattern that would take for ever protects. */
 TEST(many_stars_cost_no_time) {
-  struct buf pattern = {0}, path = {0};
+  buf_auto_t pattern = {0}, path = {0};
   for (int i = 0; i < 60; i++) {
     buf_puts(&pattern, "**a");
     buf_puts(&path, "aa");
   }
   buf_puts(&pattern, "b");
   assert_true(protect_matches(buf_view(&pattern), buf_view(&path)));
-  buf_deinit(&pattern);
-  buf_deinit(&path);
 }
 
 /* A command names a file by its words, in its folder or in one that it names, or by a program that

@@ -1,4 +1,5 @@
 /* The pure core, event by event: a provider in memory, virtual time, the log as it would be. */
+#include "base/memory.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -14,10 +15,9 @@ static const char tag_only[] =
     "{'condition':'no','next':'ABORT'}]}]}";
 
 static void expect_types(const struct play *p, size_t from, const char *wanted) {
-  char *got = play_types(p, from);
+  char_auto_t *got = play_types(p, from);
   if (strcmp(got, wanted) != 0)
     fail_msg("%s:\n%s\nwanted\n%s", p->title, got, wanted);
-  free(got);
 }
 
 static void expect_end(const struct play *p, enum session_outcome outcome) {
@@ -54,28 +54,23 @@ TEST(a_guard_catches_a_judge_that_believes) {
       "{'condition':'done && when(last_exit == 0)','next':'COMPLETE'},"
       "{'condition':'done && when(last_exit != 0)','next':'check'},"
       "{'condition':'stuck','next':'ABORT'}]}]}";
-  struct play p;
-  play_init(&p, "believes", workflow, NULL,
-            "{'check':[{'text':'2 fail','exit':1},{'text':'ok','exit':0}],'work':'All pass.',"
-            "'work/structured_output':{'structured':{'step':1,'reason':'It says so.'}}}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "believes", workflow, NULL,
+           "{'check':[{'text':'2 fail','exit':1},{'text':'ok','exit':0}],'work':'All pass.',"
+           "'work/structured_output':{'structured':{'step':1,'reason':'It says so.'}}}");
   expect_end(&p, END_COMPLETE);
   const json_t *first = play_find(&p, "judgment", 1), *second = play_find(&p, "judgment", 3);
   assert_int_equal(json_integer_value(json_object_get(first, "rule")), 2);
   assert_int_equal(json_integer_value(json_object_get(second, "rule")), 1);
-  play_deinit(&p);
 }
 
 TEST(a_judgment_says_who_judged) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   char sha256[SHA256_HEX];
-  play_init(&p, "who", two_movements, NULL,
-            "{'fix':'I did it.','review':'fine','review/structured_output':"
-            "{'structured':{'step':0,'reason':'r'},'tokens':7},'review/phase3_tag':"
-            "[{'error':'overloaded','message':'later'},{'text':'[REVIEW:1]','tokens':5}]}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "who", two_movements, NULL,
+           "{'fix':'I did it.','review':'fine','review/structured_output':"
+           "{'structured':{'step':0,'reason':'r'},'tokens':7},'review/phase3_tag':"
+           "[{'error':'overloaded','message':'later'},{'text':'[REVIEW:1]','tokens':5}]}");
   const json_t *judgment = play_find(&p, "judgment", 1), *stage = play_find(&p, "stage", 2);
   const json_t *start = play_find(&p, "call_start", 3);
   assert_true(str_eq_c(data_get(stage, "stage"), "phase3_tag"));
@@ -89,7 +84,7 @@ TEST(a_judgment_says_who_judged) {
                          json_object_get(start, "prompt_sha256")));
   assert_int_equal(
       json_integer_value(json_object_get(json_object_get(judgment, "usage"), "output")), 12);
-  struct buf prompt = {0};
+  buf_auto_t prompt = {0};
   const json_t *part;
   size_t i;
   json_array_foreach(json_object_get(start, "prompt"), i, part) {
@@ -98,18 +93,14 @@ TEST(a_judgment_says_who_judged) {
   }
   sha256_hex(prompt.p, prompt.n, NULL, 0, sha256);
   assert_true(str_eq_c(data_get(start, "prompt_sha256"), sha256));
-  buf_deinit(&prompt);
-  play_deinit(&p);
 }
 
 TEST(a_session_from_start_to_end) {
-  struct play p;
-  play_init(&p, "whole", two_movements, NULL,
-            "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
-            "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
-            "'{\\'reason\\':\\'all pass\\',\\'step\\':1}']}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "whole", two_movements, NULL,
+           "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
+           "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
+           "'{\\'reason\\':\\'all pass\\',\\'step\\':1}']}");
   expect_end(&p, END_COMPLETE);
   expect_types(&p, 0,
                "session_start "
@@ -130,10 +121,8 @@ TEST(a_session_from_start_to_end) {
   assert_int_equal(json_integer_value(json_object_get(turn, "iteration")), 3);
   assert_int_equal(json_integer_value(json_object_get(turn, "movement_iteration")), 2);
   const json_t *end = play_find(&p, "session_end", 0);
-  json_t *methods = data_json("{'auto_select':2,'structured_output':2}");
+  json_auto_t *methods = data_json("{'auto_select':2,'structured_output':2}");
   assert_true(json_equal(json_object_get(end, "methods"), methods));
-  json_decref(methods);
-  play_deinit(&p);
 }
 
 struct end_case {
@@ -167,28 +156,22 @@ static const struct end_case end_cases[] = {
 TEST(ways_to_end) {
   for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
     const struct end_case *c = &end_cases[i];
-    struct play p;
-    play_init(&p, c->title, c->workflow, NULL, c->script);
-    play_start(&p);
-    play_run(&p);
+    AUTO(play_deinit) struct play p;
+    play_all(&p, c->title, c->workflow, NULL, c->script);
     expect_end(&p, c->outcome);
     if (c->message && strstr(buf_c(&p.core.stop_message), c->message) == NULL)
       fail_msg("%s: %s", c->title, buf_c(&p.core.stop_message));
-    play_deinit(&p);
   }
 }
 
 TEST(the_value_of_an_earlier_movement) {
-  struct play p;
-  play_init(&p, "values",
-            "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
-            "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
-            "'next':'COMPLETE'}]}]}",
-            NULL, "{'a':{'text':'x','structured':{'n':2}},'b':'y'}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "values",
+           "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
+           "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
+           "'next':'COMPLETE'}]}]}",
+           NULL, "{'a':{'text':'x','structured':{'n':2}},'b':'y'}");
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 TEST(max_movements_is_checked_before_a_movement) {
@@ -208,20 +191,17 @@ TEST(max_movements_is_checked_before_a_movement) {
        END_COMPLETE, 12},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char workflow[512];
     const char *at = strstr(tag_only, "%s");
     print_into(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only, cases[i].max,
                at + 2);
-    play_init(&p, cases[i].script, workflow, NULL, cases[i].script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].script, workflow, NULL, cases[i].script);
     expect_end(&p, cases[i].outcome);
     assert_int_equal(play_count(&p, "turn_start"), cases[i].turns);
     assert_int_equal(play_count(&p, "turn_end"), cases[i].turns);
     if (cases[i].outcome == END_MAX_MOVEMENTS)
       assert_non_null(strstr(buf_c(&p.core.stop_message), "\"a\" would have been next"));
-    play_deinit(&p);
   }
 }
 
@@ -266,32 +246,28 @@ static const struct retry_case retry_cases[] = {
 TEST(errors_are_retried_by_class) {
   for (size_t i = 0; i < ARRAY_LEN(retry_cases); i++) {
     const struct retry_case *c = &retry_cases[i];
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char script[512];
     print_into(script, sizeof script, "{'a':%s}", c->replies);
-    play_init(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"),
-              "{'default_provider':'sim','wait_for_outage':false}", script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"),
+             "{'default_provider':'sim','wait_for_outage':false}", script);
     if (c->class)
       expect_stop(&p, "provider_error", c->class);
     else
       expect_end(&p, END_COMPLETE);
     if (play_count(&p, "call_start") != c->attempts)
       fail_msg("%s: %d attempts", c->title, play_count(&p, "call_start"));
-    play_deinit(&p);
   }
 }
 
 /* Who is asked, in order: providers of the call_start records. */
 static void expect_providers(const struct play *p, const char *wanted) {
-  struct buf got = {0};
+  buf_auto_t got = {0};
   for (int i = 0; i < play_count(p, "call_start"); i++)
     buf_printf(&got, "%s" STR_FMT, i ? " " : "",
                STR_ARG(data_get(play_find(p, "call_start", i), "provider")));
   if (strcmp(buf_c(&got), wanted) != 0)
     fail_msg("%s: %s, wanted %s", p->title, buf_c(&got), wanted);
-  buf_deinit(&got);
 }
 
 static const struct {
@@ -330,75 +306,63 @@ static const struct {
 
 TEST(another_provider_takes_over) {
   for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char script[512], workflow[512];
     print_into(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
     print_into(workflow, sizeof workflow,
                "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
                "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
                fallback_cases[i].providers);
-    play_init(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
     expect_providers(&p, fallback_cases[i].asked);
     if (fallback_cases[i].class)
       expect_stop(&p, "provider_error", fallback_cases[i].class);
     else
       expect_end(&p, END_COMPLETE);
-    play_deinit(&p);
   }
 }
 
 /* Once taken over, a provider is asked again when its cooldown is over, and by a resume. */
 TEST(a_provider_taken_over_stays_behind) {
-  struct play p;
-  play_init(&p, "behind",
-            "{'name':'w','provider':'sim','fallback':['other'],'judge':{'stages':["
-            "'structured_output']},'movements':[{'name':'a','rules':[{'condition':'again','next':"
-            "'a'},{'condition':'done','next':'COMPLETE'}]}]}",
-            NULL,
-            "{'a':[" FAIL("auth") ",'one','two'],'a/structured_output':[{'structured':{'step':1,"
-                                  "'reason':'r'}},{'structured':{'step':2,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "behind",
+           "{'name':'w','provider':'sim','fallback':['other'],'judge':{'stages':["
+           "'structured_output']},'movements':[{'name':'a','rules':[{'condition':'again','next':"
+           "'a'},{'condition':'done','next':'COMPLETE'}]}]}",
+           NULL,
+           "{'a':[" FAIL("auth") ",'one','two'],'a/structured_output':[{'structured':{'step':1,"
+                                 "'reason':'r'}},{'structured':{'step':2,'reason':'r'}}]}");
   expect_providers(&p, "sim other other other other");
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 TEST(a_fallback_gets_what_it_takes) {
-  struct play p;
-  play_init(&p, "taken",
-            "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
-            "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
-            "'next':'COMPLETE'}]}]}",
-            "{'provider_models':{'third':'small'}}", "{'a':[" FAIL("quota") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "taken",
+           "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
+           "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
+           "'next':'COMPLETE'}]}]}",
+           "{'provider_models':{'third':'small'}}", "{'a':[" FAIL("quota") ",'ok']}");
   const json_t *second = play_find(&p, "call_start", 1);
-  json_t *seed = data_json("{'seed':7}");
+  json_auto_t *seed = data_json("{'seed':7}");
   assert_true(str_eq_c(data_get(second, "model"), "small"));
   assert_true(json_equal(json_object_get(second, "options"), seed));
   assert_int_equal(json_integer_value(json_object_get(second, "attempt")), 2);
   assert_non_null(json_object_get(second, "prompt_of"));
   assert_true(str_eq_c(data_get(play_find(&p, "call_end", 0), "fallback"), "third"));
-  json_decref(seed);
-  play_deinit(&p);
 }
 
 /* When nobody could answer, a resume asks the first again, with its own model and options. */
 TEST(a_resume_begins_with_the_first) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(
       &p, "resume",
       "{'name':'w','provider':'sim','fallback':['other','third'],'model':'m','options':{'seed':7},"
       "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
       NULL, "{'a':[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_stop(&p, "provider_error", "quota");
-  play_send(&p, EVENT_RESUME, "resume", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "resume", NULL);
   expect_providers(&p, "sim other third sim other");
   const json_t *again = play_find(&p, "call_start", 3);
   assert_true(str_eq_c(data_get(again, "model"), "m"));
@@ -407,20 +371,16 @@ TEST(a_resume_begins_with_the_first) {
   assert_null(json_object_get(play_find(&p, "call_start", 1), "options"));
   assert_non_null(json_object_get(play_find(&p, "call_start", 2), "options")); /* it takes a seed */
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
 TEST(nobody_takes_over_a_command) {
-  struct play p;
-  play_init(&p, "command",
-            "{'name':'w','movements':[{'name':'a','command':['make'],"
-            "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
-            "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "command",
+           "{'name':'w','movements':[{'name':'a','command':['make'],"
+           "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
+           "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
   expect_providers(&p, "command");
   expect_stop(&p, "provider_error", "not_found");
-  play_deinit(&p);
 }
 
 static const json_t *session_of(const struct play *p, int k) {
@@ -435,11 +395,9 @@ TEST(a_conversation_goes_on) {
   struct play p;
   char workflow[512];
   print_into(workflow, sizeof workflow, sessions_workflow, "");
-  play_init(&p, "continue", workflow, NULL,
-            "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
-            "{'text':'[A:1]','session':'s2'},'[A:2]']}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "continue", workflow, NULL,
+           "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
+           "{'text':'[A:1]','session':'s2'},'[A:2]']}");
   expect_end(&p, END_COMPLETE);
   assert_null(session_of(&p, 0)); /* there was none */
   assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "s1"));
@@ -451,35 +409,30 @@ TEST(a_conversation_goes_on) {
   play_deinit(&p);
 
   print_into(workflow, sizeof workflow, sessions_workflow, "'session':'refresh',");
-  play_init(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
   assert_true(json_is_false(json_object_get(session_of(&p, 1), "resumed")));
   assert_non_null(strstr(data_get(session_of(&p, 1), "reason").p, "refresh"));
   play_deinit(&p);
 }
 
 TEST(conversations_are_shared_by_key) {
-  struct play p;
-  play_init(&p, "keys",
-            "{'name':'w','movements':["
-            "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
-            "{'name':'b','rules':[{'condition':'on','next':'c'}]},"
-            "{'name':'c','session_key':'k','rules':[{'condition':'on','next':'d'}]},"
-            "{'name':'d','session_key':'k','provider':'other',"
-            "'rules':[{'condition':'on','next':'COMPLETE'}]}]}",
-            NULL, "{'a':{'text':'x','session':'s1'},'b':'x','c':'x','d':'x'}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "keys",
+           "{'name':'w','movements':["
+           "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
+           "{'name':'b','rules':[{'condition':'on','next':'c'}]},"
+           "{'name':'c','session_key':'k','rules':[{'condition':'on','next':'d'}]},"
+           "{'name':'d','session_key':'k','provider':'other',"
+           "'rules':[{'condition':'on','next':'COMPLETE'}]}]}",
+           NULL, "{'a':{'text':'x','session':'s1'},'b':'x','c':'x','d':'x'}");
   expect_end(&p, END_COMPLETE);
   assert_null(session_of(&p, 1));
   assert_true(str_eq_c(data_get(session_of(&p, 2), "id"), "s1"));
   assert_null(session_of(&p, 3)); /* another provider's conversation is none */
-  play_deinit(&p);
 }
 
 TEST(a_repeat_after_a_crash_resumes) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "crash", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, "{'a':'ok'}");
   play_start(&p);
   json_t *id = json_pack("{ss}", "provider_session", "abc");
@@ -497,12 +450,11 @@ TEST(a_repeat_after_a_crash_resumes) {
   json_decref(id);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Work done before an error is not done twice. */
 TEST(a_retry_goes_on_with_its_conversation) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "retry", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[{'error':'overloaded','message':'no'},'ok']}");
   play_start(&p);
@@ -516,7 +468,6 @@ TEST(a_retry_goes_on_with_its_conversation) {
   play_run(&p);
   expect_end(&p, END_COMPLETE);
   assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "abc"));
-  play_deinit(&p);
 }
 
 static void admit(struct play *p, enum admission_answer answer, const char *reason,
@@ -532,17 +483,14 @@ static void admit(struct play *p, enum admission_answer answer, const char *reas
 
 /* wait_for_reset: off */
 TEST(a_limit_of_hours_can_stop) {
-  struct play p;
-  play_init(&p, "no wait", two_movements, "{'default_provider':'sim','wait_for_reset':false}",
-            "{'fix':[{'error':'rate_limit','message':'no','retry_after_ms':3600000},'ok']}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "no wait", two_movements, "{'default_provider':'sim','wait_for_reset':false}",
+           "{'fix':[{'error':'rate_limit','message':'no','retry_after_ms':3600000},'ok']}");
   expect_stop(&p, "provider_error", "rate_limit");
-  play_deinit(&p);
 }
 
 TEST(the_hosts_answers_are_records) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "admission",
             "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
             "'condition':'done','next':'COMPLETE'}]}]}",
@@ -562,11 +510,10 @@ TEST(the_hosts_answers_are_records) {
   size_t lines = play_lines(&p);
   admit(&p, ADMISSION_ADMITTED, NULL, 0); /* too late */
   assert_int_equal(play_lines(&p), lines);
-  play_deinit(&p);
 }
 
 TEST(waits_grow_and_a_named_one_is_kept) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   int64_t waited = 0;
   play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"),
             "{'default_provider':'sim','wait_for_outage':false}",
@@ -574,8 +521,7 @@ TEST(waits_grow_and_a_named_one_is_kept) {
                 "network") ","
                            "{'error':'rate_limit','message':'no','retry_after_ms':7000},'ok']}");
   int64_t start = p.now_ms;
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   for (int i = 0, base = LIMIT_RETRY_BASE_MS; i < 3; i++, base *= 2) {
     const json_t *end = play_find(&p, "call_end", i);
     json_int_t wait = json_integer_value(json_object_get(end, "retry_in_ms"));
@@ -588,7 +534,6 @@ TEST(waits_grow_and_a_named_one_is_kept) {
   }
   assert_true(p.now_ms - start >= waited);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* --- outages: a provider that is away is waited for by time --- */
@@ -665,14 +610,13 @@ static const struct {
 
 TEST(an_outage_is_waited_for_by_time) {
   for (size_t i = 0; i < ARRAY_LEN(outage_cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {
         "sim", outage_cases[i].class, 0, outage_cases[i].away_ms, outage_cases[i].retry_after_ms,
         NULL};
     outage_play(&p, outage_cases[i].title, ONE("{'condition':'done','next':'COMPLETE'}"),
                 outage_cases[i].config, &o, outage_cases[i].known);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     int tries = play_count(&p, "call_end");
     if (outage_cases[i].waits_ms == 0) {
       expect_end(&p, END_COMPLETE);
@@ -685,16 +629,14 @@ TEST(an_outage_is_waited_for_by_time) {
     }
     if (tries < 3 || tries > 10 + outage_cases[i].away_ms / MINUTE)
       fail_msg("%s: %d attempts", p.title, tries);
-    play_deinit(&p);
   }
 }
 
 TEST(pauses_of_an_outage_grow) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
   outage_play(&p, "pauses", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   int64_t began = time_of(&p, "call_end", 0), base = LIMIT_OUTAGE_PAUSE_MS, at = 0;
   int last = play_count(&p, "call_end") - 1;
   for (int i = 0; i < last; i++) {
@@ -710,7 +652,6 @@ TEST(pauses_of_an_outage_grow) {
     base = base * 2 < LIMIT_OUTAGE_MAX_MS ? base * 2 : LIMIT_OUTAGE_MAX_MS;
   }
   assert_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
-  play_deinit(&p);
 }
 
 /* A provider that answered in this session is waited for longer than a minute. An attempt that
@@ -719,16 +660,13 @@ TEST(an_answer_in_the_log_makes_a_provider_known) {
   struct play p;
   struct outage o = {"sim", "overloaded", 0, 30 * MINUTE, 0, "review"};
   outage_play(&p, "known", two_movements, NULL, &o, false);
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   assert_true(p.core.status == SESSION_ENDED);
   assert_true(play_count(&p, "call_end") > 15);
   play_deinit(&p);
-  play_init(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-            "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
-                "network") ",'','ok']}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+           "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
+               "network") ",'','ok']}");
   expect_end(&p, END_COMPLETE);
   play_deinit(&p);
 }
@@ -739,8 +677,7 @@ TEST(another_provider_takes_over_an_outage_at_once) {
   struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
   outage_play(&p, "takes over", flow, NULL, &o, true);
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_end(&p, END_COMPLETE);
   expect_providers(&p, "sim sim sim sim other");
   assert_true(p.now_ms - o.from_ms < 5 * SECOND);
@@ -748,8 +685,7 @@ TEST(another_provider_takes_over_an_outage_at_once) {
   play_init(
       &p, "the last one is waited for", flow, NULL,
       "{'a':[" FAIL("auth") "," FAIL("network") "," FAIL("network") "," FAIL("network") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_end(&p, END_COMPLETE);
   expect_providers(&p, "sim other other other other");
   assert_int_equal(p.core.turn_count, 1);
@@ -764,11 +700,10 @@ TEST(a_judges_stage_waits_as_well) {
       "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'provider':'other'},"
       "'rules':[{'condition':'done','next':'COMPLETE'},{'condition':'not','next':'ABORT'}]}]}";
   for (int longer = 0; longer < 2; longer++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"other", "overloaded", 0, longer ? 600 * MINUTE : 50 * SECOND, 0, "judge"};
     outage_play(&p, longer ? "in vain" : "in time", flow, NULL, &o, true);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     expect_end(&p, END_COMPLETE);
     const json_t *judgment = play_find(&p, "judgment", 0);
     if (!longer) {
@@ -779,7 +714,6 @@ TEST(a_judges_stage_waits_as_well) {
       assert_true(time_of(&p, "stage", 1) - o.from_ms >= MINUTE);
       assert_true(p.now_ms - time_of(&p, "stage", 1) < 30 * SECOND);
     }
-    play_deinit(&p);
   }
 }
 
@@ -805,7 +739,7 @@ TEST(an_outage_goes_on_where_it_was) {
                {"the clock set back", -24 * 60 * MINUTE, false},
                {"set back, and a crash", -24 * 60 * MINUTE, true}};
   for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, (int64_t)1 << 50, 0, NULL};
     outage_play(&p, jumps[i].title, ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
     run_into_outage(&p, 12);
@@ -825,38 +759,34 @@ TEST(an_outage_goes_on_where_it_was) {
     int64_t after = time_of(&p, "call_end", -1) - from;
     if (before + after < 6 * HOUR - 6 * MINUTE || before + after > 6 * HOUR + 6 * MINUTE)
       fail_msg("%s: %ld ms before, %ld after", p.title, (long)before, (long)after);
-    play_deinit(&p);
   }
 }
 
 /* An attempt that a crash interrupted is not charged with the time in which nothing ran. */
 TEST(a_crash_during_an_attempt_of_an_outage) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
   outage_play(&p, "in an attempt", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
   play_start(&p);
   while (play_count(&p, "call_start") < 6) {
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
   }
   p.now_ms += 8 * 60 * MINUTE;
   play_crash(&p, 0);
   play_send(&p, EVENT_RESUME, "crash", NULL);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   assert_non_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
   assert_non_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
   o.ms = 0;
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Stopped by a person while it waits, it is cancelled or goes on; after a wait in vain, a resume
  * waits anew. */
 TEST(an_outage_can_be_left) {
   for (int cancels = 0; cancels < 2; cancels++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, 24 * HOUR, 0, NULL};
     outage_play(&p, "left", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
     run_into_outage(&p, 3);
@@ -866,16 +796,13 @@ TEST(an_outage_can_be_left) {
       expect_end(&p, END_CANCELLED);
     } else {
       expect_stop(&p, "interrupted", "");
-      play_send(&p, EVENT_RESUME, "user", NULL);
-      play_run(&p);
+      play_send_and_run(&p, EVENT_RESUME, "user", NULL);
       expect_stop(&p, "provider_error", "network");
       int64_t began = p.now_ms;
-      play_send(&p, EVENT_RESUME, "user", NULL);
-      play_run(&p);
+      play_send_and_run(&p, EVENT_RESUME, "user", NULL);
       expect_stop(&p, "provider_error", "network");
       assert_true(p.now_ms - began >= 6 * HOUR && p.now_ms - began < 6 * HOUR + MINUTE);
     }
-    play_deinit(&p);
   }
 }
 
@@ -888,18 +815,16 @@ TEST(children_wait_for_one_outage) {
       "'rules':[{'condition':'all(done)','next':'COMPLETE'},{'condition':'any(error)','next':"
       "'ABORT'}]}]}";
   for (int longer = 0; longer < 2; longer++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, longer ? 600 * MINUTE : 20 * MINUTE, 0, NULL};
     outage_play(&p, longer ? "in vain" : "in time", flow, NULL, &o, true);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     int64_t waited = p.now_ms - o.from_ms;
     if (!longer)
       expect_end(&p, END_COMPLETE);
     else if (p.core.status == SESSION_RUNNING || waited < 6 * HOUR ||
              waited > 6 * HOUR + 10 * MINUTE)
       fail_msg("%s: %ld ms", p.title, (long)waited);
-    play_deinit(&p);
   }
 }
 
@@ -913,7 +838,7 @@ TEST(a_workflow_says_how_long_it_waits) {
               {"off", MOST("2h"), 0},
               {"30m", "{'default_provider':'sim','wait_for_outage':false}", 0}};
   for (size_t i = 0; i < ARRAY_LEN(says); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
     char flow[256];
     print_into(flow, sizeof flow,
@@ -921,13 +846,11 @@ TEST(a_workflow_says_how_long_it_waits) {
                "[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
                says[i].own);
     outage_play(&p, says[i].own, flow, says[i].config, &o, true);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     expect_stop(&p, "provider_error", "network");
     int64_t waited = p.now_ms - o.from_ms;
     if (waited < says[i].waits_ms || waited > says[i].waits_ms + MINUTE)
       fail_msg("%s: %ld ms", says[i].own, (long)waited);
-    play_deinit(&p);
   }
 }
 
@@ -950,7 +873,7 @@ TEST(outages_together_are_bounded) {
   static const char flow[] =
       "{'name':'w','provider':'sim','max_movements':'infinite','judge':{'stages':['phase1_tag']},"
       "'movements':[{'name':'a','rules':[{'condition':'again','next':'a'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct outage o = {"sim", "network", 1, 10 * HOUR, 0, NULL};
   outage_play(&p, "together", flow, MOST("12h"), &o, true);
   p.reply = now_and_then;
@@ -971,7 +894,6 @@ TEST(outages_together_are_bounded) {
       fail_msg("it waited for %ld ms", (long)waited);
     assert_true(p.now_ms - began >= waited);
   }
-  play_deinit(&p);
 }
 
 /* --- stalls: an agent that says nothing is ended and tried again --- */
@@ -1015,15 +937,14 @@ TEST(a_call_that_says_nothing_is_tried_again) {
                {"tried often", "", ",'stall_retries':5", 5, 6, NULL},
                {"then another", ",'fallback':['other']", "", 9, 4, NULL}};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct stall stall = {.times = cases[i].times, .session = ""};
     char text[512];
     print_into(text, sizeof text, flow, cases[i].more, cases[i].own);
     play_init(&p, cases[i].title, text, NULL, NULL);
     p.reply = stall_reply;
     p.ctx = &stall;
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     if (cases[i].stopped != NULL)
       expect_stop(&p, "provider_error", cases[i].stopped);
     else
@@ -1038,35 +959,29 @@ TEST(a_call_that_says_nothing_is_tried_again) {
         fail_msg("%s: attempt %d: %.*s", p.title, k + 1, (int)line.n, line.p);
     }
     buf_deinit(&stall.prompts);
-    play_deinit(&p);
   }
 }
 
 TEST(a_judge_that_fails_is_retried_within_its_stage) {
-  struct play p;
-  play_init(&p, "judge", two_movements, NULL,
-            "{'fix':'x','review':'y','review/structured_output':[" FAIL(
-                "network") ","
-                           "{'structured':{'step':3,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "judge", two_movements, NULL,
+           "{'fix':'x','review':'y','review/structured_output':[" FAIL(
+               "network") ","
+                          "{'structured':{'step':3,'reason':'r'}}]}");
   expect_end(&p, END_ABORT);
   assert_int_equal(play_count(&p, "stage"), 2);
   const json_t *call = play_find(&p, "call_start", -1);
   assert_int_equal(json_integer_value(json_object_get(call, "attempt")), 2);
   assert_non_null(json_object_get(call, "prompt_of"));
   assert_true(str_eq_c(data_get(call, "stage"), "structured_output"));
-  play_deinit(&p);
 }
 
 TEST(a_judge_without_money_stops_and_resume_judges_anew) {
-  struct play p;
-  play_init(&p, "money", two_movements, NULL,
-            "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
-                "quota") ","
-                         "{'structured':{'step':1,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "money", two_movements, NULL,
+           "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
+               "quota") ","
+                        "{'structured':{'step':1,'reason':'r'}}]}");
   for (int i = 0; i < 2; i++) {
     size_t from = play_lines(&p);
     expect_stop(&p, "judge_unavailable", "");
@@ -1084,25 +999,20 @@ TEST(a_judge_without_money_stops_and_resume_judges_anew) {
   assert_int_equal(play_count(&p, "judgment"), 2);
   const json_t *judgment = play_find(&p, "judgment", -1);
   assert_int_equal(json_array_size(json_object_get(judgment, "stages")), 1);
-  play_deinit(&p);
 }
 
 TEST(a_provider_error_stops_and_resume_tries_again) {
-  struct play p;
-  play_init(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-            "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+           "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
   expect_stop(&p, "provider_error", "auth");
   assert_string_equal(buf_c(&p.core.stop_message), "no");
   size_t from = play_lines(&p);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   expect_types(&p, from,
                "session_resume call_start call_end call_start call_end stage judgment turn_end "
                "session_end");
   assert_int_equal(p.core.call_count, 1);
-  play_deinit(&p);
 }
 
 /* A file that several attempts changed counts once; an attempt of which nothing is known makes the
@@ -1136,19 +1046,16 @@ TEST(files_of_attempts_add_up) {
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char workflow[400], script[500];
-    struct play p;
+    AUTO(play_deinit) struct play p;
     print_into(workflow, sizeof workflow,
                "{'name':'w','provider':'sim','movements':[{'name':'a','rules':["
                "{'condition':'when(%s)','next':'COMPLETE'}]}]}",
                cases[i].rule);
     print_into(script, sizeof script, "{'a':%s}", cases[i].replies);
-    play_init(&p, cases[i].title, workflow, NULL, script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].title, workflow, NULL, script);
     if (cases[i].holds != (p.core.outcome == END_COMPLETE))
       fail_msg("%s: outcome %s, %s", cases[i].title, session_outcome_name(p.core.outcome),
                buf_c(&p.core.stop_message));
-    play_deinit(&p);
   }
 }
 
@@ -1156,11 +1063,9 @@ TEST(files_of_attempts_add_up) {
  * it. */
 TEST(an_accepted_resume_is_recorded_once) {
   for (int crash = 0; crash < 2; crash++) {
-    struct play p;
-    play_init(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-              "{'a':[" FAIL("auth") ",'ok']}");
-    play_start(&p);
-    play_run(&p);
+    AUTO(play_deinit) struct play p;
+    play_all(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+             "{'a':[" FAIL("auth") ",'ok']}");
     expect_stop(&p, "provider_error", "auth");
     size_t from = play_lines(&p);
     play_send(&p, EVENT_ACCEPT, "user", NULL);
@@ -1170,16 +1075,14 @@ TEST(an_accepted_resume_is_recorded_once) {
     assert_true(p.core.status == SESSION_RUNNING && p.pending_count == 0);
     if (crash)
       play_crash(&p, 0);
-    play_send(&p, EVENT_RESUME, "crash", NULL);
-    play_run(&p);
+    play_send_and_run(&p, EVENT_RESUME, "crash", NULL);
     expect_types(&p, from,
                  "session_resume call_start call_end stage judgment turn_end session_end");
-    play_deinit(&p);
   }
 }
 
 TEST(cancelling_is_final) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "cancel", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   play_send(&p, EVENT_CANCEL, NULL, "no longer wanted");
@@ -1198,17 +1101,15 @@ TEST(cancelling_is_final) {
   play_send(&p, EVENT_RESUME, "user", NULL);
   play_send(&p, EVENT_CANCEL, NULL, NULL);
   assert_int_equal(play_lines(&p), lines);
-  play_deinit(&p);
 }
 
 TEST(a_stop_in_the_middle_of_a_call) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "stop", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p); /* review runs */
+  play_step(&p); /* review runs */
   play_send(&p, EVENT_STOP, "signal", "SIGINT");
   expect_stop(&p, "signal", "");
   assert_int_equal(p.cancelled, 1);
@@ -1223,11 +1124,10 @@ TEST(a_stop_in_the_middle_of_a_call) {
   assert_true(json_equal(json_object_get(call, "call"), json_object_get(first, "call")));
   play_run(&p);
   assert_true(p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 TEST(a_stopped_session_can_be_cancelled) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "cancel after a stop", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   play_send(&p, EVENT_STOP, "signal", NULL);
@@ -1236,12 +1136,11 @@ TEST(a_stopped_session_can_be_cancelled) {
   play_send(&p, EVENT_CANCEL, NULL, "not wanted");
   expect_types(&p, from, "session_resume session_end");
   expect_end(&p, END_CANCELLED);
-  play_deinit(&p);
 }
 
 /* No new call: what runs may end, then the session stops where it can go on. */
 TEST(a_drain_waits_for_the_call) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1250,8 +1149,7 @@ TEST(a_drain_waits_for_the_call) {
   size_t from = play_lines(&p);
   play_send(&p, EVENT_DRAIN, NULL, NULL);
   assert_int_equal(play_lines(&p), from);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   expect_types(&p, from, "call_end stage judgment turn_end session_stop");
   expect_stop(&p, "shutdown", "");
   assert_int_equal(p.cancelled, 0);
@@ -1269,36 +1167,32 @@ TEST(a_drain_waits_for_the_call) {
   assert_true(p.core.outcome == END_COMPLETE);
   for (size_t i = 0; i < play_lines(&p); i++)
     assert_null(json_object_get(play_record(&p, i), "repeats"));
-  play_deinit(&p);
 }
 
 TEST(a_drain_asks_no_judge) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain before judging", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
   play_start(&p);
   while (play_count(&p, "turn_start") < 2) {
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
   }
   p.env.draining = true;
   size_t from = play_lines(&p);
   play_decide_next(&p); /* the answer of review comes */
   play_commit(&p);
   expect_types(&p, from, "call_end session_stop");
-  play_deinit(&p);
 }
 
 /* A provider that answers twice, or one that was given up: the call waits for its next attempt. */
 TEST(an_answer_that_comes_late_is_dropped) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct call_result result = {0};
   play_init(&p, "late", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[" FAIL("network") ",'ok']}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   size_t from = play_lines(&p);
   struct event ev = play_event(&p, EVENT_CALL_END);
   ev.call = 1;
@@ -1308,20 +1202,18 @@ TEST(an_answer_that_comes_late_is_dropped) {
   assert_int_equal(play_lines(&p), from);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A clock that was set back must not make a session wait for years. */
 TEST(a_wait_is_bounded_after_a_jump_of_the_clock) {
   for (int outage = 0; outage < 2; outage++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     static const char *const scripts[] = {
         "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9},'ok']}",
         "{'a':[" FAIL("network") ",'ok']}"};
     play_init(&p, "clock", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, scripts[outage]);
     play_start(&p);
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
     play_crash(&p, 0);
     p.now_ms -= 2 * LIMIT_RESET_WAIT_MS;
     int64_t now = p.now_ms;
@@ -1331,42 +1223,36 @@ TEST(a_wait_is_bounded_after_a_jump_of_the_clock) {
                      now + (outage ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS));
     play_run(&p);
     expect_end(&p, END_COMPLETE);
-    play_deinit(&p);
   }
 }
 
 TEST(a_drain_does_not_wait_for_a_retry) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain while it waits", two_movements, NULL,
             "{'fix':[{'error':'overloaded'},'x']}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   p.env.draining = true;
   play_send(&p, EVENT_DRAIN, NULL, NULL);
   expect_stop(&p, "shutdown", "");
-  play_deinit(&p);
 }
 
 /* Nobody is asked anew in a drain, whoever would take over; the resume asks. */
 TEST(a_drain_does_not_go_elsewhere) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain and fallback",
             "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
             "'condition':'done','next':'COMPLETE'}]}]}",
             NULL, "{'a':[" FAIL("quota") ",'ok']}");
   play_start(&p);
   p.env.draining = true;
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   expect_stop(&p, "shutdown", "");
   expect_providers(&p, "sim");
   p.env.draining = false;
-  play_send(&p, EVENT_RESUME, "restart", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "restart", NULL);
   expect_providers(&p, "sim other");
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* One prompt for all who may be asked: of a tool it speaks only when all of them have one. */
@@ -1377,22 +1263,19 @@ TEST(a_prompt_suits_whoever_takes_over) {
   } cases[] = {
       {"", true}, {"'fallback':['tooled'],", true}, {"'fallback':['tooled','sim'],", false}};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char workflow[512];
     print_into(workflow, sizeof workflow,
                "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
                "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
                "{'condition':'not done','next':'ABORT'}]}]}",
                cases[i].fallback);
-    play_init(&p, "by tool", workflow, NULL,
-              "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, "by tool", workflow, NULL,
+             "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
     expect_end(&p, END_COMPLETE);
     bool speaks = strstr(buf_c(&p.last_prompt), "through the tool") != NULL;
     if (speaks != cases[i].by_tool)
       fail_msg("%s: %s", cases[i].fallback, buf_c(&p.last_prompt));
-    play_deinit(&p);
   }
 }
 
@@ -1402,7 +1285,7 @@ static void tell(struct play *p, const struct event *ev) {
 }
 
 TEST(news_of_a_running_call_are_records) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "news", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1445,14 +1328,13 @@ TEST(news_of_a_running_call_are_records) {
   json_decref(note);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A parameter that a model would not take is known to the session's later calls, and to a reader of
  * its log. */
 TEST(refused_parameters_are_remembered) {
-  struct play p;
-  struct core again;
+  AUTO(play_deinit) struct play p;
+  AUTO(core_deinit) struct core again;
   struct turn *turn;
   struct call_request r;
   play_init(&p, "refused", two_movements, NULL, "{'fix':'x'}");
@@ -1471,18 +1353,15 @@ TEST(refused_parameters_are_remembered) {
   json_auto_t *names = json_pack("[s]", "temperature");
   assert_true(json_equal(r.refused, names));
   assert_null(core_refused(&again, STR("sim"), STR("another model")));
-  core_deinit(&again);
-  play_deinit(&p);
 }
 
 TEST(a_crash_while_a_call_waits) {
   for (int late = 0; late < 2; late++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     play_init(&p, late ? "late" : "early", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
               "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9000},'ok']}");
     play_start(&p);
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
     int64_t due = p.now_ms + 9000;
     p.now_ms += late ? 20000 : 4000;
     play_crash(&p, 0);
@@ -1496,7 +1375,6 @@ TEST(a_crash_while_a_call_waits) {
     assert_int_equal(play_count(&p, "call_start"), 2);
     assert_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
     assert_int_equal(p.prompts_missing, 0);
-    play_deinit(&p);
   }
 }
 
@@ -1521,16 +1399,15 @@ TEST(the_same_events_give_the_same_bytes) {
 }
 
 TEST(a_text_too_long_for_a_line) {
-  struct play p;
-  struct buf text = {0};
+  AUTO(play_deinit) struct play p;
+  buf_auto_t text = {0};
   for (int i = 0; i < 9000; i++)
     buf_printf(&text, "line %d\n", i);
   buf_puts(&text, "[FIX:1]");
   play_init(&p, "blob", two_movements, NULL,
             "{'review':'y','review/structured_output':{'structured':{'step':1,'reason':'r'}}}");
   json_object_set_new(p.script, "fix", json_stringn(text.p, text.n));
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_end(&p, END_COMPLETE);
   const json_t *end = play_find(&p, "call_end", 0);
   assert_true(str_eq_c(data_get(end, "text_blob"), p.blob_sha256));
@@ -1545,12 +1422,10 @@ TEST(a_text_too_long_for_a_line) {
     assert_true(json_string_length(part) < LIMIT_INLINE_TEXT_BYTES);
   }
   assert_true(referred);
-  buf_deinit(&text);
-  play_deinit(&p);
 }
 
 TEST(judge_calls_are_read_only) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "request",
             "{'name':'w','options':{'temperature':1},'movements':[{'name':'a','edit':true,"
             "'rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
@@ -1565,8 +1440,7 @@ TEST(judge_calls_are_read_only) {
   assert_null(r.schema);
   assert_int_equal(json_integer_value(json_object_get(r.options, "temperature")), 1);
   assert_int_equal(json_integer_value(json_object_get(r.options, "seed")), 4);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   call = core_call(&p.core, 2, &turn);
   core_request(&p.core, turn, call, &r);
   assert_int_equal(r.purpose, PURPOSE_JUDGE);
@@ -1581,12 +1455,11 @@ TEST(judge_calls_are_read_only) {
   json_decref(numbers);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* The effort of the first judge's call by a provider whose "think-" models take one; "": none. */
 static void expect_effort(const char *model, const char *judge, const char *expected) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct turn *turn;
   struct call_request r;
   char workflow[400];
@@ -1600,14 +1473,12 @@ static void expect_effort(const char *model, const char *judge, const char *expe
   play_init(&p, "effort", workflow, config,
             "{'a':'t','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   struct call *call = core_call(&p.core, 2, &turn);
   core_request(&p.core, turn, call, &r);
   assert_int_equal(r.purpose, PURPOSE_JUDGE);
   const char *effort = json_string_value(json_object_get(r.options, "effort"));
   assert_string_equal(effort ? effort : "", expected);
-  play_deinit(&p);
 }
 
 TEST(judges_think_little_unless_told) {
@@ -1626,16 +1497,14 @@ TEST(judges_think_little_unless_told) {
 }
 
 TEST(schemas_are_logged_once) {
-  struct play p;
-  play_init(&p, "schemas",
-            "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
-            "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
-            "'a'}]}]}",
-            NULL,
-            "{'a':'t','a/structured_output':'?','a/structured_output/reask':['?',"
-            "{'structured':{'step':1,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "schemas",
+           "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
+           "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
+           "'a'}]}]}",
+           NULL,
+           "{'a':'t','a/structured_output':'?','a/structured_output/reask':['?',"
+           "{'structured':{'step':1,'reason':'r'}}]}");
   expect_end(&p, END_COMPLETE);
   const json_t *first = play_find(&p, "call_start", 1), *second = play_find(&p, "call_start", 2);
   assert_non_null(json_object_get(json_object_get(first, "schema"), "properties"));
@@ -1644,7 +1513,6 @@ TEST(schemas_are_logged_once) {
   assert_true(str_eq_c(data_get(second, "stage"), "structured_output"));
   const json_t *stage = play_find(&p, "stage", 0);
   assert_int_equal(json_array_size(json_object_get(stage, "calls")), 3);
-  play_deinit(&p);
 }
 
 /* --- a panel --- */
@@ -1684,8 +1552,8 @@ static const struct {
 
 TEST(a_panel_votes) {
   for (size_t i = 0; i < ARRAY_LEN(panel_cases); i++) {
-    struct play p;
-    struct buf workflow = {0}, script = {0}, got = {0};
+    AUTO(play_deinit) struct play p;
+    buf_auto_t workflow = {0}, script = {0}, got = {0};
     for (const char *at = panel_workflow; *at; at++)
       if (strncmp(at, "%s", 2) == 0)
         buf_puts(&workflow, panel_cases[i].keys), at++;
@@ -1693,9 +1561,7 @@ TEST(a_panel_votes) {
         buf_putc(&workflow, *at);
     buf_printf(&script, "{'a':'done','a/structured_output':[%s],'a/ai_judge':%s}",
                panel_cases[i].votes, panel_cases[i].ai);
-    play_init(&p, panel_cases[i].title, workflow.p, NULL, script.p);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, panel_cases[i].title, workflow.p, NULL, script.p);
     for (int k = 0; k < play_count(&p, "stage"); k++) {
       const json_t *stage = play_find(&p, "stage", k);
       buf_printf(&got, "%s%d " STR_FMT, k ? " " : "",
@@ -1710,10 +1576,6 @@ TEST(a_panel_votes) {
       const json_t *judgment = play_find(&p, "judgment", 0);
       assert_int_equal(json_integer_value(json_object_get(judgment, "rule")), panel_cases[i].rule);
     }
-    play_deinit(&p);
-    buf_deinit(&workflow);
-    buf_deinit(&script);
-    buf_deinit(&got);
   }
 }
 
@@ -1723,20 +1585,18 @@ TEST(votes_are_asked_in_turned_order) {
       "1. one\n2. two\n3. three\n", "2. two\n3. three\n1. one\n", "3. three\n1. one\n2. two\n"};
   struct play p;
   for (int fixed = 0; fixed < 2; fixed++) {
-    struct buf workflow = {0};
+    buf_auto_t workflow = {0};
     for (const char *at = panel_workflow; *at; at++)
       if (strncmp(at, "%s", 2) == 0)
         buf_puts(&workflow, fixed ? ",'order':'fixed'" : ""), at++;
       else
         buf_putc(&workflow, *at);
-    play_init(&p, "order", workflow.p, NULL,
-              "{'a':'done','a/structured_output':[" SAYS(1) "," SAYS(2) "," SAYS(1) "]}");
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, "order", workflow.p, NULL,
+             "{'a':'done','a/structured_output':[" SAYS(1) "," SAYS(2) "," SAYS(1) "]}");
     expect_providers(&p, "sim sim other third");
     for (int vote = 1; vote <= 3; vote++) {
       const json_t *start = play_find(&p, "call_start", vote), *part;
-      struct buf prompt = {0};
+      buf_auto_t prompt = {0};
       size_t i;
       assert_int_equal(json_integer_value(json_object_get(start, "vote")), vote);
       json_array_foreach(json_object_get(start, "prompt"), i, part) {
@@ -1744,10 +1604,8 @@ TEST(votes_are_asked_in_turned_order) {
         buf_str(&prompt, place.n > 0 ? play_place(&p, place.p) : data_str(part));
       }
       assert_non_null(strstr(prompt.p, first_rule[fixed ? 0 : vote - 1]));
-      buf_deinit(&prompt);
     }
     play_deinit(&p);
-    buf_deinit(&workflow);
   }
 }
 

@@ -1,4 +1,5 @@
 /* A child for each item, and children that end their siblings. */
+#include "base/memory.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -21,7 +22,7 @@ static void run_items(struct play *p, const char *title, const char *workflow, c
 TEST(each_item_has_a_child) {
   static const char *const asked[] = {"Do 1: x  .", "Do 2: {\"name\":\"y\"} y .",
                                       "Do 3: [\"z\"]  z."};
-  struct play p;
+  AUTO(play_deinit) struct play p;
   run_items(&p, "items", ITEMS("['x',{'name':'y'},['z']]", "'concurrency':2,", COUNTED),
             "{'work.part':['[PART:1]','[PART:2]','[PART:1]']}");
   assert_true(p.core.outcome == END_COMPLETE);
@@ -29,9 +30,9 @@ TEST(each_item_has_a_child) {
     const json_t *start = play_find(&p, "turn_start", i + 1);
     assert_int_equal(json_integer_value(json_object_get(start, "item")), i + 1);
     assert_int_equal(json_integer_value(json_object_get(start, "iteration")), 1);
-    char *text = json_dumps(play_find(&p, "call_start", i), JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *text = json_dumps(play_find(&p, "call_start", i), JSON_COMPACT | JSON_ENCODE_ANY);
     json_auto_t *prompt = json_loads(text, 0, NULL);
-    struct buf all = {0};
+    buf_auto_t all = {0};
     const json_t *part;
     size_t k;
     json_array_foreach(json_object_get(prompt, "prompt"), k, part) {
@@ -40,10 +41,7 @@ TEST(each_item_has_a_child) {
     }
     if (strstr(buf_c(&all), asked[i]) == NULL)
       fail_msg("%s is not in %s", asked[i], buf_c(&all));
-    buf_deinit(&all);
-    free(text);
   }
-  play_deinit(&p);
 }
 
 #define PLAN(items)                                                                                \
@@ -73,7 +71,7 @@ TEST(a_value_is_gone_through) {
 
 /* A value that is no list is said, and a person can still give a rule. */
 TEST(what_is_no_list_stops_the_session) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   run_items(&p, "no list", PLAN("parts.x"), "{'plan':{'structured':{'parts':{'x':7}}}}");
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "failed");
@@ -86,41 +84,36 @@ TEST(what_is_no_list_stops_the_session) {
   play_commit(&p);
   play_run(&p);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A resume asks those that failed alone. */
 TEST(items_that_failed_run_again_alone) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   run_items(&p, "again", ITEMS("[1,2,3]", "'concurrency':1,", ALL_DONE),
             "{'work.part':['[PART:1]',{'error':'auth'},'[PART:1]','[PART:1]']}");
   assert_true(p.core.status == SESSION_STOPPED);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 4);
   const json_t *last = play_find(&p, "turn_start", -1);
   assert_int_equal(json_integer_value(json_object_get(last, "item")), 2);
-  play_deinit(&p);
 }
 
 /* So are those whose answer named no rule: nothing else would come of a resume. */
 TEST(items_without_a_verdict_run_again) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   run_items(&p, "none", ITEMS("[1,2,3]", "", ALL_DONE),
             "{'work.part':['[PART:1]','hm','[PART:1]','[PART:1]']}");
   assert_true(p.core.status == SESSION_STOPPED);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 4);
-  play_deinit(&p);
 }
 
 /* Calls that run are cancelled, what waits never begins, and a resume takes up all but what was
  * done. */
 TEST(a_failure_ends_its_siblings) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   run_items(&p, "stop_on",
             ITEMS("[1,2,3,4,5]", "'concurrency':2,'stop_on':'error',", ALL_DONE STUCK),
             "{'work.part':['[PART:1]','[PART:1]',{'error':'auth'},'[PART:1]','[PART:1]',"
@@ -130,11 +123,9 @@ TEST(a_failure_ends_its_siblings) {
   assert_int_equal(play_count(&p, "turn_start"), 5); /* the group, two done, two open */
   const json_t *end = play_find(&p, "turn_end", -1);
   assert_true(str_eq_c(data_get(end, "outcome"), "cancelled"));
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "turn_start"), 8);
-  play_deinit(&p);
 }
 
 static unsigned items_dice(unsigned *seed, unsigned n) {
@@ -179,7 +170,7 @@ TEST(crashes_lose_and_repeat_no_item) {
                                         "{'error':'network','message':'no'}"};
   for (unsigned round = 1; round <= 300; round++) {
     unsigned seed = round, at_once = 1 + items_dice(&seed, 4);
-    struct buf script = {0};
+    buf_auto_t script = {0};
     struct play p;
     char title[32], *workflow = NULL;
     print_into(title, sizeof title, "items %u", round);
@@ -216,7 +207,6 @@ TEST(crashes_lose_and_repeat_no_item) {
       fail_msg("%s: status %d, %s", title, (int)p.core.status, buf_c(&p.core.stop_reason));
     check_items(&p, at_once, true);
     play_deinit(&p);
-    buf_deinit(&script);
     free(workflow);
   }
 }

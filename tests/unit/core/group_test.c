@@ -1,4 +1,5 @@
 /* Movements with children: what they bring, how it is judged, and that no timing changes it. */
+#include "base/memory.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -26,9 +27,8 @@ static int64_t listed_delay(struct play *p) { /* ctx: delays of the calls in the
 
 static void play_group(struct play *p, const char *title, const char *rules, const char *more,
                        const char *script) {
-  char *workflow = group_of(rules, more);
+  char_auto_t *workflow = group_of(rules, more);
   play_init(p, title, workflow, NULL, script);
-  free(workflow);
 }
 
 static void run_group(struct play *p) {
@@ -102,7 +102,7 @@ TEST(aggregates_choose_the_first_that_holds) {
        "[A:1]", "[B:2]", "[C:1]", 2},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char script[300];
     print_into(script, sizeof script,
                "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", cases[i].a,
@@ -118,7 +118,6 @@ TEST(aggregates_choose_the_first_that_holds) {
       assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
     else
       assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
-    play_deinit(&p);
   }
 }
 
@@ -127,7 +126,7 @@ TEST(aggregates_choose_the_first_that_holds) {
 #define ALL_ONLY "{'condition':'all(approved)','next':'COMPLETE'}"
 
 TEST(a_child_that_failed_is_data) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "error", ALL_OR_ERROR, "",
              "{'review.a':'[A:1]','review.b':{'error':'auth','message':'no key'},"
              "'review.c':'[C:1]','fix':'[FIX:1]'}");
@@ -142,14 +141,13 @@ TEST(a_child_that_failed_is_data) {
   assert_true(str_eq_c(data_get(end, "outcome"), "error"));
   assert_true(str_eq_c(data_get(end, "class"), "auth"));
   assert_true(str_eq_c(data_get(end, "message"), "no key"));
-  play_deinit(&p);
 }
 
 /* Nothing takes the failure: the session stops behind what its siblings brought, and a resume asks
  * the one that failed alone. */
 TEST(what_runs_is_settled_before_a_stop) {
   static int64_t delays[8] = {1, 5, 9};
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "settled", ALL_ONLY, "",
              "{'review.a':[{'error':'auth','message':'no key'},'[A:1]'],'review.b':'[B:1]',"
              "'review.c':'[C:1]'}");
@@ -160,15 +158,13 @@ TEST(what_runs_is_settled_before_a_stop) {
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
   assert_int_equal(play_count(&p, "call_end"), 3);
   assert_int_equal(p.cancelled, 0);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 4);
-  play_deinit(&p);
 }
 
 TEST(all_failed_is_no_answer_to_judge) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(
       &p, "all failed", ALL_ONLY ",{'condition':'else','next':'fix'}", "",
       "{'review.a':{'error':'auth'},'review.b':{'error':'auth'},'review.c':{'error':'auth'}}");
@@ -176,12 +172,11 @@ TEST(all_failed_is_no_answer_to_judge) {
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
   assert_non_null(strstr(buf_c(&p.core.stop_message), "every child failed"));
-  play_deinit(&p);
 }
 
 /* A group has no agent of its own: the last line of its last child is no tag of the group's. */
 TEST(a_child_does_not_decide_for_its_group) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(
       &p, "a child's word",
       "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'fix'}", "",
@@ -189,7 +184,6 @@ TEST(a_child_does_not_decide_for_its_group) {
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
-  play_deinit(&p);
 }
 
 /* A judge of the group that only repeats what a child said gives no verdict either. */
@@ -198,7 +192,7 @@ TEST(an_echo_of_a_child_is_no_verdict) {
       "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
       "{'name':'g','parallel':[{'name':'a','rules':[{'condition':'fine'}]}],'rules':["
       "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'ABORT'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "echo", workflow, NULL, "{}");
   json_object_set_new(p.script, "g.a",
                       json_string("Say {\"step\": 1, \"reason\": \"all is well\"}"));
@@ -207,26 +201,23 @@ TEST(an_echo_of_a_child_is_no_verdict) {
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
-  play_deinit(&p);
 }
 
 TEST(only_so_many_run_at_once) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "concurrency", ALL_ONLY, "'concurrency':2,",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
   play_start(&p);
   assert_int_equal(p.pending_count, 2);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   assert_int_equal(p.pending_count, 2);
   play_run(&p);
   assert_true(p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Children count for no limit: the group is one turn, what follows the next. */
 TEST(children_are_no_iterations) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "iterations", "{'condition':'any(approved)','next':'fix'}", "",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]','fix':'[FIX:1]'}");
   json_object_set_new(p.config, "max_movements", json_integer(2));
@@ -235,7 +226,6 @@ TEST(children_are_no_iterations) {
   const json_t *last = play_find(&p, "turn_start", -1);
   assert_int_equal(json_integer_value(json_object_get(last, "turn")), 5);
   assert_int_equal(json_integer_value(json_object_get(last, "iteration")), 2);
-  play_deinit(&p);
 }
 
 #define LONG_WORDS                                                                                 \
@@ -245,7 +235,7 @@ TEST(children_are_no_iterations) {
 /* The next prompt holds the answers in the workflow's order, and the log each of them once. */
 TEST(answers_join_in_order_and_are_logged_once) {
   static int64_t delays[8] = {9, 5, 1};
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "joined", "{'condition':'any(approved)','next':'fix'}", "",
              "{'review.a':'A " LONG_WORDS "\\n[A:1]','review.b':'B " LONG_WORDS "\\n[B:1]',"
              "'review.c':'C " LONG_WORDS "\\n[C:1]','fix':'[FIX:1]'}");
@@ -263,7 +253,6 @@ TEST(answers_join_in_order_and_are_logged_once) {
          (at = strstr(at, "B These")) != NULL; at++)
       times++;
   assert_int_equal(times, 1);
-  play_deinit(&p);
 }
 
 /* Siblings with one persona get a conversation each, and the log says why. */
@@ -275,7 +264,7 @@ TEST(siblings_share_no_conversation) {
                                                "{'condition':'all(approved)','next':'COMPLETE'},{'"
                                                "condition':'any(needs fix)','next':"
                                                "'review'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "conversations", workflow, NULL,
             "{'review.a':[{'text':'[A:2]','session':'sa'},{'text':'[A:1]','session':'sa'}],"
             "'review.b':[{'text':'[B:2]','session':'sb'},{'text':'[B:1]','session':'sb'}]}");
@@ -289,7 +278,6 @@ TEST(siblings_share_no_conversation) {
     else
       assert_true(str_eq_c(data_get(session, "id"), ids[i]));
   }
-  play_deinit(&p);
 }
 
 #define AFTER_A_PLAN(provider)                                                                     \
@@ -326,12 +314,10 @@ TEST(siblings_fork_a_conversation) {
   play_init(&p, "fork", AFTER_A_PLAN("sim"), NULL, FORK_SCRIPT);
   play_start(&p);
   while (play_count(&p, "call_start") < 2) {
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
   }
   play_crash(&p, 0);
-  play_send(&p, EVENT_RESUME, "crash", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "crash", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   expect_session(&p, 1, "base", true);
   expect_session(&p, 2, "base", true);
@@ -355,7 +341,7 @@ TEST(a_judge_that_is_down_stops_its_own_turn) {
       "{'name':'review','parallel':[" CHILD("a", "") "," CHILD(
           "b", "") "],'rules':["
                    "{'condition':'all(approved)','next':'COMPLETE'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(
       &p, "judge down", workflow, NULL,
       "{'review.a':'x','review.b':'y',"
@@ -366,11 +352,9 @@ TEST(a_judge_that_is_down_stops_its_own_turn) {
   assert_string_equal(buf_c(&p.core.stop_reason), "judge_unavailable");
   assert_int_equal(play_count(&p, "judgment"), 1);
   assert_int_equal(play_count(&p, "call_end"), 4);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 5);
-  play_deinit(&p);
 }
 
 /* Commands of children set the last exit together, in the workflow's order, when the group is over;
@@ -386,13 +370,12 @@ TEST(commands_of_children_are_checks) {
       "{'condition':'any(when(exit != 0)) && when(last_exit == 0)','next':'ABORT'},"
       "{'condition':'any(when(exit != 0))','next':'after'}]},"
       "{'name':'after','rules':[{'condition':'when(last_exit == 3)','next':'COMPLETE'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "commands", workflow, NULL,
             "{'check.a':{'text':'','exit':0},'check.b':{'text':'','exit':3},'after':'x'}");
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED); /* in the group itself none was known yet */
   assert_string_equal(buf_c(&p.core.stop_reason), "failed");
-  play_deinit(&p);
 }
 
 /* An expression of a child that cannot be evaluated is that child's failure. */
@@ -402,55 +385,49 @@ TEST(a_child_whose_rule_fails_is_an_error) {
       "{'name':'a','rules':[{'condition':'when(last_exit == 0)'}]},"
       "{'name':'b','rules':[{'condition':'fine'}]}],'rules':["
       "{'condition':'all(error, fine)','next':'COMPLETE'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "rule fails", workflow, NULL, "{'g.a':'x','g.b':'y'}");
   run_group(&p);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A drain lets the child that runs end, and begins no other; a resume begins those. */
 TEST(a_drain_begins_no_child) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "drain", ALL_ONLY, "'concurrency':1,",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
   play_start(&p);
   p.env.draining = true;
-  play_send(&p, EVENT_DRAIN, NULL, NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_DRAIN, NULL, NULL);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "shutdown");
   assert_int_equal(play_count(&p, "call_end"), 1);
   p.env.draining = false;
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 3);
-  play_deinit(&p);
 }
 
 static void refuse(const struct play *p, size_t records, const char *record, const char *why) {
-  struct core core;
+  AUTO(core_deinit) struct core core;
   struct err err = {0};
   struct core_source source = {(void *)p, play_blob};
   core_init(&core);
   for (size_t i = 0; i < records; i++)
     if (!core_apply_json(&core, play_record(p, i), NULL, &source, &err))
       fail_msg("record %zu: %s", i, err.text);
-  json_t *json = data_json(record);
+  json_auto_t *json = data_json(record);
   json_object_set_new(json, "v", json_integer(1));
   json_object_set_new(json, "seq", json_integer((json_int_t)records + 1));
   json_object_set_new(json, "ts", json_string("2026-01-01T00:00:00.000Z"));
   bool ok = core_apply_json(&core, json, NULL, &source, &err);
   if (ok || strstr(err.text, why) == NULL)
     fail_msg("%s: %s", record, ok ? "taken" : err.text);
-  json_decref(json);
-  core_deinit(&core);
 }
 
 /* A log that somebody edited: each record is held against what is open. */
 TEST(records_of_groups_are_outside_data) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "hostile", ALL_ONLY, "",
              "{'review.a':'[A:1]','review.b':'hm','review.c':'[C:1]'}");
   run_group(&p);
@@ -485,14 +462,13 @@ TEST(records_of_groups_are_outside_data) {
   refuse(&p, judged + 1, "{'type':'turn_end','turn':3,'parent_turn':1,'rule':2}",
          "not the one that was judged");
 #undef START
-  play_deinit(&p);
 }
 
 /* --- timing --- */
 
 /* The verdicts of a log: movement, run and rule of each judgment, in the order of movements. */
 static char *verdicts_of(const struct play *p) {
-  json_t *found = json_object();
+  json_auto_t *found = json_object();
   for (size_t i = 0; i < play_lines(p); i++) {
     const json_t *r = play_record(p, i);
     if (str_eq_c(data_get(r, "type"), "judgment")) {
@@ -505,7 +481,6 @@ static char *verdicts_of(const struct play *p) {
     }
   }
   char *text = json_dumps(found, JSON_SORT_KEYS | JSON_COMPACT);
-  json_decref(found);
   return text;
 }
 
@@ -515,7 +490,7 @@ TEST(no_order_of_ends_changes_a_verdict) {
   char *first = NULL;
   for (int i = 0; i < 36; i++) {
     int64_t delays[8];
-    struct play p;
+    AUTO(play_deinit) struct play p;
     for (int k = 0; k < 3; k++) {
       delays[k] = orders[i / 6][k];
       delays[3 + k] = orders[i % 6][k];
@@ -535,7 +510,6 @@ TEST(no_order_of_ends_changes_a_verdict) {
       fail_msg("order %d: %s, but %s", i, verdicts, first);
     free(first);
     first = verdicts;
-    play_deinit(&p);
   }
   assert_non_null(first);
   free(first);
@@ -578,7 +552,7 @@ TEST(random_groups_come_to_an_end) {
   for (unsigned round = 1; round <= 400; round++) {
     unsigned seed = round;
     struct buf script = {0};
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char title[32], concurrency[40];
     print_into(title, sizeof title, "round %u", round);
     print_into(concurrency, sizeof concurrency, "'concurrency':%u,%s", 1 + dice(&seed, 3),
@@ -598,8 +572,7 @@ TEST(random_groups_come_to_an_end) {
     p.ctx = &seed;
     play_start(&p);
     for (int step = 0; step < 500 && p.pending_count > 0; step++) {
-      play_decide_next(&p);
-      play_commit(&p);
+      play_step(&p);
       unsigned event = dice(&seed, 40);
       if (event == 0 && p.core.status == SESSION_RUNNING) {
         play_crash(&p, 0);
@@ -617,7 +590,6 @@ TEST(random_groups_come_to_an_end) {
     const json_t *judgment = group_judgment(&p);
     if (judgment != NULL && json_is_integer(json_object_get(judgment, "rule")))
       assert_true(str_eq_c(data_get(judgment, "method"), "aggregate"));
-    play_deinit(&p);
   }
 }
 
@@ -639,7 +611,7 @@ static json_t *note_entropy(void *ctx, const struct call_request *request,
 /* Children begin with one event. Clients that are told the id of a new conversation get it from
  * these bytes: with the same ones two calls would be one conversation. */
 TEST(calls_of_one_event_have_random_bytes_of_their_own) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct chosen chosen = {0};
   play_group(&p, "random bytes", "{'condition':'all(approved)','next':'COMPLETE'}", "",
              "{'review.a':['[A:1]'],'review.b':['[B:1]'],'review.c':['[C:1]']}");
@@ -649,7 +621,6 @@ TEST(calls_of_one_event_have_random_bytes_of_their_own) {
   assert_int_equal(chosen.count, 3);
   for (int i = 0; i < 3; i++)
     assert_memory_not_equal(chosen.ids[i], chosen.ids[(i + 1) % 3], 16);
-  play_deinit(&p);
 }
 
 TEST_GROUP(NULL, play_over)

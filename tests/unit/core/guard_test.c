@@ -11,7 +11,7 @@
 #define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
 
 static struct workflow *guarded(const char *guards) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   buf_printf(&text,
              "{'name':'w','guards':{%s},'movements':[{'name':'a'," DONE "},"
@@ -21,7 +21,6 @@ static struct workflow *guarded(const char *guards) {
   struct workflow *wf = workflow_build(doc, &err);
   if (wf == NULL)
     fail_msg("%s", err.text);
-  buf_deinit(&text);
   return wf;
 }
 
@@ -48,13 +47,12 @@ TEST(the_same_tool_call_is_told_at_its_time) {
     struct turn turn = {.movement = 0};
     struct call call = {.id = 1};
     for (size_t k = 0; k < ARRAY_LEN(cases[i].at); k++) {
-      struct buf why = {0};
+      buf_auto_t why = {0};
       use_tool(&call, "{'name':'Bash','argument':'ls'}");
       if (guard_of_call(&core, &turn, &call, &why) != cases[i].at[k])
         fail_msg("%s, use %zu", cases[i].guards, k + 1);
       if (cases[i].at[k] == GUARD_STOP && k == 2)
         assert_string_equal(buf_c(&why), "the same tool call 3 times in a row: Bash ls");
-      buf_deinit(&why);
     }
     buf_deinit(&call.tool);
     workflow_unref(core.workflow);

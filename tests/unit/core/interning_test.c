@@ -36,7 +36,7 @@ TEST(places_by_field) {
 }
 
 TEST(the_first_place_wins_and_short_texts_have_none) {
-  struct texts texts = {0};
+  AUTO(texts_deinit) struct texts texts = {0};
   char place[TEXTS_PLACE_BYTES], edge[LIMIT_REF_TEXT_BYTES];
   memset(edge, 'x', sizeof edge);
   texts_add(&texts, STR(long_text), 5, TEXT_PART, 4);
@@ -51,11 +51,10 @@ TEST(the_first_place_wins_and_short_texts_have_none) {
   texts_add(&texts, (struct str){edge, sizeof edge}, 9, TEXT_PART, 0);
   assert_true(texts_find(&texts, (struct str){edge, sizeof edge}, place));
   assert_string_equal(place, "9#/prompt/0");
-  texts_deinit(&texts);
 }
 
 TEST(many_texts) {
-  struct texts texts = {0};
+  AUTO(texts_deinit) struct texts texts = {0};
   char text[128], place[TEXTS_PLACE_BYTES], wanted[TEXTS_PLACE_BYTES];
   for (unsigned i = 1; i <= 5000; i++) {
     int n = snprintf(text, sizeof text, "%u is the number of this text, which is long enough.", i);
@@ -69,5 +68,4 @@ TEST(many_texts) {
     print_into(wanted, sizeof wanted, "%u#/prompt/0", i);
     assert_string_equal(place, wanted);
   }
-  texts_deinit(&texts);
 }

@@ -98,7 +98,7 @@ TEST(keys_that_contradict_each_other_are_refused) {
 /* With those of the workflow: each rule has a number, and a log holds no more. */
 TEST(rules_are_counted_with_those_of_the_workflow) {
   for (int own = 99; own <= 100; own++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_puts(&text, "{'name':'w','global_rules':[{'condition':'stop','next':'ABORT'}],"
                     "'movements':[{'name':'a','rules':[");
@@ -111,13 +111,12 @@ TEST(rules_are_counted_with_those_of_the_workflow) {
       fail_msg("%d: %s", own, err.text);
     assert_true(wf || strstr(err.text, "rules: are more than 100 with those of the workflow"));
     workflow_unref(wf);
-    buf_deinit(&text);
   }
 }
 
 /* One more than the bound. */
 TEST(a_bound_holds_for_lists) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   buf_puts(&text, "{'name':'w','outputs':{");
   for (int i = 0; i < 65; i++)
@@ -126,5 +125,4 @@ TEST(a_bound_holds_for_lists) {
   json_auto_t *doc = data_json(buf_c(&text));
   assert_null(workflow_build(doc, &err));
   assert_non_null(strstr(err.text, "outputs: must be an object of at most 64 names"));
-  buf_deinit(&text);
 }

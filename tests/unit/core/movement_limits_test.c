@@ -105,10 +105,9 @@ TEST(a_folder_may_come_from_a_value) {
   assert_non_null(wf);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct movement m = {.cwd = str_from(cases[i].cwd)};
-    struct buf out = {0};
+    buf_auto_t out = {0};
     limits_cwd(wf, &m, values, &out);
     assert_string_equal(buf_c(&out), cases[i].folder);
-    buf_deinit(&out);
   }
   workflow_unref(wf);
 }

@@ -56,10 +56,9 @@ TEST(what_is_no_time) {
 }
 
 static void expect_text(const struct record *r, const char *wanted) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   record_write(r, &text);
   assert_string_equal(buf_c(&text), wanted);
-  buf_deinit(&text);
 }
 
 static const char ts[] = "2026-11-20T00:00:00.123Z";
@@ -142,7 +141,7 @@ static void check_members(const struct record *r) {
 TEST(made_and_read_back_are_alike) {
   const struct record_part parts[] = {{STR("2#/prompt/0"), true}, {STR("words"), false}};
   struct record_draft d, back, again;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   record_begin(&d, 7, str_from(ts), RECORD_CALL_START);
   record_put_number(&d, MEMBER_TURN, 4);
   record_put_word(&d, MEMBER_PROVIDER, "script");
@@ -167,7 +166,6 @@ TEST(made_and_read_back_are_alike) {
   check_members(kept);
   record_free(kept);
   record_free(made);
-  buf_deinit(&text);
 }
 
 TEST(what_is_read_may_be_anything) {
@@ -211,7 +209,7 @@ TEST(references_in_a_list_are_told) {
       "\"schema\":{\"type\":\"object\"},\"options\":{\"ref\":\"9#/options\"},"
       "\"prompt\":[\"a{\\\"ref\\\":\\\"1#/x\\\"}\" , {\"ref\":\"3#/a\"},5,"
       " {\"ref\" : \"4#/b\"},{\"other\":\"y\"},[],{\"ref\":\"5#/c\"},{\"ref\":\"6#/d\"}]}";
-  json_t *whole = json_loads(text, 0, NULL);
+  json_auto_t *whole = json_loads(text, 0, NULL);
   struct record_draft d;
   struct told_refs told = {0};
   struct str place;
@@ -226,7 +224,6 @@ TEST(references_in_a_list_are_told) {
   assert_true(record_each_ref(&d.record, MEMBER_FILES, take_ref, &told));  /* not there */
   assert_int_equal(told.count, 3);
   record_drop(&d);
-  json_decref(whole);
 }
 
 /* Every member that the schema of the log names is one here, and the other way round. */
@@ -240,7 +237,8 @@ TEST(the_schema_names_the_same_members) {
     assert_non_null(def);
     json_object_foreach(json_object_get(def, "properties"), name, member) {
       struct record_draft d;
-      json_t *one = json_pack("{ss si}", "type", record_type_name((enum record_type)type), name, 5);
+      json_auto_t *one =
+          json_pack("{ss si}", "type", record_type_name((enum record_type)type), name, 5);
       bool common = strcmp(name, "v") == 0 || strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
                     strcmp(name, "type") == 0 || strcmp(name, "hash") == 0;
       record_read(&d, one);
@@ -250,7 +248,6 @@ TEST(the_schema_names_the_same_members) {
       if (d.record.count == 1)
         json_object_set_new(seen, name, json_true());
       record_drop(&d);
-      json_decref(one);
     }
   }
   assert_int_equal(json_object_size(seen), MEMBER_COUNT);

@@ -25,25 +25,22 @@ TEST(names_are_files_without_a_folder) {
 }
 
 TEST(a_file_is_the_trimmed_answer) {
-  struct buf content = {0};
+  buf_auto_t content = {0};
   char sha256[SHA256_HEX], wanted[SHA256_HEX];
   contract_content(STR("\n\n # Plan\n\ntext \n"), &content);
   assert_string_equal(buf_c(&content), "# Plan\n\ntext\n");
   contract_sha256(STR("\n\n # Plan\n\ntext \n"), sha256);
   sha256_hex(content.p, content.n, NULL, 0, wanted);
   assert_string_equal(sha256, wanted);
-  buf_deinit(&content);
 }
 
-struct next_case {
+static const struct next_case {
   const char *what;
   size_t kept;          /* reports that are there */
   struct call calls[2]; /* of the next one; report 0: not there */
   enum report_action action;
   bool fresh;
-};
-
-static const struct next_case next_cases[] = {
+} next_cases[] = {
     {"the answer itself needs no call", 0, {{0}}, REPORT_KEEP, false},
     {"nobody was asked", 1, {{0}}, REPORT_ASK, false},
     {"it is under way", 1, {{.report = 2, .state = CALL_RUNNING}}, REPORT_WAIT, false},
@@ -143,12 +140,10 @@ TEST(a_report_is_asked_for_where_the_work_was_done) {
       {"[{'text':'worked','session':'s1'},{'error':'bad_request','message':'no'}]", "s1", 2, false},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf script = {0};
-    struct play p;
+    buf_auto_t script = {0};
+    AUTO(play_deinit) struct play p;
     buf_printf(&script, "{'a':%s}", cases[i].replies);
-    play_init(&p, cases[i].replies, reporting, NULL, buf_c(&script));
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].replies, reporting, NULL, buf_c(&script));
     assert_int_equal(p.core.outcome == END_COMPLETE, cases[i].complete);
     const json_t *session = json_object_get(report_call(&p, 0), "session");
     bool resumed = json_is_true(json_object_get(session, "resumed"));
@@ -158,8 +153,6 @@ TEST(a_report_is_asked_for_where_the_work_was_done) {
     assert_true((report_call(&p, (int)cases[i].asked - 1) != NULL) &&
                 report_call(&p, (int)cases[i].asked) == NULL);
     assert_int_equal(play_count(&p, "report"), cases[i].complete ? 2 : 1);
-    play_deinit(&p);
-    buf_deinit(&script);
   }
 }
 
@@ -182,15 +175,12 @@ static const struct {
 };
 
 TEST(a_changed_log_brings_no_other_report) {
-  struct play p;
-  play_init(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
   assert_int_equal(p.core.outcome, END_COMPLETE);
   for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
     play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
                  bad_cases[i].error);
-  play_deinit(&p);
 }
 
 TEST_GROUP(NULL, play_over)

@@ -71,8 +71,8 @@ TEST(each_word_has_its_place) {
       *p = *p == '\'' ? '"' : *p;
     for (char *p = wanted_text; *p != '\0'; p++)
       *p = *p == '\'' ? '"' : *p;
-    json_t *config = json_loads(text, 0, NULL);
-    json_t *wanted = json_loads(wanted_text, JSON_DECODE_ANY, NULL);
+    json_auto_t *config = json_loads(text, 0, NULL);
+    json_auto_t *wanted = json_loads(wanted_text, JSON_DECODE_ANY, NULL);
     const struct movement m = {
         .has_sandbox = rows[i].movement >= 0,
         .sandbox = rows[i].movement >= 0 ? (enum sandbox_level)rows[i].movement : SANDBOX_OFF,
@@ -80,7 +80,7 @@ TEST(each_word_has_its_place) {
         .network = rows[i].network >= 0 ? (enum sandbox_network)rows[i].network : NETWORK_OPEN};
     struct sandbox_choice choice;
     assert_non_null(config);
-    json_t *got = sandbox_of_call(config, &m, &agent, rows[i].command);
+    json_auto_t *got = sandbox_of_call(config, &m, &agent, rows[i].command);
     if (got == NULL)
       got = json_null();
     if (!json_equal(got, wanted))
@@ -89,9 +89,6 @@ TEST(each_word_has_its_place) {
       assert_int_equal(choice.asked, rows[i].asked);
     assert_null(sandbox_of_call(config, &m, &api, false));
     assert_null(sandbox_of_call(config, &m, NULL, false));
-    json_decref(got);
-    json_decref(wanted);
-    json_decref(config);
   }
 }
 
@@ -108,9 +105,10 @@ TEST(the_smaller_limit_counts) {
        "{\"pids\": 9, \"cpus\": 1.0, \"by\": \"cgroup\"}"},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_t *own = json_loads(rows[i].own, 0, NULL), *wanted = json_loads(rows[i].wanted, 0, NULL);
-    json_t *config = json_pack("{s{ssssso}}", "sandbox", "level", "off", "limits_by", "cgroup",
-                               "limits", json_loads(rows[i].user, 0, NULL));
+    json_auto_t *own = json_loads(rows[i].own, 0, NULL),
+                *wanted = json_loads(rows[i].wanted, 0, NULL);
+    json_auto_t *config = json_pack("{s{ssssso}}", "sandbox", "level", "off", "limits_by", "cgroup",
+                                    "limits", json_loads(rows[i].user, 0, NULL));
     const struct movement m = {.limits = own};
     json_t *got = sandbox_of_call(config, &m, &agent, false);
     if (!json_equal(json_object_get(got, "limits"), wanted))
@@ -119,9 +117,6 @@ TEST(the_smaller_limit_counts) {
     got = sandbox_of_call(config, &m, NULL, true); /* of a command the movement's alone */
     assert_non_null(json_object_get(got, "limits"));
     json_decref(got);
-    json_decref(config);
-    json_decref(wanted);
-    json_decref(own);
   }
 }
 

@@ -21,8 +21,8 @@ static void add(struct spends *s, enum call_purpose purpose, const char *movemen
 }
 
 TEST(calls_are_summed_up) {
-  struct spends s = {0};
-  struct buf shown = {0};
+  AUTO(spends_deinit) struct spends s = {0};
+  buf_auto_t shown = {0};
   add(&s, PURPOSE_EXECUTE, "fix", "{'input':1000,'output':11,'cached':900,'cost_usd':0.1}");
   add(&s, PURPOSE_JUDGE, "fix", "{'input':100,'output':1,'cost_usd':0.2}");
   add(&s, PURPOSE_REASK, "fix", "{'told':'none'}");
@@ -47,13 +47,11 @@ TEST(calls_are_summed_up) {
   buf_clear(&shown);
   spend_print(test, &shown);
   assert_int_equal(shown.n, 0);
-  buf_deinit(&shown);
-  spends_deinit(&s);
 }
 
 /* A log may hold any number. */
 TEST(what_cannot_be_counts_as_nothing) {
-  struct spends s = {0};
+  AUTO(spends_deinit) struct spends s = {0};
   add(&s, PURPOSE_EXECUTE, "a", "{'input':-5,'output':9223372036854775807,'cost_usd':-1}");
   add(&s, PURPOSE_EXECUTE, "a", "{'input':'x','cost_usd':1e300}");
   json_auto_t *told = spends_json(&s);
@@ -61,7 +59,6 @@ TEST(what_cannot_be_counts_as_nothing) {
   assert_null(json_object_get(told, "output"));
   assert_null(json_object_get(told, "cost_usd"));
   assert_int_equal(number_of(told, "unpriced"), 2);
-  spends_deinit(&s);
 }
 
 TEST(prices_count_where_nobody_tells) {

@@ -2,6 +2,7 @@
 #include "core/state.h"
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "core/monitor.h"
 #include "core/step.h"
 #include "core/value_ref.h"
@@ -137,7 +138,7 @@ TEST(a_reference_names_a_part_of_a_value) {
 /* --- what a session returns --- */
 
 static json_t *outputs_of(const char *outputs, const json_t *values) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", outputs);
   struct workflow *wf = build(buf_c(&text));
   struct prompt_view view = {.workflow = wf,
@@ -147,7 +148,6 @@ static json_t *outputs_of(const char *outputs, const json_t *values) {
                              .max_movements = 5};
   json_t *out = outputs_make(&view);
   workflow_unref(wf);
-  buf_deinit(&text);
   return out;
 }
 
@@ -172,7 +172,7 @@ TEST(outputs_are_values_or_texts) {
 
 /* Each is kept with the session's row: a text is cut, a value is whole or none. */
 TEST(outputs_are_bounded) {
-  char *text = malloc(LIMIT_RETURN_BYTES + 1);
+  char_auto_t *text = malloc(LIMIT_RETURN_BYTES + 1);
   memset(text, 'x', LIMIT_RETURN_BYTES);
   for (size_t n = LIMIT_RETURN_BYTES - 2; n <= LIMIT_RETURN_BYTES - 1; n++) {
     json_auto_t *values = json_pack("{s{ss#}}", "a", "t", text, n);
@@ -189,7 +189,6 @@ TEST(outputs_are_bounded) {
   assert_true(json_is_string(json_object_get(out, "b")));
   assert_true(json_is_null(json_object_get(out, "c"))); /* together they are full */
   assert_true(json_is_null(json_object_get(out, "d")));
-  free(text);
 }
 
 /* --- loops --- */
@@ -255,7 +254,7 @@ TEST(loops_are_built_from_what_is_there) {
       {"'cycle':['a','b'],'threshold':0", "loop_monitors[0].threshold: must be a whole number"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_printf(&text,
                "{'name':'w','movements':[{'name':'a'," DONE "},{'name':'b'," DONE "}],"
@@ -265,6 +264,5 @@ TEST(loops_are_built_from_what_is_there) {
     struct workflow *wf = workflow_build(doc, &err);
     if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
       fail_msg("%s: %s", cases[i].monitor, wf ? "taken" : err.text);
-    buf_deinit(&text);
   }
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -241,7 +242,7 @@ TEST(no_value_is_trusted) {
   static const char *const others[] = {"null", "true", "-1", "1e9",  "\"\"",        "\"x\"",
                                        "[]",   "[[]]", "{}", "[{}]", "\"a\\u0001\""};
   json_auto_t *doc = json_loads(full, 0, NULL);
-  char *text = json_dumps(doc, JSON_COMPACT);
+  char_auto_t *text = json_dumps(doc, JSON_COMPACT);
   for (char *at = strchr(text, ':'); at != NULL; at = strchr(at + 1, ':')) {
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
       json_error_t where;
@@ -249,7 +250,7 @@ TEST(no_value_is_trusted) {
       json_auto_t *value = json_loads(at + 1, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &where);
       if (value == NULL)
         continue;
-      struct buf changed = {0};
+      buf_auto_t changed = {0};
       buf_append(&changed, text, used);
       buf_puts(&changed, others[i]);
       buf_puts(&changed, at + 1 + where.position);
@@ -257,8 +258,6 @@ TEST(no_value_is_trusted) {
       struct err err = {0};
       if (other != NULL)
         workflow_unref(workflow_build(other, &err));
-      buf_deinit(&changed);
     }
   }
-  free(text);
 }

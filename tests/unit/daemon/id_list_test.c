@@ -59,7 +59,7 @@ TEST(any_order) {
 
 /* A queue: its room is bounded by what waits at a time, however much has passed. */
 TEST(a_queue_stays_small) {
-  struct id_list list = {0};
+  AUTO(id_list_deinit) struct id_list list = {0};
   struct thing *ring = calloc(LIVE, sizeof *ring);
   for (unsigned i = 0; i < STEPS; i++) {
     struct thing *t = &ring[i % LIVE];
@@ -73,12 +73,11 @@ TEST(a_queue_stays_small) {
   }
   assert_int_equal(list.count, LIVE);
   assert_true(list.cap <= 4 * LIVE);
-  id_list_deinit(&list);
   free(ring);
 }
 
 TEST(the_youngest_first) {
-  struct id_list list = {0};
+  AUTO(id_list_deinit) struct id_list list = {0};
   make_things();
   for (size_t i = THINGS; i-- > 0;) {
     id_list_add(&list, &things[i]);
@@ -93,5 +92,4 @@ TEST(the_youngest_first) {
   id_list_add(&list, &things[7]); /* there is room in front of it, and behind it perhaps none */
   things[7].there = true;
   agrees(&list);
-  id_list_deinit(&list);
 }

@@ -141,8 +141,7 @@ static bool is_word_of(const char *words, const char *word) {
   return false;
 }
 
-TEST_WITH(setup_empty, teardown, only_these_ways_are_open) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, only_these_ways_are_open) {
   char name[STORE_ID_BYTES];
   assert_int_equal(ARRAY_LEN(ways), ARRAY_LEN(state_names));
   for (unsigned i = 0; i < ARRAY_LEN(ways); i++) {
@@ -155,8 +154,7 @@ TEST_WITH(setup_empty, teardown, only_these_ways_are_open) {
   }
 }
 
-TEST_WITH(setup_empty, teardown, each_state_is_told) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, each_state_is_told) {
   static const struct {
     enum entry_state state;
     const char *status; /* "": as its log says */
@@ -206,8 +204,7 @@ static void in_order(const struct fixture *f) {
   assert_int_equal(f->sessions.queue.count, position);
 }
 
-TEST_WITH(setup_empty, teardown, the_queue_is_in_order_of_the_ids) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, the_queue_is_in_order_of_the_ids) {
   char name[STORE_ID_BYTES];
   for (unsigned i = 0; i < QUEUED; i++) { /* 77 and 200 have no common divisor */
     print_into(name, sizeof name, "01990000-0000-7000-8000-%012u", i * 77 % QUEUED);
@@ -272,8 +269,7 @@ static void let_run(struct fixture *f, size_t places) {
   sessions_soon(&f->sessions);
 }
 
-TEST_WITH(setup_empty, teardown, from_a_submit_to_its_end) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, from_a_submit_to_its_end) {
   struct err err = {0};
   struct daemon_entry *e = submit(f, 0, &err);
   assert_non_null(e);
@@ -290,8 +286,7 @@ TEST_WITH(setup_empty, teardown, from_a_submit_to_its_end) {
   assert_int_equal(f->trail[f->changes - 1], ENTRY_OVER);
 }
 
-TEST_WITH(setup_empty, teardown, from_memory_without_its_log) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, from_memory_without_its_log) {
   struct err err = {0};
   f->sessions.max_running = 1;
   struct daemon_entry *e = submit(f, 0, &err);
@@ -300,8 +295,7 @@ TEST_WITH(setup_empty, teardown, from_memory_without_its_log) {
   assert_int_equal(f->trail[0], ENTRY_HELD);
 }
 
-TEST_WITH(setup_empty, teardown, a_cancel_needs_no_place) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, a_cancel_needs_no_place) {
   struct err err = {0};
   struct daemon_entry *e = submit(f, 0, &err);
   reach(f, e, ENTRY_QUEUED);
@@ -316,8 +310,7 @@ TEST_WITH(setup_empty, teardown, a_cancel_needs_no_place) {
 }
 
 /* It leaves before there is a record that could say so. */
-TEST_WITH(setup_empty, teardown, a_client_that_leaves_early) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, a_client_that_leaves_early) {
   struct err err = {0};
   struct daemon_entry *e = submit(f, 0, &err);
   sessions_leave(&f->sessions, e);
@@ -344,8 +337,7 @@ static void on_asked(struct entry_ask *ask, struct daemon_entry *e, const struct
   asked->code = err != NULL ? err->code : ERR_NONE;
 }
 
-TEST_WITH(setup_empty, teardown, a_resume_puts_it_back) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, a_resume_puts_it_back) {
   struct err err = {0};
   struct asked asked = {.ask.done = on_asked};
   f->sessions.max_running = 1;
@@ -409,8 +401,7 @@ static bool fails(const struct fixture *f, enum err_code code) {
   return entry_mend_later(f->entry, &err);
 }
 
-TEST_WITH(setup, teardown, pauses_grow_to_the_last_try) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, pauses_grow_to_the_last_try) {
   for (unsigned i = 0; i < LIMIT_MEND_COUNT; i++) {
     uint64_t wait_ms = (uint64_t)LIMIT_MEND_MS << i;
     uint64_t now = uv_now(&f->loop);
@@ -425,8 +416,7 @@ TEST_WITH(setup, teardown, pauses_grow_to_the_last_try) {
   assert_true(fails(f, ERR_IO));
 }
 
-TEST_WITH(setup, teardown, a_person_has_a_try_more) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_person_has_a_try_more) {
   for (unsigned i = 0; i < LIMIT_MEND_COUNT; i++)
     assert_true(fails(f, ERR_IO));
   entry_mend_soon(f->entry);
@@ -435,8 +425,7 @@ TEST_WITH(setup, teardown, a_person_has_a_try_more) {
   assert_false(fails(f, ERR_IO));
 }
 
-TEST_WITH(setup, teardown, only_the_disk_is_waited_for) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, only_the_disk_is_waited_for) {
   assert_false(fails(f, ERR_CORRUPT));
   assert_false(fails(f, ERR_LOCKED));
   f->sessions.draining = true;
@@ -447,8 +436,7 @@ TEST_WITH(setup, teardown, only_the_disk_is_waited_for) {
   assert_int_equal(f->changes, 0);
 }
 
-TEST_WITH(setup, teardown, the_queue_has_an_end) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_queue_has_an_end) {
   struct launch launch = {0};
   struct err err = {0};
   struct list *queue = &f->sessions.lists[LIST_QUEUE];

@@ -14,11 +14,10 @@ static const char judgment[] =
     "{\"type\":\"string\"}},\"required\":[\"step\",\"reason\"],\"additionalProperties\":false}";
 
 static json_t *draft_parse(const char *text, size_t n) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r;
   jscan_init(&js, text, n);
   assert_int_equal(jscan_value(&js, 0, &r), JSCAN_OK);
-  jscan_deinit(&js);
   return r.value;
 }
 
@@ -55,7 +54,7 @@ static void check_case(struct extract_schema *asked, const json_t *c) {
 }
 
 TEST(labelled_cases) {
-  json_t *doc = draft_parse(judgment, strlen(judgment));
+  json_auto_t *doc = draft_parse(judgment, strlen(judgment));
   struct extract_schema asked = {doc, schema_compile(doc, NULL, NULL, NULL)};
   FILE *in = fopen(SEGUE_SOURCE_DIR "/tests/data/extract/drafts.ndjson", "r");
   char *line = NULL;
@@ -63,15 +62,13 @@ TEST(labelled_cases) {
   ssize_t n;
   assert_non_null(in);
   for (; (n = getline(&line, &size, in)) > 0; count++) {
-    json_t *c = draft_parse(line, (size_t)n);
+    json_auto_t *c = draft_parse(line, (size_t)n);
     check_case(&asked, c);
-    json_decref(c);
   }
   assert_true(count >= 60);
   free(line);
   fclose(in);
   schema_free((struct schema *)asked.schema);
-  json_decref(doc);
 }
 
 /* A foreign answer at every place inside an answer, escaped or not: it never wins. */
@@ -88,7 +85,7 @@ TEST(foreign_answers_inside) {
       "{\"step\": 1, \"reason\": \"x\"}", "\n{\"step\": 1, \"reason\": \"x\"}\n",
       "\n```json\n{\"step\": 1, \"reason\": \"x\"}\n```\n", "\"{\"step\": 1, \"reason\": \"x\"}\"",
       "}\n{\"step\": 1, \"reason\": \"x\"}"};
-  json_t *doc = draft_parse(judgment, strlen(judgment));
+  json_auto_t *doc = draft_parse(judgment, strlen(judgment));
   struct extract_schema asked = {doc, schema_compile(doc, NULL, NULL, NULL)};
   char text[512];
   for (size_t a = 0; a < ARRAY_LEN(answers); a++)
@@ -105,5 +102,4 @@ TEST(foreign_answers_inside) {
         }
     }
   schema_free((struct schema *)asked.schema);
-  json_decref(doc);
 }

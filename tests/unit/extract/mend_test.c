@@ -5,6 +5,7 @@
 #include "json/scan.h"
 
 #include "base/buf.h"
+#include "base/memory.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -14,11 +15,10 @@
 enum { EXACT_PERCENT = 92, WRONG_PERCENT = 3 }; /* of the labelled texts */
 
 static json_t *mend_parse(const char *text, size_t n) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r;
   jscan_init(&js, text, n);
   assert_int_equal(jscan_value(&js, 0, &r), JSCAN_OK);
-  jscan_deinit(&js);
   return r.value;
 }
 
@@ -45,10 +45,9 @@ static bool mend_same(const json_t *a, const json_t *b) {
 
 static json_t *mended(const char *text, size_t n, enum extract_want want) {
   const struct extract_opts opts = {.want = want, .repair = true};
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r;
   (void)extract(text, n, &opts, &r);
   json_t *value = json_incref(r.value);
-  extract_result_deinit(&r);
   return value;
 }
 
@@ -71,11 +70,10 @@ TEST(full_width_brackets) {
                {"［注］これは", NULL},
                {"それは｛\"a\"：1｝です", NULL}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    json_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
-    json_t *wanted = cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
+    json_auto_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
+    json_auto_t *wanted =
+        cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
     assert_true(wanted == NULL ? value == NULL : value != NULL && mend_same(wanted, value));
-    json_decref(value);
-    json_decref(wanted);
   }
 }
 
@@ -86,20 +84,18 @@ TEST(labelled_texts) {
   ssize_t n;
   assert_non_null(in);
   for (; (n = getline(&line, &size, in)) > 0; count++) {
-    json_t *c = mend_parse(line, (size_t)n);
+    json_auto_t *c = mend_parse(line, (size_t)n);
     const json_t *text = json_object_get(c, "text"), *expected = json_object_get(c, "expected");
     enum extract_want want = EXTRACT_WANT_ANY;
     if (!json_is_null(expected))
       want = json_is_object(expected) ? EXTRACT_WANT_OBJECT : EXTRACT_WANT_ARRAY;
-    json_t *value = mended(json_string_value(text), json_string_length(text), want);
+    json_auto_t *value = mended(json_string_value(text), json_string_length(text), want);
     bool right = value ? is_label(c, value) : json_is_null(expected);
     exact += right;
     if (!right && value != NULL) {
       wrong++;
       print_message("wrong: %s\n", json_string_value(text));
     }
-    json_decref(value);
-    json_decref(c);
   }
   print_message("%zu texts: exact %zu, wrong %zu\n", count, exact, wrong);
   assert_true(count >= 150);
@@ -251,21 +247,18 @@ TEST(plain_damage_is_mended) {
   for (unsigned round = 0; round < 6000; round++) {
     enum damage how = (enum damage)(round % DAMAGES);
     json_t *value = NULL;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     do {
       json_decref(value);
       value = random_value(3);
     } while (!(json_is_object(value) && json_object_size(value) > 0) &&
              !(json_is_array(value) && json_array_size(value) > 0));
-    char *dump = json_dumps(value, pick(2) ? JSON_INDENT(2) : 0);
+    char_auto_t *dump = json_dumps(value, pick(2) ? JSON_INDENT(2) : 0);
     put_damaged(&text, dump, how);
     enum extract_want want = json_is_object(value) ? EXTRACT_WANT_OBJECT : EXTRACT_WANT_ARRAY;
-    json_t *got = mended(text.p, text.n, want);
+    json_auto_t *got = mended(text.p, text.n, want);
     if (got != NULL && !mend_same(got, value))
       fail_msg("round %u, %s: another value: %s", round, names[how], text.p);
-    json_decref(got);
     json_decref(value);
-    free(dump);
-    buf_deinit(&text);
   }
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/memory.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -98,7 +99,7 @@ TEST(lines_of_the_form_name_a_rule) {
       "[FIX:1]\r\n",
   };
   for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_printf(&text, "Two of five fail, see `[FIX:2]`.\n\n%s", lines[i]);
     for (int scope = 0; scope < 2; scope++) {
       struct tag_result tag = read_text(buf_view(&text), scope ? TAG_AGENT : TAG_REPLY);
@@ -106,7 +107,6 @@ TEST(lines_of_the_form_name_a_rule) {
         fail_msg("%s: found %d number %ld", lines[i], tag.found, tag.tag.number);
       assert_int_equal(tag.mention_count, 1);
     }
-    buf_deinit(&text);
   }
 }
 
@@ -205,14 +205,13 @@ TEST(other_lines_name_none) {
       "[FIX:1] </think>",
   };
   for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_printf(&text, "Two of five fail.\n\n%s", lines[i]);
     for (int scope = 0; scope < 2; scope++) {
       struct tag_result tag = read_text(buf_view(&text), scope ? TAG_AGENT : TAG_REPLY);
       if (tag.found)
         fail_msg("%s: found %ld", lines[i], tag.tag.number);
     }
-    buf_deinit(&text);
   }
 }
 
@@ -231,14 +230,13 @@ TEST(places_are_told) {
 }
 
 TEST(mentions_are_bounded) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (size_t i = 0; i < LIMIT_TAG_MENTION_COUNT + 3; i++)
     buf_puts(&text, "see [FIX:2] ");
   struct tag_result tag = find(text.p, TAG_AGENT);
   assert_false(tag.found);
   assert_int_equal(tag.mention_count, LIMIT_TAG_MENTION_COUNT);
   assert_int_equal(tag.mentions_dropped, 3);
-  buf_deinit(&text);
 }
 
 TEST(another_line_of_the_form_makes_doubt) {
@@ -307,12 +305,12 @@ TEST(any_text_at_all) {
       "\r\n",    "- ",      "1. ",     "# ",       "[THINK]", "。",   "\xC2\xA0"};
   uint32_t x = 12345;
   for (int round = 0; round < 20000; round++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     for (int i = 0; i < 9; i++) {
       x = x * 1664525u + 1013904223u;
       buf_puts(&text, pieces[(x >> 16) % ARRAY_LEN(pieces)]);
     }
-    char *exact = malloc(text.n); /* no byte more than it says */
+    char_auto_t *exact = malloc(text.n); /* no byte more than it says */
     memcpy(exact, text.p, text.n);
     for (int scope = 0; scope < 2; scope++) {
       struct tag_result tag = read_text((struct str){exact, text.n}, scope ? TAG_AGENT : TAG_REPLY);
@@ -324,14 +322,12 @@ TEST(any_text_at_all) {
       assert_int_equal(exact[tag.tag.offset + tag.tag.length - 1], ']');
       assert_true(tag.tag.line > 0 && (!tag.ambiguous || tag.other.line > 0));
     }
-    free(exact);
-    buf_deinit(&text);
   }
 }
 
 /* Seconds of processor time for the pattern repeated to n bytes; the best of three. */
 static double seconds(const char *pattern, size_t n, enum tag_scope scope) {
-  char *text = malloc(n);
+  char_auto_t *text = malloc(n);
   size_t length = strlen(pattern);
   double best = 1e9;
   for (size_t i = 0; i < n; i++)
@@ -342,7 +338,6 @@ static double seconds(const char *pattern, size_t n, enum tag_scope scope) {
     double took = (double)(clock() - start) / CLOCKS_PER_SEC;
     best = took < best ? took : best;
   }
-  free(text);
   return best;
 }
 

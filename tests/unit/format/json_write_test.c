@@ -1,5 +1,6 @@
 /* The writer against jansson's own: the same bytes. */
 
+#include "base/memory.h"
 #include "format/json_write.h"
 #include "support/test.h"
 
@@ -7,12 +8,10 @@
 #include <string.h>
 
 static void same(json_t *value) {
-  struct buf out = {0};
-  char *wanted = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  buf_auto_t out = {0};
+  char_auto_t *wanted = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
   json_write(value, &out);
   assert_string_equal(buf_c(&out), wanted);
-  free(wanted);
-  buf_deinit(&out);
   json_decref(value);
 }
 
@@ -74,12 +73,11 @@ TEST(test_reals_have_the_fewest_digits) {
                {5e-324, "4.94065645841247e-324"},
                {1.7976931348623157e308, "1.797693134862316e+308"}};
   for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     json_write_real(reals[i].value, &out);
     assert_true(strtod(buf_c(&out), NULL) == reals[i].value);
     if (i + 1 < sizeof reals / sizeof reals[0]) /* of the largest only that it reads back */
       assert_string_equal(buf_c(&out), reals[i].text);
-    buf_deinit(&out);
   }
 }
 
@@ -88,7 +86,7 @@ TEST(test_reals_have_the_fewest_digits) {
 TEST(test_every_code_point) {
   for (uint32_t cp = 0; cp <= 0x10FFFF; cp += cp < 0x3000 ? 1 : 97) {
     char text[16] = "0123456789";
-    struct buf out = {0};
+    buf_auto_t out = {0};
     size_t n = 3;
     if (cp >= 0xD800 && cp <= 0xDFFF)
       continue;
@@ -108,29 +106,23 @@ TEST(test_every_code_point) {
       text[n++] = (char)(0x80 | (cp & 0x3F));
     }
     text[n++] = 'z';
-    json_t *value = json_stringn(text, n);
+    json_auto_t *value = json_stringn(text, n);
     assert_non_null(value);
     json_write(value, &out);
-    json_t *back = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_auto_t *back = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     assert_true(json_equal(value, back));
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, buf_view(&out), false);
     assert_string_equal(buf_c(&safe), buf_c(&out));
-    buf_deinit(&safe);
-    buf_deinit(&out);
-    json_decref(value);
-    json_decref(back);
   }
 }
 
 /* Bytes behind the text, as memory that was used before has them. */
 TEST(test_ends_with_nul) {
-  struct buf out = {0};
-  json_t *number = json_integer(7);
+  buf_auto_t out = {0};
+  json_auto_t *number = json_integer(7);
   buf_puts(&out, "longer than a number");
   buf_clear(&out);
   json_write(number, &out);
   assert_string_equal(buf_c(&out), "7");
-  buf_deinit(&out);
-  json_decref(number);
 }

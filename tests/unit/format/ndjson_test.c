@@ -25,8 +25,8 @@ TEST(lines_are_found_however_they_are_cut) {
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece <= 20; piece++) {
-      struct buf log = {0};
-      struct ndjson nd;
+      buf_auto_t log = {0};
+      AUTO(ndjson_deinit) struct ndjson nd;
       size_t n = strlen(cases[i].stream);
       ndjson_init(&nd, 100, on_line, &log);
       for (size_t at = 0; at < n; at += piece)
@@ -34,13 +34,11 @@ TEST(lines_are_found_however_they_are_cut) {
             ndjson_feed(&nd, (struct str){cases[i].stream + at, n - at < piece ? n - at : piece}));
       assert_true(ndjson_end(&nd));
       assert_string_equal(buf_c(&log), cases[i].log);
-      ndjson_deinit(&nd);
-      buf_deinit(&log);
     }
 }
 
 TEST(a_line_has_a_bound) {
-  struct buf log = {0};
+  buf_auto_t log = {0};
   struct ndjson nd;
   ndjson_init(&nd, 5, on_line, &log);
   assert_true(ndjson_feed(&nd, STR("12345\n")));
@@ -54,16 +52,13 @@ TEST(a_line_has_a_bound) {
   assert_false(ndjson_end(&nd));
   ndjson_deinit(&nd);
   assert_string_equal(buf_c(&log), "12345;");
-  buf_deinit(&log);
 }
 
 TEST(the_reader_may_stop) {
-  struct buf log = {0};
-  struct ndjson nd;
+  buf_auto_t log = {0};
+  AUTO(ndjson_deinit) struct ndjson nd;
   ndjson_init(&nd, 100, on_line, &log);
   assert_false(ndjson_feed(&nd, STR("stop\nmore\n")));
   assert_true(nd.stopped && !nd.over_max);
   assert_string_equal(buf_c(&log), "stop;");
-  ndjson_deinit(&nd);
-  buf_deinit(&log);
 }

@@ -22,13 +22,12 @@ static bool on_event(void *ctx, struct str type, struct str data) {
 }
 
 static void feed_in_pieces(const char *stream, size_t piece, struct heard *h) {
-  struct sse sse;
+  AUTO(sse_deinit) struct sse sse;
   size_t n = strlen(stream);
   sse_init(&sse, 1000, on_event, h);
   for (size_t i = 0; i < n; i += piece)
     assert_true(sse_feed(&sse, (struct str){stream + i, n - i < piece ? n - i : piece}));
   assert_true(sse_end(&sse));
-  sse_deinit(&sse);
 }
 
 TEST(events_are_found_however_they_are_cut) {

@@ -14,11 +14,9 @@ static const struct template_var vars[] = {
     {{NULL, 0}, {NULL, 0}},
 };
 
-struct render_case {
+static const struct render_case {
   const char *text, *out;
-};
-
-static const struct render_case cases[] = {
+} cases[] = {
     {"", ""},
     {"plain { } {} {{ }} \\{", "plain { } {} {{ }} \\{"},
     {"{name}", "Ann"},
@@ -101,7 +99,7 @@ TEST(one_parsed_template_takes_other_values) {
 }
 
 TEST(deep_nesting_is_bounded) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (int i = 0; i < 16; i++)
     buf_puts(&text, "{?name}");
   buf_puts(&text, "x");
@@ -117,11 +115,10 @@ TEST(deep_nesting_is_bounded) {
   template_render(buf_view(&text), vars, on_piece, &sink); /* what is too deep stays as text */
   assert_true(sink.out.n < text.n);
   buf_deinit(&sink.out);
-  buf_deinit(&text);
 }
 
 static double seconds(const char *pattern, const char *end, size_t n) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   double best = 1e9;
   while (text.n < n)
     buf_puts(&text, pattern);
@@ -134,7 +131,6 @@ static double seconds(const char *pattern, const char *end, size_t n) {
     best = took < best ? took : best;
     buf_deinit(&sink.out);
   }
-  buf_deinit(&text);
   return best;
 }
 

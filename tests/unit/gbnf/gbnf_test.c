@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "gbnf/gbnf.h"
 #include "support/data.h"
 #include "support/gbnf_grammar.h"
@@ -57,7 +58,7 @@ TEST(the_text_of_a_grammar) {
 
 TEST(thinking_may_come_first) {
   struct gbnf_opts opts = {.think = true};
-  struct gbnf_result r;
+  AUTO(gbnf_result_deinit) struct gbnf_result r;
   assert_int_equal(convert("{'type':'boolean'}", &opts, &r), GBNF_OK);
   struct grammar *g = read_back(r.text);
   assert_true(takes(g, "true"));
@@ -68,11 +69,10 @@ TEST(thinking_may_come_first) {
   assert_false(takes(g, "<think></think>x</think>true"));
   assert_false(takes(g, "true<think></think>"));
   grammar_free(g);
-  gbnf_result_deinit(&r);
 }
 
 TEST(a_list_of_what_is_not_held) {
-  struct gbnf_result r;
+  AUTO(gbnf_result_deinit) struct gbnf_result r;
   assert_int_equal(
       convert("{'type':'array','items':{'$ref':'#/$defs/a~b'},'uniqueItems':true,'$defs':{'a~b':"
               "{'type':'integer','multipleOf':7}}}",
@@ -84,7 +84,6 @@ TEST(a_list_of_what_is_not_held) {
   assert_string_equal(r.notes[1].pointer, "/$defs/a~0b");
   assert_string_equal(r.notes[1].keyword, "multipleOf");
   assert_string_equal(r.notes[1].why, "a grammar cannot divide");
-  gbnf_result_deinit(&r);
 }
 
 TEST(refusals_say_where_and_why) {
@@ -102,12 +101,11 @@ TEST(refusals_say_where_and_why) {
        "\"https://example.org/not-there\" leads nowhere"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct gbnf_result r;
+    AUTO(gbnf_result_deinit) struct gbnf_result r;
     assert_int_equal(convert(cases[i].schema, NULL, &r), cases[i].status);
     assert_null(r.text);
     assert_string_equal(r.refusal_pointer, cases[i].pointer);
     assert_string_equal(r.refusal, cases[i].words);
-    gbnf_result_deinit(&r);
   }
 }
 
@@ -165,13 +163,12 @@ TEST(hostile_schemas_meet_a_bound) {
       "{'anyOf':[{'$ref':'#'},{'type':'string'}]}",
   };
   for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
-    struct gbnf_result r;
+    AUTO(gbnf_result_deinit) struct gbnf_result r;
     enum gbnf_status status = convert(schemas[i], NULL, &r);
     if (status == GBNF_OK)
       grammar_free(read_back(r.text));
     else
       assert_non_null(r.refusal);
-    gbnf_result_deinit(&r);
   }
 }
 
@@ -253,9 +250,8 @@ TEST(the_reader_matches) {
   for (uint64_t seed = 1; seed < 200; seed++) {
     uint64_t s = seed;
     size_t length;
-    char *text = grammar_derive(g, &s, 10, &length);
+    char_auto_t *text = grammar_derive(g, &s, 10, &length);
     assert_true(grammar_match(g, text, length));
-    free(text);
   }
   grammar_free(g);
 }
@@ -264,7 +260,7 @@ TEST(the_reader_matches) {
 TEST(a_long_enum_is_written_in_linear_time) {
   enum { N = 60000 };
   json_t *doc = json_object(), *values = json_array();
-  struct gbnf_result result;
+  AUTO(gbnf_result_deinit) struct gbnf_result result;
   for (int i = 0; i < N; i++)
     json_array_append_new(values, json_sprintf("value %d", i));
   json_object_set_new(doc, "enum", values);
@@ -272,6 +268,5 @@ TEST(a_long_enum_is_written_in_linear_time) {
   assert_int_equal(gbnf_convert(doc, NULL, &result), GBNF_OK);
   assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 4);
   assert_non_null(strstr(result.text, "value 59999"));
-  gbnf_result_deinit(&result);
   json_decref(doc);
 }

@@ -62,8 +62,7 @@ static void leave_again(struct fixture *f) {
   (void)uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
-TEST_WITH(setup, teardown, nobody_overtakes) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, nobody_overtakes) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   assert_string_equal(ask(f, &b, 2, "script"), "wait");
@@ -78,8 +77,7 @@ TEST_WITH(setup, teardown, nobody_overtakes) {
 }
 
 /* Who waits for a place hears that there is none before a time, once. */
-TEST_WITH(setup, teardown, what_is_waited_for_can_change) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, what_is_waited_for_can_change) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   assert_string_equal(ask(f, &b, 2, "script"), "wait");
@@ -93,8 +91,7 @@ TEST_WITH(setup, teardown, what_is_waited_for_can_change) {
 }
 
 /* A call that begins to wait elsewhere does not put off those who have a place to take. */
-TEST_WITH(setup, teardown, a_free_place_is_given_though_others_come) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_free_place_is_given_though_others_come) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   assert_string_equal(ask(f, &b, 2, "script"), "wait");
@@ -111,8 +108,7 @@ TEST_WITH(setup, teardown, a_free_place_is_given_though_others_come) {
 }
 
 /* A provider that asked for a day's rest does not keep a program that is asked to stop. */
-TEST_WITH(setup, teardown, who_leaves_the_queue_leaves_no_timer) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, who_leaves_the_queue_leaves_no_timer) {
   int a;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   leave(f, &a, "script", CLASS_RATE_LIMIT, LIMIT_RESET_WAIT_MS);

@@ -1,5 +1,6 @@
 /* The user's configuration: what is read, and what is refused with its place. */
 
+#include "base/memory.h"
 #include "host/config.h"
 #include "support/folder.h"
 #include "support/test.h"
@@ -44,7 +45,7 @@ TEST_WITH(setup, teardown, nothing_is_an_empty_configuration) {
     else
       (void)unsetenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
-    char *kept = home ? strdup(home) : NULL;
+    char_auto_t *kept = home ? strdup(home) : NULL;
     if (texts[i] == NULL)
       (void)unsetenv("HOME");
     assert_true(config_load(&c, &err));
@@ -56,7 +57,6 @@ TEST_WITH(setup, teardown, nothing_is_an_empty_configuration) {
     config_deinit(&c);
     if (kept)
       (void)setenv("HOME", kept, 1);
-    free(kept);
   }
 }
 
@@ -66,7 +66,7 @@ TEST_WITH(setup, teardown, all_keys_are_read) {
                              "model: big-one\n"
                              "options: {temperature: 0.5, seed: 7}\n"
                              "env: [EDITOR, LC_ALL]\n";
-  struct config c;
+  AUTO(config_deinit) struct config c;
   struct err err;
   put("segue/config.yaml", text, sizeof text - 1);
   make("segue/prompts");
@@ -86,16 +86,13 @@ TEST_WITH(setup, teardown, all_keys_are_read) {
   assert_int_equal(json_object_size(c.templates), 2);
   assert_string_equal(json_string_value(json_object_get(c.templates, "en/execute.md")),
                       "mine {task}");
-  config_deinit(&c);
 }
 
-struct bad {
+static const struct bad {
   const char *text;
   int line, column;
   const char *error;
-};
-
-static const struct bad bads[] = {
+} bads[] = {
     {"- a\n", 1, 1, "must be a map"},
     {"provider: script\nprovidr: x\n", 2, 1, "did you mean \"provider\""},
     {"base_url: http://x\n", 1, 1, "unknown key"},

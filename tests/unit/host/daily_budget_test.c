@@ -5,14 +5,12 @@
 #include <string.h>
 
 static json_t *read_text(const char *text, struct err *err) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(&arena, "config.yaml", str_from(text), 10000, &errors);
   if (root == NULL)
     fail_msg("no YAML: %s", text);
   json_t *budget = day_set_read("config.yaml", root, err);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return budget;
 }
 

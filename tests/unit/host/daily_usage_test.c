@@ -34,9 +34,8 @@ static const int64_t some[BUDGET_UNITS] = {
 static struct day_limits limits_of(struct day_limit *of, size_t count, const char *day) {
   struct day_limits limits = {.of = of, .count = count};
   json_error_t error;
-  json_t *json = json_loads(day, 0, &error);
+  json_auto_t *json = json_loads(day, 0, &error);
   budget_read(json, &limits.all);
-  json_decref(json);
   return limits;
 }
 
@@ -65,7 +64,7 @@ TEST_WITH(begin, end, one_provider_and_its_next_attempt) {
   struct day_limit of = {.provider = (char *)"x"};
   struct day_limits limits = limits_of(&of, 1, "{}");
   struct day_limits calls = limits_of(NULL, 0, "{\"calls\": 1}");
-  struct daily_usage book;
+  AUTO(daily_usage_deinit) struct daily_usage book;
   struct budget_hit hit;
   of.budget = calls.all;
   daily_usage_init(&book);
@@ -73,27 +72,24 @@ TEST_WITH(begin, end, one_provider_and_its_next_attempt) {
   assert_true(daily_usage_refuses(&book, &limits, STR("x"), false, &hit));
   assert_false(daily_usage_refuses(&book, &limits, STR("x"), true, &hit)); /* it is in the sum */
   assert_false(daily_usage_refuses(&book, &limits, STR("y"), false, &hit));
-  daily_usage_deinit(&book);
 }
 
 TEST_WITH(begin, end, four_fifths_once) {
   struct day_limits limits = limits_of(NULL, 0, "{\"cost\": 0.3}");
-  struct daily_usage book;
+  AUTO(daily_usage_deinit) struct daily_usage book;
   struct budget_hit hit;
   daily_usage_init(&book);
   assert_false(daily_usage_near(&book, &limits, STR("x"), &hit));
   daily_usage_add(&book, STR("x"), some);
   assert_true(daily_usage_near(&book, &limits, STR("x"), &hit));
   assert_false(daily_usage_near(&book, &limits, STR("x"), &hit));
-  daily_usage_deinit(&book);
 }
 
 TEST_WITH(begin, end, nothing_is_written_for_commands) {
-  struct daily_usage book;
+  AUTO(daily_usage_deinit) struct daily_usage book;
   int64_t used[BUDGET_UNITS];
   daily_usage_init(&book);
   daily_usage_add(&book, STR("command"), some);
   daily_usage_used(&book, STR(""), used);
   assert_int_equal(used[BUDGET_TOKENS], 0);
-  daily_usage_deinit(&book);
 }

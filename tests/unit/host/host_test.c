@@ -141,12 +141,11 @@ static struct workflow *make_workflow(const struct fixture *f) {
   char text[2048];
   struct err err;
   print_into(text, sizeof text, WORKFLOW, f->dir);
-  json_t *doc = json_loads(text, 0, NULL);
+  json_auto_t *doc = json_loads(text, 0, NULL);
   assert_non_null(doc);
   struct workflow *wf = workflow_build(doc, &err);
   if (wf == NULL)
     fail_msg("%s", err.text);
-  json_decref(doc);
   return wf;
 }
 
@@ -196,13 +195,12 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
     seen->admitted += strcmp(answer, "admitted") == 0;
   }
   if (seen->check_file) {
-    struct buf file = {0};
+    buf_auto_t file = {0};
     struct err err;
     assert_true(line.n > 0 && line.p[line.n - 1] == '\n');
     assert_true(file_read(session_log_name(seen->session), 1u << 24, &file, &err));
     if (memmem(file.p, file.n, line.p, line.n) == NULL)
       fail_msg("record %d was shown before it was in the log", seen->records);
-    buf_deinit(&file);
   }
   if (seen->stop_on && !seen->armed && strcmp(type, seen->stop_on) == 0) {
     seen->stop_on = NULL;
@@ -234,7 +232,7 @@ static const struct watcher watcher = {
 
 static void start(struct fixture *f, struct seen *seen) {
   struct workflow *wf = make_workflow(f);
-  json_t *config = json_pack("{ss sb}", "cwd", f->dir, "interactive", 0);
+  json_auto_t *config = json_pack("{ss sb}", "cwd", f->dir, "interactive", 0);
   struct err err;
   const struct session_params params = {.setup = {.cwd = f->dir, .scenario = &f->scenario},
                                         .workflow = wf,
@@ -245,7 +243,6 @@ static void start(struct fixture *f, struct seen *seen) {
   if (seen->session == NULL)
     fail_msg("%s", err.text);
   workflow_unref(wf);
-  json_decref(config);
 }
 
 static bool choose(void *ctx, const json_t *config, struct session_setup *out, struct err *err) {
@@ -290,8 +287,7 @@ static void expect_complete(const struct seen *seen) {
 /* --- the gate --- */
 
 /* Three sessions and one place: everybody gets through, who waited has it in the log. */
-TEST_WITH(setup_one_place, teardown, calls_wait_for_their_place) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_one_place, teardown, calls_wait_for_their_place) {
   struct seen seen[3] = {{0}};
   int waits = 0, admitted = 0;
   use_scenario(f, 30);
@@ -309,8 +305,7 @@ TEST_WITH(setup_one_place, teardown, calls_wait_for_their_place) {
 }
 
 /* A session that leaves while it waits takes nobody's place with it. */
-TEST_WITH(setup_one_place, teardown, a_session_that_waits_can_leave) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_one_place, teardown, a_session_that_waits_can_leave) {
   struct seen first = {0}, stopped = {.stop_on = "admission"},
               cancelled = {.stop_on = "admission", .cancel = true}, last = {0};
   use_scenario(f, 200);
@@ -340,8 +335,7 @@ TEST_WITH(setup_one_place, teardown, a_session_that_waits_can_leave) {
 
 /* --- tests --- */
 
-TEST_WITH(setup, teardown, a_session_completes) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_session_completes) {
   struct seen seen = {.check_file = true};
   use_scenario(f, 0);
   start(f, &seen);
@@ -356,8 +350,7 @@ TEST_WITH(setup, teardown, a_session_completes) {
 }
 TEST_AGAIN(setup_sync_now, teardown, a_session_completes)
 
-TEST_WITH(setup, teardown, many_run_at_once) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, many_run_at_once) {
   struct seen seen[SESSIONS] = {{0}};
   use_scenario(f, 5);
   for (int i = 0; i < SESSIONS; i++)
@@ -374,8 +367,7 @@ TEST_WITH(setup, teardown, many_run_at_once) {
 TEST_AGAIN(setup_sync_now, teardown, many_run_at_once)
 
 /* The command prints the logs that are there: its own call_start is among them. */
-TEST_WITH(setup, teardown, a_start_is_in_the_log_first) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_start_is_in_the_log_first) {
   struct seen seen = {0};
   struct buf log = {0};
   struct err err;
@@ -387,7 +379,7 @@ TEST_WITH(setup, teardown, a_start_is_in_the_log_first) {
   bool found = false;
   while (rest.p != NULL) {
     struct str line = str_next_line(&rest);
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     const char *type = json_string_value(json_object_get(record, "type"));
     if (type && strcmp(type, "call_end") == 0 && json_object_get(record, "exit")) {
       const char *text = json_string_value(json_object_get(record, "text"));
@@ -396,7 +388,6 @@ TEST_WITH(setup, teardown, a_start_is_in_the_log_first) {
       assert_non_null(strstr(text, "\"purpose\":\"execute\""));
       assert_null(strstr(text, "\"type\":\"call_end\""));
     }
-    json_decref(record);
   }
   assert_true(found);
   buf_deinit(&log);
@@ -477,8 +468,7 @@ TEST_WITH(setup, teardown, a_watcher_may_stop_what_it_watches) {
 }
 TEST_AGAIN(setup_sync_now, teardown, a_watcher_may_stop_what_it_watches)
 
-TEST_WITH(setup, teardown, a_cancel_is_final) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_is_final) {
   struct seen seen = {.stop_on = "judgment", .cancel = true};
   use_scenario(f, 60 * 1000);
   start(f, &seen);
@@ -490,8 +480,7 @@ TEST_WITH(setup, teardown, a_cancel_is_final) {
 }
 TEST_AGAIN(setup_sync_now, teardown, a_cancel_is_final)
 
-TEST_WITH(setup, teardown, without_a_store_nothing_is_kept) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, without_a_store_nothing_is_kept) {
   struct seen seen = {0};
   use_scenario(f, 0);
   f->host.store = NULL;
@@ -505,8 +494,7 @@ TEST_WITH(setup, teardown, without_a_store_nothing_is_kept) {
 }
 TEST_AGAIN(setup_sync_now, teardown, without_a_store_nothing_is_kept)
 
-TEST_WITH(setup, teardown, a_given_answer_is_judged) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_given_answer_is_judged) {
   struct seen seen = {0};
   use_scenario(f, 0);
   f->host.store = NULL;
@@ -527,8 +515,7 @@ static bool refuse(void *ctx, const json_t *config, struct session_setup *out, s
   return err_set(err, ERR_NOT_FOUND, "the working directory is gone");
 }
 
-TEST_WITH(setup, teardown, a_resume_can_be_refused) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_resume_can_be_refused) {
   struct seen seen = {.stop_on = "call_start"};
   struct err err;
   char path[1200];
@@ -544,8 +531,7 @@ TEST_WITH(setup, teardown, a_resume_can_be_refused) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, a_host_without_sessions_closes) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_host_without_sessions_closes) {
   assert_int_equal(f->host.session_count, 0);
 }
 

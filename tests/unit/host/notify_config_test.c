@@ -1,5 +1,6 @@
 /* Settings for notices: what is read, its defaults, and what is refused with its place. */
 
+#include "base/memory.h"
 #include "host/notifier.h"
 #include "support/test.h"
 
@@ -7,26 +8,22 @@
 #include <string.h>
 
 static json_t *read_text(const char *text, struct err *err) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(&arena, "config.yaml", str_from(text), 10000, &errors);
   if (root == NULL)
     fail_msg("no YAML: %s", text);
   json_t *set = notify_config_set_read("config.yaml", root, err);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return set;
 }
 
 static void assert_reads(const char *text, const char *wanted) {
   struct err err = {0};
-  json_t *set = read_text(text, &err);
+  json_auto_t *set = read_text(text, &err);
   if (set == NULL)
     fail_msg("%s: %s", text, err.text);
-  char *json = json_dumps(set, JSON_COMPACT | JSON_SORT_KEYS);
+  char_auto_t *json = json_dumps(set, JSON_COMPACT | JSON_SORT_KEYS);
   assert_string_equal(json, wanted);
-  free(json);
-  json_decref(set);
 }
 
 TEST(settings_are_read_and_filled_up) {
@@ -41,11 +38,10 @@ TEST(settings_are_read_and_filled_up) {
 
 TEST(only_what_was_asked_for_is_wanted) {
   struct err err = {0};
-  json_t *set = read_text("{command: [tell], on: [end, stop]}", &err);
+  json_auto_t *set = read_text("{command: [tell], on: [end, stop]}", &err);
   assert_true(notify_config_set_wants(set, "end"));
   assert_true(notify_config_set_wants(set, "stop"));
   assert_false(notify_config_set_wants(set, "question"));
-  json_decref(set);
 }
 
 static const struct {

@@ -29,12 +29,10 @@ static void set(const char *name, const char *value) {
   assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
 }
 
-struct row {
+static const struct row {
   const char *home, *state, *config, *logs, *option;
   const char *wanted_logs, *wanted_config; /* NULL: there is none */
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"/h", NULL, NULL, NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
     {"/h", "/s", "/c", NULL, NULL, "/s/segue/logs", "/c/segue"},
     {"/h", "rel", "rel", NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},

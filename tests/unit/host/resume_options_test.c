@@ -50,7 +50,7 @@ TEST(members_are_kept) {
       {"{\"scenario\": \"x\"}", "{}", false, 0}, /* the caller's */
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct resume_options st;
+    AUTO(resume_options_deinit) struct resume_options st;
     struct err err = {0};
     json_auto_t *changed = json_loads(rows[i].changed, 0, NULL);
     if (!parse(&st, rows[i].text, rows[i].fork, &err))
@@ -60,7 +60,6 @@ TEST(members_are_kept) {
     assert_int_equal(resume_options_says(&st), rows[i].rule > 0 || json_object_size(changed) > 0);
     if (rows[i].rule > 0)
       assert_string_equal(st.why, "it is done");
-    resume_options_deinit(&st);
   }
 }
 
@@ -99,12 +98,11 @@ TEST(what_cannot_be_is_refused) {
       {"{\"lock\": true}", "lock must be false", false},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct resume_options st;
+    AUTO(resume_options_deinit) struct resume_options st;
     struct err err = {0};
     if (parse(&st, rows[i].text, rows[i].fork, &err) || err.code != ERR_INVALID ||
         strstr(err.text, rows[i].error) == NULL)
       fail_msg("%s: %s", rows[i].text, err.text);
-    resume_options_deinit(&st);
   }
 }
 

@@ -8,13 +8,11 @@
 #include <unistd.h>
 
 static json_t *read_words(const char *text, struct err *err) {
-  struct err_list errors = {0};
-  struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   const struct yaml_node *root = yaml_parse(&arena, "c.yaml", str_from(text), 1000, &errors);
   assert_non_null(root);
   json_t *out = sandbox_read("c.yaml", root, err);
-  arena_deinit(&arena);
-  err_list_deinit(&errors);
   return out;
 }
 

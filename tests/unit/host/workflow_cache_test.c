@@ -12,10 +12,9 @@ static struct workflow *build(const char *name) {
              "{\"name\":\"%s\",\"movements\":[{\"name\":\"a\",\"rules\":[{\"condition\":\"x\","
              "\"next\":\"COMPLETE\"}]}]}",
              name);
-  json_t *doc = json_loads(text, 0, NULL);
+  json_auto_t *doc = json_loads(text, 0, NULL);
   struct workflow *wf = workflow_build(doc, &err);
   assert_non_null(wf);
-  json_decref(doc);
   return wf;
 }
 

@@ -7,13 +7,11 @@
 
 #include <string.h>
 
-struct row {
+static const struct row {
   const char *text;
   bool all;
   const char *error; /* NULL: it is fine */
-};
-
-static const struct row sets[] = {
+} sets[] = {
     {"{}", false, NULL},
     {"{\"mode\": \"worktree\", \"commit\": \"end\", \"branch\": \"segue/{id}\", \"base\": "
      "\"main\"}",

@@ -1,4 +1,5 @@
 /* Walks JSON without building it: what is taken, what is skipped, what is refused. */
+#include "base/memory.h"
 #include "support/test.h"
 #include "json/pull.h"
 
@@ -13,7 +14,7 @@ TEST(takes_members) {
   int64_t n = 0;
   double real = 0;
   bool truth = false;
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   size_t members = 0;
   assert_true(pull_open(&at, '{'));
   for (; pull_key(&at, &key); members++) {
@@ -34,7 +35,6 @@ TEST(takes_members) {
   assert_true(real == -5.0);
   assert_true(truth);
   assert_true(str_eq_c(pull_decode(text, &scratch), "x\"y"));
-  buf_deinit(&scratch);
 }
 
 TEST(takes_items) {
@@ -53,7 +53,7 @@ TEST(takes_items) {
 TEST(skips_other_kinds) {
   static const char *const values[] = {"7", "\"t\\\\\"", "[[],{}]", "{\"x\":{}}", "true", "-1.5"};
   for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct str key, raw;
     int64_t n = 0;
     double real;
@@ -73,7 +73,6 @@ TEST(skips_other_kinds) {
     assert_true(pull_integer(&at, &n));
     assert_false(pull_key(&at, &key));
     assert_false(at.bad);
-    buf_deinit(&text);
   }
 }
 
@@ -104,19 +103,18 @@ TEST(refuses) {
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
     /* on the heap, so that a sanitizer sees a byte too far */
     size_t n = strlen(texts[i]);
-    char *copy = malloc(n + 1);
+    char_auto_t *copy = malloc(n + 1);
     memcpy(copy, texts[i], n);
     struct pull at = pull_of((struct str){copy, n});
     walk(&at);
     if (!at.bad)
       fail_msg("%s is taken", texts[i]);
     assert_false(pull_item(&at));
-    free(copy);
   }
 }
 
 TEST(decodes) {
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   struct pull at = pull_of(STR("\"gr\\u00f6\\u00dfe\\n\""));
   struct str raw;
   assert_true(pull_text(&at, &raw));
@@ -125,5 +123,4 @@ TEST(decodes) {
   at = pull_of(STR("\"\\q\""));
   assert_true(pull_text(&at, &raw));
   assert_true(str_eq_c(pull_decode(raw, &scratch), "\\q"));
-  buf_deinit(&scratch);
 }

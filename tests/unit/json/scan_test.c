@@ -1,4 +1,5 @@
 /* The strict scanner against RFC 8259 and against jansson. */
+#include "base/memory.h"
 #include "support/test.h"
 #include "json/scan.h"
 
@@ -8,10 +9,9 @@
 #include <string.h>
 
 static enum jscan_code scan(const char *text, size_t n, struct jscan_result *r) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   jscan_init(&js, text, n);
   enum jscan_code code = jscan_value(&js, 0, r);
-  jscan_deinit(&js);
   return code;
 }
 
@@ -116,10 +116,9 @@ TEST(test_numbers) {
                   {"9223372036854775807", INT64_MAX},
                   {"-9223372036854775808", INT64_MIN}};
   for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-    json_t *v = number(integers[i].text);
+    json_auto_t *v = number(integers[i].text);
     assert_true(json_is_integer(v));
     assert_true(json_integer_value(v) == integers[i].value);
-    json_decref(v);
   }
   /* the same double as strtod, by the fast way and by the slow one */
   static const char *const reals[] = {"0.1",
@@ -138,10 +137,9 @@ TEST(test_numbers) {
                                       "2.2250738585072011e-308",
                                       "-1.25E+2"};
   for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-    json_t *v = number(reals[i]);
+    json_auto_t *v = number(reals[i]);
     assert_true(json_is_real(v));
     assert_true(json_real_value(v) == strtod(reals[i], NULL));
-    json_decref(v);
   }
 }
 
@@ -175,13 +173,12 @@ TEST(test_every_cut) {
   static const char text[] = "{\"a\\u00e9\\ud83d\\ude00\":[-1.5e+10,true,false,null,"
                              "\"\xF0\x9F\x98\x80 0123456789abcdef\"],\"b\":{}}";
   for (size_t n = 1; n < sizeof text - 1; n++) {
-    char *cut = malloc(n);
+    char_auto_t *cut = malloc(n);
     assert_non_null(cut);
     memcpy(cut, text, n);
     struct jscan_result r;
     enum jscan_code code = scan(cut, n, &r);
     assert_true(code == JSCAN_TRUNCATED || code == JSCAN_UTF8);
-    free(cut);
   }
 }
 

@@ -1,6 +1,7 @@
 /* A judge's reply to a checked value: where it was found, whether the whole schema holds. */
 #include "judge/parse_reply.h"
 
+#include "base/memory.h"
 #include "judge/chain.h"
 #include "support/data.h"
 #include "support/test.h"
@@ -67,8 +68,8 @@ TEST(replies_are_read_and_checked) {
   assert_true(chain_schemas_init(&schemas, &err));
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct reading_case *c = &cases[i];
-    json_t *structured = c->structured ? data_json(c->structured) : NULL;
-    char *text = with_quotes(c->text), *report = with_quotes(in_report);
+    json_auto_t *structured = c->structured ? data_json(c->structured) : NULL;
+    char_auto_t *text = with_quotes(c->text), *report = with_quotes(in_report);
     struct parsed_reply r;
     parsed_reply_init(&r, schemas.judgment, "step", structured, str_from(text), str_from(report));
     const char *says = r.errors.count == 0 ? "" : r.errors.items[0].message;
@@ -84,9 +85,6 @@ TEST(replies_are_read_and_checked) {
     assert_true(r.valid == (r.value && r.errors.count == 0));
     parsed_reply_deinit(&r);
     parsed_reply_deinit(&r);
-    free(text);
-    free(report);
-    json_decref(structured);
   }
   chain_schemas_deinit(&schemas);
 }

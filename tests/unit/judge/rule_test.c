@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-struct good {
+static const struct good {
   const char *text;
   enum rule_kind kind;
   const char *condition, *label, *when_text;
-};
-
-static const struct good goods[] = {
+} goods[] = {
     {"approved", RULE_LABEL, "approved", "approved", ""},
     {"  needs fix \n", RULE_LABEL, "needs fix", "needs fix", ""},
     {"問題なし", RULE_LABEL, "問題なし", "問題なし", ""},
@@ -39,7 +37,7 @@ static const struct good goods[] = {
 TEST(forms_are_told_apart) {
   for (size_t i = 0; i < ARRAY_LEN(goods); i++) {
     const struct good *c = &goods[i];
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct rule rule = {0};
     struct err err = {0};
     if (!rule_parse(&arena, str_from(c->text), &rule, NULL, &err))
@@ -49,17 +47,14 @@ TEST(forms_are_told_apart) {
     assert_true(str_eq_c(rule.label, c->label));
     assert_true(str_eq_c(rule.when_text, c->when_text));
     assert_int_equal(rule.when != NULL, c->kind != RULE_LABEL);
-    arena_deinit(&arena);
   }
 }
 
-struct bad {
+static const struct bad {
   const char *text;
   size_t offset;
   const char *error;
-};
-
-static const struct bad bads[] = {
+} bads[] = {
     {"", 0, "the condition is empty"},
     {" \n", 0, "the condition is empty"},
     {"when(", 0, "when( has no closing )"},
@@ -94,7 +89,7 @@ static const struct bad bads[] = {
 
 /* all() and any() are when() rules over the children, and keep what they were written as. */
 TEST(aggregates_are_read) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct rule rule = {0};
   struct err err = {0};
   assert_true(rule_parse(&arena, STR(" all(\"a, \\\"b\\\"\", c d ) && when(exit == 0)"), &rule,
@@ -109,19 +104,17 @@ TEST(aggregates_are_read) {
   assert_true(!rule.aggregate->all && rule.aggregate->count == 1);
   assert_true(rule_parse(&arena, STR("any"), &rule, NULL, &err));
   assert_true(rule.kind == RULE_LABEL && rule.aggregate == NULL);
-  arena_deinit(&arena);
 }
 
 TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
     const struct bad *c = &bads[i];
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct rule rule = {0};
     struct err err = {0};
     size_t where = 999;
     bool ok = rule_parse(&arena, str_from(c->text), &rule, &where, &err);
     if (ok || where != c->offset || strstr(err.text, c->error) == NULL)
       fail_msg("%s: %s at %zu, \"%s\"", c->text, ok ? "parsed" : "refused", where, err.text);
-    arena_deinit(&arena);
   }
 }

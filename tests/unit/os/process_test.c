@@ -2,6 +2,7 @@
  * for what a child says, and the limits under test are the only clocks. */
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "os/process_internal.h"
 #include "os/tmpdir.h"
 #include "os/tree_work.h"
@@ -152,7 +153,7 @@ static bool nobody_holds(const char *marker) {
 
 /* --- one child, one row --- */
 
-struct row {
+static const struct row {
   const char *name;
   const char *argv[4]; /* "MARKER" is replaced by a path */
   size_t stdin_n;      /* bytes of 'a' */
@@ -167,9 +168,7 @@ struct row {
   size_t bytes; /* printed, of which only both ends are kept; 0 = all is kept */
   bool pipes_held, stdin_unread, not_started;
   uint64_t least_ms;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"exit 0", {FAKE, "exit", "0"}, .exit_code = 0},
     {"exit 7", {FAKE, "exit", "7"}, .exit_code = 7},
     {"stdout and stderr", {FAKE, "both"}, .out = "to stdout\n", .out_n = 10},
@@ -354,12 +353,11 @@ static void test_row(struct fixture *f, const struct row *row, const char *big) 
 }
 
 TEST_WITH(setup, teardown, rows_test) {
-  char *big = malloc(BIG_BYTES);
+  char_auto_t *big = malloc(BIG_BYTES);
   for (size_t i = 0; i < BIG_BYTES; i++)
     big[i] = (char)('a' + i % 23);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     test_row(*state, &rows[i], big);
-  free(big);
 }
 
 /* --- what the child was given --- */
@@ -450,8 +448,7 @@ TEST_WITH(setup, teardown, lost_among_living_test) {
 }
 
 /* A shim that cannot act (stopped) is killed, and its tree is ended by us. Takes 13 s. */
-TEST_WITH(setup, teardown, stopped_shim_test) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, stopped_shim_test) {
   struct run run = {.cancel_on = "ready", .stop_shim = true};
   char marker[512];
   const char *long_run = getenv("SEGUE_LONG");
@@ -519,7 +516,7 @@ TEST_WITH(setup, teardown, cancel_at_once_test) {
   static const char *const argv[] = {FAKE, "echo", NULL};
   struct fixture *f = *state;
   struct run run = {0};
-  char *text = calloc(1, BIG_BYTES);
+  char_auto_t *text = calloc(1, BIG_BYTES);
   struct process_spec spec = {
       .argv = argv, .envp = f->envp, .stdin_bytes = text, .stdin_n = BIG_BYTES};
   run_start(&run, f, &spec);
@@ -531,7 +528,6 @@ TEST_WITH(setup, teardown, cancel_at_once_test) {
   assert_int_equal(run.ended, 1);
   assert_int_equal(run.result.why, PROCESS_END_CANCELLED);
   run_free(&run);
-  free(text);
 }
 
 /* A cancelled program that could not be executed stays cancelled. */
@@ -625,14 +621,13 @@ TEST_WITH(setup, teardown, too_long_test) {
     skip();
   struct fixture *f = *state;
   struct err err = {0};
-  char *huge = malloc(BIG_BYTES);
+  char_auto_t *huge = malloc(BIG_BYTES);
   memset(huge, 'x', BIG_BYTES);
   huge[BIG_BYTES - 1] = '\0';
   const char *argv[] = {FAKE, huge, NULL};
   struct process_spec spec = {.argv = argv, .envp = f->envp};
   assert_null(process_start(f->table, &spec, NULL, never, NULL, &err));
   assert_int_equal(err.code, ERR_LIMIT);
-  free(huge);
 }
 
 TEST_WITH(setup, teardown, no_descriptors_test) {
@@ -662,8 +657,7 @@ TEST_WITH(setup, teardown, no_descriptors_test) {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-TEST_WITH(setup, teardown, no_shim_test) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, no_shim_test) {
   struct err err = {0};
   process_table_free(f->table);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -765,12 +759,11 @@ TEST(only_absolute_folders_are_searched) {
       {".", "/usr/local/bin:/usr/bin:/bin"},
       {NULL, "/usr/local/bin:/usr/bin:/bin"},
   };
-  struct buf path = {0};
+  buf_auto_t path = {0};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     process_search_path(cases[i].given, &path);
     assert_string_equal(buf_c(&path), cases[i].searched);
   }
-  buf_deinit(&path);
 }
 
 TEST_WITH(setup, teardown, env_test) {
@@ -799,7 +792,7 @@ TEST_WITH(setup, teardown, env_test) {
                   {"SEGUE_SHIM", NULL},
                   {"NOTIFY_SOCKET", NULL},
                   {"LISTEN_FDS", NULL}};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err = {0};
   size_t count;
   for (size_t i = 0; i < ARRAY_LEN(ours); i++)
@@ -834,7 +827,6 @@ TEST_WITH(setup, teardown, env_test) {
   }
   for (size_t i = 0; i < ARRAY_LEN(ours); i++)
     (void)unsetenv(ours[i][0]);
-  arena_deinit(&arena);
 }
 
 /* The child sees exactly what was built. */
@@ -842,7 +834,7 @@ TEST_WITH(setup, teardown, env_arrives_test) {
   static const char *const argv[] = {FAKE, "env", NULL};
   struct fixture *f = *state;
   struct run run = {0};
-  struct buf all = {0};
+  buf_auto_t all = {0};
   for (size_t i = 0; f->envp[i] != NULL; i++) {
     buf_puts(&all, f->envp[i]);
     buf_putc(&all, '\n');
@@ -851,20 +843,18 @@ TEST_WITH(setup, teardown, env_arrives_test) {
   run_start(&run, f, &spec);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_string_equal(buf_c(&run.result.out), buf_c(&all));
-  buf_deinit(&all);
   run_free(&run);
 }
 
 /* --- tmpdir --- */
 
 /* A name that others may write in, or made before us, is left alone. */
-TEST_WITH(setup, teardown, tmpdir_of_others_test) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, tmpdir_of_others_test) {
   struct err err = {0};
   struct stat st;
   char name[600];
   const char *old = getenv("TMPDIR");
-  char *saved = old != NULL ? strdup(old) : NULL;
+  char_auto_t *saved = old != NULL ? strdup(old) : NULL;
   assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
   print_into(name, sizeof name, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
   for (int i = 0; i < 3; i++) {
@@ -887,7 +877,6 @@ TEST_WITH(setup, teardown, tmpdir_of_others_test) {
   tmpdir_leave();
   assert_int_equal(lstat(name, &st), -1);
   assert_int_equal(saved != NULL ? setenv("TMPDIR", saved, 1) : unsetenv("TMPDIR"), 0);
-  free(saved);
 }
 
 static void make_file(int dir, const char *name) {
@@ -896,13 +885,12 @@ static void make_file(int dir, const char *name) {
   (void)close(fd);
 }
 
-TEST_WITH(setup, teardown, tmpdir_test) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, tmpdir_test) {
   struct err err = {0};
   struct stat st;
   char outside[600];
   const char *old = getenv("TMPDIR");
-  char *saved = old != NULL ? strdup(old) : NULL;
+  char_auto_t *saved = old != NULL ? strdup(old) : NULL;
   assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
   char *path = tmpdir_make(&err);
   assert_non_null(path);
@@ -963,11 +951,9 @@ TEST_WITH(setup, teardown, tmpdir_test) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
   assert_non_null(strstr(err.text, "/nonexistent/tmp"));
   assert_int_equal(saved != NULL ? setenv("TMPDIR", saved, 1) : unsetenv("TMPDIR"), 0);
-  free(saved);
 }
 
-TEST_WITH(setup, teardown, tmpdir_deep_test) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, tmpdir_deep_test) {
   struct err err = {0};
   int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int at = fd;

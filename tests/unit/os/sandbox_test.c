@@ -83,8 +83,7 @@ static int run(struct fixture *f, const struct sandbox_plan *plan, const char *l
 
 static const char *const devices[] = {"/dev/null", NULL};
 
-TEST_WITH(setup, teardown, what_is_not_allowed_is_denied) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, what_is_not_allowed_is_denied) {
   char secret[300], kept[300], own[300];
   print_into(secret, sizeof secret, "%s/secret", f->dir);
   print_into(kept, sizeof kept, "%s/secret/but/this", f->dir);
@@ -127,8 +126,7 @@ TEST_WITH(setup, teardown, what_is_not_allowed_is_denied) {
   }
 }
 
-TEST_WITH(setup, teardown, without_lists_nothing_is_named) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, without_lists_nothing_is_named) {
   const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", "/etc", NULL};
   const struct sandbox_plan plan = {.reads = reads, .writes = devices};
   assert_int_equal(run(f, &plan, "ls /usr >/dev/null"), 0);
@@ -137,8 +135,7 @@ TEST_WITH(setup, teardown, without_lists_nothing_is_named) {
 }
 
 /* As root, who may list all, this is the path of any other home. */
-TEST_WITH(setup, teardown, a_home_below_an_unlisted_folder_is_read) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_home_below_an_unlisted_folder_is_read) {
   char home[300], hidden[320];
   print_into(home, sizeof home, "%s/shut/home", f->dir);
   print_into(hidden, sizeof hidden, "%s/secret", home);
@@ -154,8 +151,7 @@ TEST_WITH(setup, teardown, a_home_below_an_unlisted_folder_is_read) {
 }
 
 /* A folder that holds a hidden one is opened up at the start: what comes later is not readable. */
-TEST_WITH(setup, teardown, a_mixed_folder_is_listed_once) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_mixed_folder_is_listed_once) {
   char hidden[300];
   print_into(hidden, sizeof hidden, "%s/hidden", f->dir);
   assert_int_equal(run(f, NULL, "mkdir $D/hidden; echo x > $D/before"), 0);
@@ -249,10 +245,9 @@ TEST_WITH(setup, teardown, a_ruleset_of_writes_is_made_for_the_next_call) {
 }
 
 /* Whoever puts another folder in a path's place while it is made gains nothing. */
-TEST_WITH(setup, teardown, a_ruleset_made_beforehand_names_only_what_was_stamped) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_ruleset_made_beforehand_names_only_what_was_stamped) {
   char shared[300], own[300];
-  struct sandbox_stamps stamps = {0};
+  AUTO(sandbox_stamps_deinit) struct sandbox_stamps stamps = {0};
   print_into(shared, sizeof shared, "%s/shared", f->dir);
   print_into(own, sizeof own, "%s/tmp/1", f->dir);
   const char *const reads[] = {f->dir, NULL}, *const writes[] = {shared, NULL};
@@ -268,12 +263,10 @@ TEST_WITH(setup, teardown, a_ruleset_made_beforehand_names_only_what_was_stamped
   assert_int_equal(sandbox_rules_spare(&plan, &stamps), -1);
   assert_int_equal(run(f, NULL, "rm $D/shared"), 0);
   assert_int_equal(sandbox_rules_spare(&plan, &stamps), -1);
-  sandbox_stamps_deinit(&stamps);
 }
 
 /* Rules that name the call's own folder are no other call's. */
-TEST_WITH(setup, teardown, rules_of_a_hidden_own_folder_are_not_kept) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, rules_of_a_hidden_own_folder_are_not_kept) {
   char own[300];
   struct err err;
   print_into(own, sizeof own, "%s/tmp/1", f->dir);

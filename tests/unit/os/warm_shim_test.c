@@ -2,6 +2,7 @@
  * of those that nobody needs. Skipped where the kernel has no Landlock. */
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "os/clock.h"
 #include "os/lease.h"
 #include "os/loop.h"
@@ -183,16 +184,14 @@ static void told(const struct fixture *f, const char *words) {
   assert_int_equal(f->result.exit_code, 0);
 }
 
-TEST_WITH(setup, teardown, the_next_call_has_a_shim_that_stood_by) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_next_call_has_a_shim_that_stood_by) {
   for (int i = 0; i < 3; i++) {
     pid_t shim = stand_by(f);
     assert_true(ran_under(f, shim, ask(f, SESSION)));
   }
 }
 
-TEST_WITH(setup, teardown, the_program_gets_all_that_it_is_told) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_program_gets_all_that_it_is_told) {
   pid_t shim = stand_by(f);
   char *home = strdup(folder_path(f->dir, "home")), ppid[64];
   print_into(ppid, sizeof ppid, "%d ", (int)shim);
@@ -207,8 +206,7 @@ TEST_WITH(setup, teardown, the_program_gets_all_that_it_is_told) {
   free(home);
 }
 
-TEST_WITH(setup, teardown, it_is_confined_as_any_other) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_is_confined_as_any_other) {
   (void)stand_by(f);
   (void)setenv("D", f->dir, 1);
   struct process_spec spec = {.cwd = f->dir};
@@ -221,8 +219,7 @@ TEST_WITH(setup, teardown, it_is_confined_as_any_other) {
   clear(f);
 }
 
-TEST_WITH(setup, teardown, it_has_the_limits_of_its_call) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_has_the_limits_of_its_call) {
   pid_t shim = stand_by(f);
   const struct process_spec spec = {
       .limits = {.memory_bytes = 256u << 20, .pids = 100, .milli_cpus = 1000}};
@@ -233,10 +230,9 @@ TEST_WITH(setup, teardown, it_has_the_limits_of_its_call) {
   clear(f);
 }
 
-TEST_WITH(setup, teardown, a_large_environment_is_no_matter) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_large_environment_is_no_matter) {
   enum { LARGE = 100000 };
-  char *large = malloc(LARGE + 1);
+  char_auto_t *large = malloc(LARGE + 1);
   (void)stand_by(f);
   memset(large, 'x', LARGE);
   memcpy(large, "L=", 2);
@@ -246,12 +242,10 @@ TEST_WITH(setup, teardown, a_large_environment_is_no_matter) {
   told(f, "99998\n");
   clear(f);
   environment[3] = NULL;
-  free(large);
 }
 
 /* How the child says why it did not become the program. */
-TEST_WITH(setup, teardown, a_missing_program_is_told) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_missing_program_is_told) {
   const char *const argv[] = {"no-such-program-here", NULL};
   char why[160];
   (void)stand_by(f);
@@ -267,10 +261,9 @@ TEST_WITH(setup, teardown, a_missing_program_is_told) {
 }
 
 /* It is refused as posix_spawn would refuse it. */
-TEST_WITH(setup, teardown, words_that_are_too_long_are_told) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, words_that_are_too_long_are_told) {
   enum { LONG = 200000 };
-  char *long_word = malloc(LONG + 1);
+  char_auto_t *long_word = malloc(LONG + 1);
   memset(long_word, 'x', LONG);
   long_word[LONG] = '\0';
   const char *const argv[] = {"true", long_word, NULL};
@@ -283,11 +276,9 @@ TEST_WITH(setup, teardown, words_that_are_too_long_are_told) {
   sandbox_free(spec.sandbox);
   assert_null(process_start(f->table, &plain, NULL, on_end, f, &alike));
   assert_string_equal(err.text, alike.text);
-  free(long_word);
 }
 
-TEST_WITH(setup, teardown, a_folder_that_is_not_there_is_told) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_folder_that_is_not_there_is_told) {
   char *cwd = strdup(folder_path(f->dir, "nowhere"));
   (void)stand_by(f);
   struct process_spec spec = {.cwd = cwd};
@@ -295,8 +286,7 @@ TEST_WITH(setup, teardown, a_folder_that_is_not_there_is_told) {
   free(cwd);
 }
 
-TEST_WITH(setup, teardown, a_call_may_be_cancelled_at_once) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_call_may_be_cancelled_at_once) {
   (void)stand_by(f);
   struct process_spec spec = {0};
   process_cancel(start(f, ask(f, SESSION), &spec, "trap '' TERM; sleep 600"));
@@ -306,15 +296,13 @@ TEST_WITH(setup, teardown, a_call_may_be_cancelled_at_once) {
   clear(f);
 }
 
-TEST_WITH(setup, teardown, another_session_has_no_use_of_it) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, another_session_has_no_use_of_it) {
   pid_t shim = stand_by(f);
   assert_false(ran_under(f, shim, ask(f, OTHER)));
   assert_true(ran_under(f, shim, ask(f, SESSION)));
 }
 
-TEST_WITH(setup, teardown, a_call_whose_folder_has_a_file_has_no_use_of_it) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_call_whose_folder_has_a_file_has_no_use_of_it) {
   pid_t shim = stand_by(f);
   char *file;
   print_into(f->own, sizeof f->own, "%s/first", f->tmp);
@@ -330,8 +318,7 @@ TEST_WITH(setup, teardown, a_call_whose_folder_has_a_file_has_no_use_of_it) {
 }
 
 /* Its child has the rules of before: what is a secret since must stay one. */
-TEST_WITH(setup, teardown, a_change_ends_it) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_change_ends_it) {
   pid_t shim = stand_by(f);
   folder_put(f->dir, "home/hidden", STR("x"));
   assert_null(ask(f, SESSION));
@@ -342,8 +329,7 @@ TEST_WITH(setup, teardown, a_change_ends_it) {
   assert_int_equal(kill(shim, 0), -1);
 }
 
-TEST_WITH(setup, teardown, it_ends_with_its_session) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_ends_with_its_session) {
   pid_t shim = stand_by(f);
   ruleset_cache_forget(f->kept, OTHER);
   assert_int_equal(first(f)->state, WARM_SHIM_READY);
@@ -356,20 +342,17 @@ TEST_WITH(setup, teardown, it_ends_with_its_session) {
   assert_int_equal(kill(shim, 0), -1);
 }
 
-TEST_WITH(setup, teardown, one_that_was_killed_is_not_used) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_was_killed_is_not_used) {
   pid_t shim = stand_by(f);
   struct pollfd exited = {.fd = first(f)->pidfd, .events = POLLIN};
-  char *folder = strdup(first(f)->folder);
+  char_auto_t *folder = strdup(first(f)->folder);
   assert_int_equal(kill(shim, SIGKILL), 0);
   assert_int_equal(poll(&exited, 1, -1), 1);
   assert_false(ran_under(f, shim, ask(f, SESSION)));
   assert_int_equal(access(folder, F_OK), -1);
-  free(folder);
 }
 
-TEST_WITH(setup, teardown, one_that_was_stopped_goes_on) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_was_stopped_goes_on) {
   pid_t shim = stand_by(f);
   siginfo_t info;
   assert_int_equal(kill(shim, SIGSTOP), 0);
@@ -392,16 +375,14 @@ static pid_t child_of(pid_t shim) {
   return child;
 }
 
-TEST_WITH(setup, teardown, a_child_that_was_stopped_goes_on) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_child_that_was_stopped_goes_on) {
   pid_t shim = stand_by(f);
   assert_int_equal(kill(child_of(shim), SIGSTOP), 0);
   assert_true(ran_under(f, shim, ask(f, SESSION)));
 }
 
 /* A signal that the child keeps would be its program's. */
-TEST_WITH(setup, teardown, a_child_that_was_told_to_end_is_not_used) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_child_that_was_told_to_end_is_not_used) {
   pid_t shim = stand_by(f);
   struct pollfd exited = {.fd = first(f)->pidfd, .events = POLLIN};
   assert_int_equal(kill(child_of(shim), SIGTERM), 0);
@@ -411,8 +392,7 @@ TEST_WITH(setup, teardown, a_child_that_was_told_to_end_is_not_used) {
 
 /* A renewal after an outage begins a new term; what only waited is not of the old one. */
 /* A child of this test has one stand by, and is killed. */
-TEST_WITH(setup, teardown, it_ends_when_segue_is_killed) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_ends_when_segue_is_killed) {
   int ends[2];
   pid_t shim = 0;
   assert_int_equal(pipe(ends), 0);
@@ -438,8 +418,7 @@ TEST_WITH(setup, teardown, it_ends_when_segue_is_killed) {
   assert_non_null(f->table);
 }
 
-TEST_WITH(setup, teardown, the_table_ends_one_that_is_being_made) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_table_ends_one_that_is_being_made) {
   (void)stand_by(f);
   struct process_spec spec = {0};
   assert_non_null(start(f, ask(f, SESSION), &spec, "true"));
@@ -465,8 +444,7 @@ static int needs_kernel(void **state) {
 }
 
 /* The last: leases stay. */
-TEST_WITH(setup, teardown, it_is_of_the_term_in_which_it_is_told) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_is_of_the_term_in_which_it_is_told) {
   struct err err;
   assert_true(lease_open(&err));
   lease_begin(clock_boot_ms() + 3600000);

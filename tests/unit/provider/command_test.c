@@ -2,6 +2,7 @@
  */
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "support/call_bed.h"
 #include "support/test.h"
 
@@ -43,14 +44,12 @@ static struct provider_run *begin(struct call_bed *bed, const char *const *argv,
   return provider_command.ops->start(&provider_command, &bed->env, &request, &sink);
 }
 
-struct row {
+static const struct row {
   const char *script, *prompt;
   enum error_class class;
   int exit; /* -1: none */
   const char *out, *err, *structured;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"cat", "the prompt", CLASS_NONE, 0, "the prompt", "", NULL},
     {"exit 3", "", CLASS_NONE, 3, "", "", NULL},
     {"echo out; echo err >&2; exit 1", "unread", CLASS_NONE, 1, "out\n", "err\n", NULL},
@@ -69,8 +68,7 @@ static const struct row rows[] = {
      NULL},
 };
 
-TEST_WITH(setup, teardown, programs_answer) {
-  struct call_bed *bed = *state;
+TEST_ON(struct call_bed *bed, setup, teardown, programs_answer) {
   assert_int_equal(setenv("SECRET", "s3cret", 1), 0);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
@@ -85,9 +83,8 @@ TEST_WITH(setup, teardown, programs_answer) {
                r->exit, buf_c(&r->text.bytes), buf_c(&r->error_text.bytes));
     assert_int_equal(r->structured != NULL, rows[i].structured != NULL);
     if (r->structured) {
-      char *dump = json_dumps(r->structured, JSON_COMPACT);
+      char_auto_t *dump = json_dumps(r->structured, JSON_COMPACT);
       assert_string_equal(dump, rows[i].structured);
-      free(dump);
     }
   }
   assert_int_equal(unsetenv("SECRET"), 0);
@@ -121,8 +118,7 @@ TEST_WITH(setup, teardown, a_program_that_is_not_there) {
 
 static const char *const sleeper[] = {"sh", "-c", "echo begun; exec sleep 600", NULL};
 
-TEST_WITH(setup, teardown, a_time_limit_ends_it) {
-  struct call_bed *bed = *state;
+TEST_ON(struct call_bed *bed, setup, teardown, a_time_limit_ends_it) {
   (void)begin(bed, sleeper, STR(""), 200);
   call_bed_run(bed);
   assert_int_equal(bed->result.class, CLASS_TIMEOUT);
@@ -130,8 +126,7 @@ TEST_WITH(setup, teardown, a_time_limit_ends_it) {
   assert_non_null(strstr(bed->result.message, "200 ms"));
 }
 
-TEST_WITH(setup, teardown, a_cancel_ends_it) {
-  struct call_bed *bed = *state;
+TEST_ON(struct call_bed *bed, setup, teardown, a_cancel_ends_it) {
   struct provider_run *run = begin(bed, sleeper, STR(""), 0);
   provider_command.ops->cancel(run);
   provider_command.ops->cancel(run);
@@ -144,7 +139,7 @@ TEST_WITH(setup, teardown, a_prompt_is_read_as_far_as_it_is_wanted) {
   static const char *const counts[] = {"wc", "-c", NULL};
   static const char *const ignores[] = {"true", NULL};
   struct call_bed *bed = *state;
-  struct buf big = {0};
+  buf_auto_t big = {0};
   for (int i = 0; i < 400000; i++)
     buf_puts(&big, "line\n");
   (void)begin(bed, counts, buf_view(&big), 60000);
@@ -154,7 +149,6 @@ TEST_WITH(setup, teardown, a_prompt_is_read_as_far_as_it_is_wanted) {
   call_bed_run(bed);
   assert_int_equal(bed->result.class, CLASS_NONE);
   assert_int_equal(bed->result.exit, 0);
-  buf_deinit(&big);
 }
 
 TEST_WITH(setup, teardown, bytes_are_kept_as_they_are) {

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct bad {
+static const struct bad {
   const char *text, *error;
-};
-
-static const struct bad bads[] = {
+} bads[] = {
     {"", "s.yaml"},
     {"- a\n", "replies"},
     {"[]", "replies:"},
@@ -76,15 +74,13 @@ static const char text[] =
     "  - {movement: fix, purpose: judge, stage: ai_judge, error: {class: network}}\n"
     "  - {contains: '', movement: '', text: d}\n";
 
-struct pick {
+static const struct pick {
   const char *movement;
   enum call_purpose purpose;
   enum judge_stage stage;
   const char *prompt, *uses;
   long index;
-};
-
-static const struct pick picks[] = {
+} picks[] = {
     {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "[]", 0},
     {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "[1]", 1},
     {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "[]", 1},
@@ -101,7 +97,7 @@ static const struct pick picks[] = {
 };
 
 TEST(the_first_that_fits_is_taken) {
-  struct scenario s;
+  AUTO(scenario_deinit) struct scenario s;
   struct err err;
   if (!scenario_parse(&s, "s.yaml", str_from(text), &err))
     fail_msg("%s", err.text);
@@ -111,25 +107,22 @@ TEST(the_first_that_fits_is_taken) {
                                          .purpose = picks[i].purpose,
                                          .stage = picks[i].stage,
                                          .prompt = str_from(picks[i].prompt)};
-    json_t *uses = json_loads(picks[i].uses, 0, NULL);
+    json_auto_t *uses = json_loads(picks[i].uses, 0, NULL);
     long index = scenario_pick(&s, &request, uses, NULL);
     if (index != picks[i].index)
       fail_msg("pick %zu: %ld instead of %ld", i, index, picks[i].index);
-    json_decref(uses);
   }
   const struct call_request request = {
       .movement = STR("fix"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
   assert_int_equal(scenario_pick(&s, &request, NULL, NULL), 1);
-  scenario_deinit(&s);
 }
 
 TEST(json_is_read_as_well) {
-  struct scenario s;
+  AUTO(scenario_deinit) struct scenario s;
   struct err err;
   assert_true(scenario_parse(&s, "s.json", STR("{\"replies\": [{\"text\": \"\\u00e9\"}]}"), &err));
   assert_string_equal(json_string_value(json_object_get(json_array_get(s.replies, 0), "text")),
                       "\xC3\xA9");
-  scenario_deinit(&s);
 }
 
 TEST(files_are_loaded) {

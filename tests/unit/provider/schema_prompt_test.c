@@ -39,8 +39,8 @@ static const struct {
 
 TEST(the_schema_stands_there_once) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf prompt = {0};
-    json_t *schema = json_loads(cases[i].schema, 0, NULL);
+    buf_auto_t prompt = {0};
+    json_auto_t *schema = json_loads(cases[i].schema, 0, NULL);
     const struct call_request request = {
         .schema = schema, .schema_as = cases[i].form, .language = cases[i].language};
     buf_puts(&prompt, cases[i].prompt);
@@ -48,7 +48,5 @@ TEST(the_schema_stands_there_once) {
     assert_string_equal(buf_c(&prompt), cases[i].wanted);
     schema_prompt_append(&prompt, &request);
     assert_string_equal(buf_c(&prompt), cases[i].wanted);
-    buf_deinit(&prompt);
-    json_decref(schema);
   }
 }

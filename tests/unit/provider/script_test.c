@@ -114,14 +114,12 @@ static void call(struct fixture *f) {
   assert_int_equal(f->done, 1);
 }
 
-struct row {
+static const struct row {
   const char *scenario;
   enum error_class class;
   const char *text, *structured, *message;
   int64_t retry_after_ms;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"replies: [{text: hello}]", CLASS_NONE, "hello", NULL, "", 0},
     {"replies: [{text: ''}]", CLASS_NONE, "", NULL, "", 0},
     {"replies: [{structured: {step: 1}}]", CLASS_NONE, "{\"step\":1}", "{\"step\":1}", "", 0},
@@ -135,8 +133,7 @@ static const struct row rows[] = {
     {"replies: []", CLASS_NOT_FOUND, "", NULL, "no reply left", 0},
 };
 
-TEST_WITH(setup, teardown, replies_have_their_shape) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, replies_have_their_shape) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     use(f, rows[i].scenario);
     call(f);
@@ -147,23 +144,20 @@ TEST_WITH(setup, teardown, replies_have_their_shape) {
     assert_int_equal(f->result.retry_after_ms, rows[i].retry_after_ms);
     assert_int_equal(f->result.structured != NULL, rows[i].structured != NULL);
     if (rows[i].structured) {
-      json_t *wanted = json_loads(rows[i].structured, 0, NULL);
+      json_auto_t *wanted = json_loads(rows[i].structured, 0, NULL);
       assert_true(json_equal(wanted, f->result.structured));
       assert_string_equal(f->result.enforced, "native");
-      json_decref(wanted);
     }
   }
 }
 
-TEST_WITH(setup, teardown, without_a_scenario) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, without_a_scenario) {
   call(f);
   assert_int_equal(f->result.class, CLASS_NOT_FOUND);
   assert_non_null(strstr(f->result.message, "no --scenario was given"));
 }
 
-TEST_WITH(setup, teardown, a_dry_judge_names_its_stage) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_dry_judge_names_its_stage) {
   use(f, "replies: []");
   struct call_request request = {.movement = STR("go"),
                                  .purpose = PURPOSE_JUDGE,
@@ -174,8 +168,7 @@ TEST_WITH(setup, teardown, a_dry_judge_names_its_stage) {
   assert_non_null(strstr(f->result.message, "movement go, purpose judge, stage phase3_tag"));
 }
 
-TEST_WITH(setup, teardown, a_cancel_ends_the_delay) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_ends_the_delay) {
   struct call_request request = {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
   use(f, "replies: [{text: late, delay_ms: 600000, write: {late.txt: x}}]");
@@ -192,8 +185,7 @@ TEST_WITH(setup, teardown, a_cancel_ends_the_delay) {
   assert_int_equal(access(path, F_OK), -1);
 }
 
-TEST_WITH(setup, teardown, a_delay_over_the_limit_is_a_timeout) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_delay_over_the_limit_is_a_timeout) {
   struct call_request request = {.movement = STR("go"),
                                  .purpose = PURPOSE_EXECUTE,
                                  .stage = STAGE_COUNT,
@@ -211,16 +203,14 @@ static void put(const struct fixture *f, const char *name, const char *content) 
 
 static void expect(const struct fixture *f, const char *name, const char *content) {
   char path[600];
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   struct err err;
   print_into(path, sizeof path, "%s/%s", f->dir, name);
   assert_true(file_read(path, 1 << 20, &bytes, &err));
   assert_string_equal(buf_c(&bytes), content);
-  buf_deinit(&bytes);
 }
 
-TEST_WITH(setup, teardown, files_are_written_and_counted) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, files_are_written_and_counted) {
   put(f, "old.txt", "one\ntwo\nthree\nlong tail that goes\n");
   use(f,
       "replies: [{text: t, write: {old.txt: \"one\\n2\\nthree\\n\", deep/er/new.txt: \"x\\n\"}}]");
@@ -228,15 +218,14 @@ TEST_WITH(setup, teardown, files_are_written_and_counted) {
   assert_int_equal(f->result.class, CLASS_NONE);
   expect(f, "old.txt", "one\n2\nthree\n");
   expect(f, "deep/er/new.txt", "x\n");
-  json_t *wanted = json_loads("[{\"path\": \"old.txt\", \"added\": 1, \"removed\": 2},"
-                              " {\"path\": \"deep/er/new.txt\", \"added\": 1, \"removed\": 0}]",
-                              0, NULL);
+  json_auto_t *wanted =
+      json_loads("[{\"path\": \"old.txt\", \"added\": 1, \"removed\": 2},"
+                 " {\"path\": \"deep/er/new.txt\", \"added\": 1, \"removed\": 0}]",
+                 0, NULL);
   assert_true(json_equal(wanted, f->result.files));
-  json_decref(wanted);
 }
 
-TEST_WITH(setup, teardown, links_within_are_followed) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, links_within_are_followed) {
   char path[600];
   put(f, "real.txt", "old\n");
   print_into(path, sizeof path, "%s/real", f->dir);
@@ -283,8 +272,7 @@ TEST_WITH(setup, teardown, nothing_is_written_outside) {
   expect(f, "file", "x");
 }
 
-TEST_WITH(setup, teardown, a_folder_that_is_gone) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_folder_that_is_gone) {
   use(f, "replies: [{text: t, write: {a: b}}]");
   f->env.cwd = "/nowhere/at/all";
   call(f);
@@ -292,11 +280,9 @@ TEST_WITH(setup, teardown, a_folder_that_is_gone) {
   f->env.cwd = f->dir;
 }
 
-struct option_row {
+static const struct option_row {
   const char *provider, *options, *error; /* error NULL: accepted */
-};
-
-static const struct option_row options[] = {
+} options[] = {
     {"script", "{}", NULL},
     {"script", "{\"temperature\": 0, \"seed\": 1, \"max_tokens\": 5, \"effort\": \"high\"}", NULL},
     {"script", "{\"temperature\": 2.1}", "from 0 to 2"},
@@ -311,8 +297,7 @@ static const struct option_row options[] = {
     {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
 };
 
-TEST_WITH(setup, teardown, a_text_comes_in_pieces) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_text_comes_in_pieces) {
   use(f, "{replies: [{chunks: ['[1,', ' 2]']}, {text: whole}]}");
   call(f);
   assert_int_equal(f->pieces, 2);
@@ -320,8 +305,7 @@ TEST_WITH(setup, teardown, a_text_comes_in_pieces) {
   assert_string_equal(buf_c(&f->result.text.bytes), "[1, 2]");
 }
 
-TEST_WITH(setup, teardown, a_cancel_at_a_piece_ends_the_delay) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_at_a_piece_ends_the_delay) {
   struct call_request request = {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
   use(f, "{replies: [{chunks: ['a', 'b'], delay_ms: 600000}]}");
@@ -336,12 +320,11 @@ TEST(options_are_checked) {
   struct provider_registry *registry = registry_new(NULL);
   for (size_t i = 0; i < ARRAY_LEN(options); i++) {
     const struct provider *p = registry_find(registry, str_from(options[i].provider));
-    json_t *given = json_loads(options[i].options, 0, NULL);
+    json_auto_t *given = json_loads(options[i].options, 0, NULL);
     struct err err = {0};
     bool ok = provider_check_options(&p->capability, given, &err);
     if (ok != (options[i].error == NULL) || (!ok && strstr(err.text, options[i].error) == NULL))
       fail_msg("%s %s: %s", options[i].provider, options[i].options, ok ? "accepted" : err.text);
-    json_decref(given);
   }
   struct err err;
   assert_true(provider_check_options(&provider_command.capability, NULL, &err));

@@ -16,7 +16,7 @@ static void look(const struct found *cases, size_t count, bool words) {
   static const char *const declared[] = {"PLAIN_NAME", NULL};
   for (size_t i = 0; i < count; i++) {
     struct secrets *s = secrets_new();
-    struct buf text = {0};
+    buf_auto_t text = {0};
     if (words)
       secrets_find_in_words(s, cases[i].given);
     else
@@ -24,7 +24,6 @@ static void look(const struct found *cases, size_t count, bool words) {
     buf_puts(&text, cases[i].text);
     (void)secrets_hide(s, &text);
     assert_string_equal(buf_c(&text), cases[i].wanted);
-    buf_deinit(&text);
     secrets_free(s);
   }
 }

@@ -11,13 +11,12 @@
 #define DRAFT_2019 "https://json-schema.org/draft/2019-09/schema"
 
 static struct schema *compile(const char *text, const char *draft) {
-  json_t *doc = data_json(text);
+  json_auto_t *doc = data_json(text);
   struct schema_opts opts = {.default_draft = draft};
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
   if (!schema)
     fail_msg("%s: %s", text, errors.count ? errors.items[0].message : "?");
-  json_decref(doc);
   return schema;
 }
 
@@ -40,15 +39,13 @@ static char *types_in(const char *text, const char *draft) {
 /* --- every keyword in every branch --- */
 
 /* A keyword, and what must stand in the prompt and in the types wherever it is. */
-struct keyword_case {
+static const struct keyword_case {
   const char *draft; /* NULL: 2020-12 */
   const char *keyword;
   const char *prompt;   /* words, '\n' between those that may stand apart */
   const char *japanese; /* the same */
   const char *types;    /* NULL: as in the prompt */
-};
-
-static const struct keyword_case keyword_cases[] = {
+} keyword_cases[] = {
     {NULL, "'type':'string'", "string", "文字列", NULL},
     {NULL, "'type':['integer','null']", "integer or null", "整数 または null", "integer | null"},
     {NULL, "'enum':['a',1,null]", "one of: \"a\", 1, null", "次のいずれか: \"a\", 1, null",
@@ -316,7 +313,7 @@ TEST(recursion_is_named) {
 /* --- what authors write stays on its line --- */
 
 TEST(outside_words_stay_on_their_line) {
-  json_t *doc =
+  json_auto_t *doc =
       json_pack("{s:s,s:{s:{s:s,s:s},s:{s:s,s:s},s:{s:[s]}}}", "type", "object", "properties",
                 "a\n- fake: string (required)", "type", "string", "description",
                 "first\n- fake2: string\r\n```json\n{}\n```\tend\u2028x", "``` x", "pattern",
@@ -340,7 +337,6 @@ TEST(outside_words_stay_on_their_line) {
     describe_free(text);
   }
   schema_free(schema);
-  json_decref(doc);
 }
 
 /* --- the schema itself --- */

@@ -3,18 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "render/example.h"
 #include "support/data.h"
 #include "support/test.h"
 
 static struct schema *compile(const char *text, bool formats) {
-  json_t *doc = data_json(text);
+  json_auto_t *doc = data_json(text);
   struct schema_opts opts = {.assert_formats = formats};
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
   if (!schema)
     fail_msg("%s: %s", text, errors.count ? errors.items[0].message : "?");
-  json_decref(doc);
   return schema;
 }
 
@@ -31,10 +31,9 @@ static void expect_status(const struct example_case *c, bool formats, enum examp
     fail_msg("%s: %s: %s", c->schema, trouble.pointer, trouble.message);
   assert_true(status == EXAMPLE_WORDS || schema_valid(schema, value));
   assert_true(status == EXAMPLE_OK || trouble.message[0] != '\0');
-  char *text = json_dumps(value, JSON_ENCODE_ANY);
+  char_auto_t *text = json_dumps(value, JSON_ENCODE_ANY);
   if (wanted && !json_equal(value, wanted))
     fail_msg("%s\ngives  %s\nwanted %s", c->schema, text, c->example);
-  free(text);
   json_decref(value);
   json_decref(wanted);
   schema_free(schema);

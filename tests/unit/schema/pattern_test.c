@@ -6,7 +6,7 @@
 
 static int match(const char *pattern, size_t pattern_length, const char *text, size_t length) {
   struct pattern *compiled;
-  struct pattern_scratch scratch = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   enum pattern_status status = pattern_compile(pattern, pattern_length, &compiled, NULL);
   if (status != PATTERN_OK)
     return -1;
@@ -14,7 +14,6 @@ static int match(const char *pattern, size_t pattern_length, const char *text, s
   pattern_speed_up(compiled);
   enum pattern_result fast = pattern_match(compiled, &scratch, text, length);
   assert_int_equal(plain, fast);
-  pattern_scratch_deinit(&scratch);
   pattern_free(compiled);
   return (int)fast;
 }

@@ -56,8 +56,8 @@ static const struct {
 TEST(warnings) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema_errors found = {0};
-    struct buf all = {0};
-    json_t *doc = data_json(cases[i].schema);
+    buf_auto_t all = {0};
+    json_auto_t *doc = data_json(cases[i].schema);
     schema_lint(doc, false, &found);
     for (size_t k = 0; k < found.count; k++)
       buf_printf(&all, "%s:%s ", found.items[k].path, found.items[k].keyword);
@@ -68,19 +68,15 @@ TEST(warnings) {
     for (size_t k = 0; k < found.count; k++)
       assert_string_equal(found.items[k].keyword, "required");
     schema_errors_deinit(&found);
-    json_decref(doc);
-    buf_deinit(&all);
   }
 }
 
 /* Branches that lead back to themselves double with each level; the look ends all the same. */
 TEST(hostile_schemas_end) {
-  struct schema_errors found = {0};
-  json_t *doc =
+  AUTO(schema_errors_deinit) struct schema_errors found = {0};
+  json_auto_t *doc =
       data_json("{'properties':{'a':{'$ref':'#/$defs/d'}},'required':['a'],'$defs':{'d':{"
                 "'anyOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'},{'$ref':'#/$defs/e'}]},"
                 "'e':{'allOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'}]}}}");
   schema_lint(doc, false, &found);
-  schema_errors_deinit(&found);
-  json_decref(doc);
 }

@@ -28,22 +28,20 @@ static char *lines_of(const struct schema_errors *errors, enum schema_status sta
 
 /* As data_json, but keys may contain NUL. */
 static json_t *scanned(const char *text) {
-  struct buf b = {0};
-  struct jscan js;
+  buf_auto_t b = {0};
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r = {0};
   data_quoted(&b, text);
   jscan_init(&js, b.p, b.n);
   if (jscan_value(&js, 0, &r) != JSCAN_OK || r.end != b.n)
     fail_msg("test data %s", text);
-  jscan_deinit(&js);
-  buf_deinit(&b);
   return r.value;
 }
 
 static char *check_with(const struct schema_opts *opts, const char *schema_text,
                         const char *value_text) {
   json_t *doc = scanned(schema_text), *value = scanned(value_text);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(doc, opts, &errors, &status);
   json_decref(doc); /* the schema keeps what it needs */
@@ -54,7 +52,6 @@ static char *check_with(const struct schema_opts *opts, const char *schema_text,
     assert_int_equal(schema_check(schema, value, NULL), status);
   }
   char *lines = lines_of(&errors, status);
-  schema_errors_deinit(&errors);
   schema_free(schema);
   json_decref(value);
   return lines;
@@ -305,10 +302,10 @@ TEST(the_last_of_many_alternatives_is_told) {
                                            named ? "const" : "minimum",
                                            named ? i : 9 - i / (COUNT - 1), "list", "items", "type",
                                            "null", "w", "type", i < COUNT - 1 ? "null" : "string"));
-    json_t *value =
+    json_auto_t *value =
         json_pack("{s:i, s:[i,i], s:s}", "k", named ? COUNT - 1 : 7, "list", 1, 2, "w", "");
     struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-    struct schema_errors errors = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errors = {0};
     assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
     if (named)
       assert_string_equal(lines_of(&errors, SCHEMA_INVALID),
@@ -318,9 +315,7 @@ TEST(the_last_of_many_alternatives_is_told) {
                           "[/list/1|/oneOf/199/properties/list/items/type|type]");
     else
       assert_non_null(strstr(lines_of(&errors, SCHEMA_INVALID), "closest is number 200"));
-    schema_errors_deinit(&errors);
     schema_free(schema);
-    json_decref(value);
     json_decref(doc);
   }
 }
@@ -329,7 +324,7 @@ TEST(the_last_of_many_alternatives_is_told) {
  * counted. */
 TEST(hints_are_bounded) {
   enum { MEMBERS = 100000, NAMES = 60 };
-  json_t *doc = json_pack("{s:{},s:b}", "properties", "additionalProperties", 0);
+  json_auto_t *doc = json_pack("{s:{},s:b}", "properties", "additionalProperties", 0);
   json_t *properties = json_object_get(doc, "properties"), *value = json_object();
   char name[48];
   for (int i = 0; i < NAMES; i++) {
@@ -341,7 +336,7 @@ TEST(hints_are_bounded) {
     json_object_set_new(value, name, json_null());
   }
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   clock_t begin = clock();
   assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
@@ -349,10 +344,8 @@ TEST(hints_are_bounded) {
   assert_int_equal(errors.dropped, MEMBERS - SCHEMA_ERRORS_MAX);
   if (seconds > 10) /* sanitizers keep it, too */
     fail_msg("%g s", seconds);
-  schema_errors_deinit(&errors);
   schema_free(schema);
   json_decref(value);
-  json_decref(doc);
 }
 
 TEST(every_format_says_its_form) {
@@ -429,9 +422,8 @@ TEST(known_keywords) {
                {"{'$ref':'#'}", true},
                {"{'x':1,'enum':[]}", true}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    json_t *doc = data_json(cases[i].schema);
+    json_auto_t *doc = data_json(cases[i].schema);
     assert_int_equal(schema_has_known_keyword(doc), cases[i].known);
-    json_decref(doc);
   }
   assert_false(schema_has_known_keyword(NULL));
 }
@@ -508,16 +500,14 @@ static json_t *nested(int levels) {
 }
 
 static enum schema_status status_of(const char *schema_text, const json_t *value) {
-  json_t *doc = data_json(schema_text);
+  json_auto_t *doc = data_json(schema_text);
   enum schema_status status;
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, &errors, &status);
   if (schema)
     status = schema_check(schema, value, &errors);
   assert_int_equal(errors.count == 0, status == SCHEMA_OK);
-  schema_errors_deinit(&errors);
   schema_free(schema);
-  json_decref(doc);
   return status;
 }
 
@@ -555,33 +545,28 @@ static json_t *many_patterns(int patterns, const char *piece, int pieces) {
 TEST(many_patterns_take_little_memory) {
   enum { PATTERNS = 3000, MOST = 150 * 1024 * 1024 }; /* in machine code all would take 330 MiB */
   enum schema_status status;
-  json_t *doc = many_patterns(PATTERNS, "a?", 1000);
+  json_auto_t *doc = many_patterns(PATTERNS, "a?", 1000);
   size_t before = memory_bytes();
   struct schema *schema = schema_compile(doc, NULL, NULL, &status);
   size_t after = memory_bytes();
   assert_non_null(schema);
   if (after > before && after - before > MOST)
     fail_msg("%zu bytes", after - before);
-  json_t *good = json_pack("{ss ss}", "p0", "aa0", "p2999", "aaa2999");
-  json_t *bad = json_pack("{ss}", "p2999", "x");
+  json_auto_t *good = json_pack("{ss ss}", "p0", "aa0", "p2999", "aaa2999");
+  json_auto_t *bad = json_pack("{ss}", "p2999", "x");
   assert_true(schema_valid(schema, good));
   assert_false(schema_valid(schema, bad));
-  json_decref(good);
-  json_decref(bad);
   schema_free(schema);
-  json_decref(doc);
 }
 
 TEST(patterns_beyond_all_measure_are_refused) {
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
-  json_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
+  json_auto_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
   assert_null(schema_compile(doc, NULL, &errors, &status));
   assert_int_equal(status, SCHEMA_TOO_COMPLEX);
   assert_int_equal(errors.count, 1);
   assert_non_null(strstr(errors.items[0].message, "64 MiB"));
-  schema_errors_deinit(&errors);
-  json_decref(doc);
 }
 
 TEST(bounds) {
@@ -621,7 +606,7 @@ TEST(bounds) {
   assert_int_equal(status_of("{'items':{'pattern':'^(a|aa)+$'}}", text), SCHEMA_TOO_COMPLEX);
   json_decref(text);
 
-  json_t *many = json_array();
+  json_auto_t *many = json_array();
   for (int i = 0; i < 500; i++)
     json_array_append_new(many, json_integer(i));
   struct schema_errors errors = {0};
@@ -637,15 +622,14 @@ TEST(bounds) {
   schema_free(schema);
   schema_free(NULL);
   json_decref(doc);
-  json_decref(many);
 }
 
 TEST(unevaluated_beyond_a_word_of_bits) {
-  json_t *doc =
+  json_auto_t *doc =
       data_json("{'patternProperties':{'^k':true},'anyOf':[{'properties':{'other':true}},{}],"
                 "'unevaluatedProperties':false}");
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-  json_t *value = json_object();
+  json_auto_t *value = json_object();
   for (int i = 0; i < 200; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
@@ -656,23 +640,17 @@ TEST(unevaluated_beyond_a_word_of_bits) {
   json_object_set_new(value, "third", json_null());
   assert_false(schema_valid(schema, value));
   schema_free(schema);
-  json_decref(doc);
-  json_decref(value);
 }
 
 /* A subtree that stands in two places of the caller's document must still have two places here. */
 TEST(shared_subtrees) {
-  json_t *string = json_pack("{s:s}", "type", "string"), *value = data_json("{'a':'x','b':1}");
-  json_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
-  struct schema_errors errors = {0};
+  json_auto_t *string = json_pack("{s:s}", "type", "string"), *value = data_json("{'a':'x','b':1}");
+  json_auto_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
   assert_string_equal(errors.items[0].schema_path, "/properties/b/type");
-  schema_errors_deinit(&errors);
   schema_free(schema);
-  json_decref(doc);
-  json_decref(string);
-  json_decref(value);
 }
 
 static int seed(void **state) {

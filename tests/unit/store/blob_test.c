@@ -83,18 +83,17 @@ TEST_WITH(setup, teardown, an_old_part_goes) {
 TEST_WITH(setup, teardown, a_sweep_begins_with_it) {
   struct err err;
   size_t kept;
-  json_t *none = json_object();
+  json_auto_t *none = json_object();
   folder_put(dir, name_of(".", ".12.0xabc"), STR("half of"));
   assert_int_equal(parts(true), 1);
   assert_true(store_blobs_sweep(&store, none, &kept, &err));
   assert_int_equal(parts(false), 0);
-  json_decref(none);
 }
 
 /* Renamed by a removal that was killed: it stays what it is while that may still live, then it is a
  * blob again, which the next sweep looks at. */
 TEST_WITH(setup, teardown, a_blob_aside_comes_back) {
-  json_t *found = json_object();
+  json_auto_t *found = json_object();
   char aside[128];
   print_into(aside, sizeof aside, "%s", folder_path(dir, name_of("", ".77")));
   assert_int_equal(rename(folder_path(dir, name_of("", "")), aside), 0);
@@ -108,7 +107,6 @@ TEST_WITH(setup, teardown, a_blob_aside_comes_back) {
   assert_false(is_there(name_of("", ".77")));
   assert_true(is_there(name_of("", "")));
   assert_non_null(json_object_get(found, sha256));
-  json_decref(found);
 }
 
 #ifdef SEGUE_FAULTS

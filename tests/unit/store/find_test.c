@@ -34,13 +34,11 @@ static int teardown(void **state) {
   return 0;
 }
 
-struct row {
+static const struct row {
   const char *word, *file; /* file NULL: refused with the text */
   enum err_code code;
   const char *text;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"last", "01991111-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
     {"01991", "01991111-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
     {"01991111-0000-7000-8000-000000000000", "01991111-0000-7000-8000-000000000000.ndjson",

@@ -12,7 +12,7 @@
 #define HEAD(id, seq) "{\"session\":\"" id "\",\"seq\":" seq ",\"hash\":\"" HASH "\"}\n"
 
 TEST(heads_are_found_by_session) {
-  struct heads h;
+  AUTO(heads_deinit) struct heads h;
   struct ledger_end anchor;
   struct err err;
   size_t n;
@@ -31,18 +31,16 @@ TEST(heads_are_found_by_session) {
   assert_null(heads_of(&h, "01990000-0000-7000-8000-00000000aaab", &n));
   assert_int_equal(n, 0);
   assert_null(heads_last(&h, ""));
-  heads_deinit(&h);
 }
 
 TEST(no_lines_are_no_heads) {
-  struct heads h;
+  AUTO(heads_deinit) struct heads h;
   struct ledger_end anchor;
   struct err err;
   size_t n;
   assert_true(heads_parse(&h, str_from(""), &anchor, &err));
   assert_int_equal(anchor.entries, 0);
   assert_null(heads_of(&h, ID_A, &n));
-  heads_deinit(&h);
 }
 
 static const char *const wrong[] = {

@@ -88,8 +88,7 @@ static void refresh(const struct fixture *f) {
   assert_int_equal(rows_of(f), LOG_COUNT);
 }
 
-TEST_WITH(setup, teardown, rows_say_what_logs_say) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, rows_say_what_logs_say) {
   bool more;
   assert_int_equal(rows_of(f), 0);
   assert_true(index_refresh(&f->store, 10, &more)); /* the oldest first, the rest another time */
@@ -110,8 +109,7 @@ TEST_WITH(setup, teardown, rows_say_what_logs_say) {
   index_close(x);
 }
 
-TEST_WITH(setup, teardown, a_log_that_is_another_has_no_row) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_log_that_is_another_has_no_row) {
   char id[STORE_ID_BYTES], path[700];
   refresh(f);
   write_log(f, 7,
@@ -157,8 +155,7 @@ static void expect_mended(const struct fixture *f) {
   assert_int_equal(rows_of(f), LOG_COUNT);
 }
 
-TEST_WITH(setup, teardown, a_damaged_file_is_none) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_damaged_file_is_none) {
   struct stat st;
   refresh(f);
   assert_int_equal(stat(f->path, &st), 0);
@@ -192,8 +189,7 @@ TEST_WITH(setup, teardown, a_damaged_file_is_none) {
   }
 }
 
-TEST_WITH(setup, teardown, another_version_is_made_anew) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, another_version_is_made_anew) {
   refresh(f);
   struct sqlite *s = sqlite_open(f->path);
   assert_true(sqlite_run(s, "PRAGMA user_version=999999; ALTER TABLE sessions RENAME TO other"));
@@ -202,8 +198,7 @@ TEST_WITH(setup, teardown, another_version_is_made_anew) {
   refresh(f);
 }
 
-TEST_WITH(setup, teardown, nobody_waits) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, nobody_waits) {
   bool more;
   refresh(f);
   write_log(f, 3, "\n");
@@ -217,8 +212,7 @@ TEST_WITH(setup, teardown, nobody_waits) {
   refresh(f);
 }
 
-TEST_WITH(setup, teardown, a_killed_writer_leaves_the_last_rows) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_killed_writer_leaves_the_last_rows) {
   refresh(f);
   pid_t child = fork();
   if (child == 0) {
@@ -234,8 +228,7 @@ TEST_WITH(setup, teardown, a_killed_writer_leaves_the_last_rows) {
 }
 
 /* A limit on the size of files stands for a full disk. */
-TEST_WITH(setup, teardown, a_full_disk_leaves_the_last_rows) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_full_disk_leaves_the_last_rows) {
   struct rlimit before, small;
   bool more;
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -250,8 +243,7 @@ TEST_WITH(setup, teardown, a_full_disk_leaves_the_last_rows) {
   refresh(f);
 }
 
-TEST_WITH(setup, teardown, filters_pass_over_by_row) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, filters_pass_over_by_row) {
   struct err err;
   static const struct {
     struct filter wanted;
@@ -283,8 +275,7 @@ TEST_WITH(setup, teardown, filters_pass_over_by_row) {
   assert_false(filter_check(&(struct filter){.statuses = "done"}, &err));
 }
 
-TEST_WITH(setup, teardown, a_small_folder_has_none) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_small_folder_has_none) {
   char id[STORE_ID_BYTES], path[700];
   bool more;
   for (int i = 0; i < 6; i++) {

@@ -35,7 +35,7 @@ static int teardown(void **state) {
 /* A session that asks (record 3), is answered and ends (record 5), as old as said. */
 static void compose(const char *id, bool submitted, int64_t age_ms) {
   char ts[RECORD_TIME_BYTES], name[64];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   record_time(clock_real_ms() - age_ms, ts);
   buf_printf(&text,
              "{\"v\":1,\"seq\":1,\"ts\":\"%s\",\"type\":\"session_start\",\"session\":\"%s\","
@@ -50,7 +50,6 @@ static void compose(const char *id, bool submitted, int64_t age_ms) {
              ts, ts, ts, ts);
   print_into(name, sizeof name, "%s.ndjson", id);
   folder_put(dir, name, buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void each(void *ctx, const char *id, json_t *notification, uint64_t seq) {
@@ -107,13 +106,12 @@ TEST_WITH(setup, teardown, told_up_to_a_record) {
 }
 
 TEST_WITH(setup, teardown, those_of_a_terminal_and_old_ones) {
-  struct notification_cursor n;
+  AUTO(notification_cursor_deinit) struct notification_cursor n;
   notification_cursor_load(&n, &store);
   save(&n);
   compose(first, false, 0);
   compose(second, true, 2 * 3600 * 1000);
   missed(&n, "");
-  notification_cursor_deinit(&n);
 }
 
 /* An hour after all was told a session is forgotten. */
@@ -135,16 +133,15 @@ TEST_WITH(setup, teardown, forgotten) {
 }
 
 TEST_WITH(setup, teardown, a_file_that_is_no_json) {
-  struct notification_cursor n;
+  AUTO(notification_cursor_deinit) struct notification_cursor n;
   folder_put(dir, "notified", STR("{\"v\":1,\"sess"));
   compose(first, true, 0);
   notification_cursor_load(&n, &store);
   missed(&n, "aaaa:3:question aaaa:5:end ");
-  notification_cursor_deinit(&n);
 }
 
 TEST(texts_are_safe) {
-  struct summary b = {0};
+  AUTO(summary_deinit) struct summary b = {0};
   struct record_draft d;
   json_t *record, *list = json_array();
   static const char *const lines[] = {
@@ -168,12 +165,11 @@ TEST(texts_are_safe) {
   assert_non_null(strstr(title, "asks for approval: m"));
   assert_null(strchr(json_string_value(json_object_get(notification, "text")), '\x1b'));
   json_decref(list);
-  summary_deinit(&b);
 }
 
 /* However many attempts an outage has, and however long their pauses are, it is one notice. */
 TEST(an_outage_is_told_once) {
-  struct summary b = {0};
+  AUTO(summary_deinit) struct summary b = {0};
   json_auto_t *list = json_array();
   for (int i = 0; i < 30; i++) {
     struct record_draft d;
@@ -195,5 +191,4 @@ TEST(an_outage_is_told_once) {
   assert_string_equal(json_string_value(json_object_get(notification, "event")), "limit");
   assert_string_equal(json_string_value(json_object_get(notification, "until")),
                       "2026-01-01T01:00:00.000Z");
-  summary_deinit(&b);
 }

@@ -36,14 +36,12 @@ static void add(const void *bytes, size_t n, int flags) {
   close(fd);
 }
 
-struct row {
+static const struct row {
   const char *text;
   size_t lines;
   const char *last;
   bool whole;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"", 0, "", false},        {"\n", 1, "", true},
     {"a", 1, "a", false},      {"a\n", 1, "a", true},
     {"a\nbc", 2, "bc", false}, {"a\n\nbc\n", 3, "bc", true},
@@ -52,7 +50,7 @@ static const struct row rows[] = {
 
 TEST_WITH(setup, teardown, lines_come_in_order) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct log_reader r;
+    AUTO(reader_close) struct log_reader r;
     struct str line = {"", 0};
     struct err err;
     size_t n = 0;
@@ -74,15 +72,14 @@ TEST_WITH(setup, teardown, lines_come_in_order) {
     assert_int_equal(at, strlen(rows[i].text));
     assert_false(reader_next(&r, &line));
     assert_int_equal(r.error, 0);
-    reader_close(&r);
   }
 }
 
 TEST_WITH(setup, teardown, sizes_around_a_chunk) {
   static const size_t sizes[] = {1, 65534, 65535, 65536, 65537, 131071, 131072, 131073, 1 << 20};
   for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-    struct buf text = {0};
-    struct log_reader r;
+    buf_auto_t text = {0};
+    AUTO(reader_close) struct log_reader r;
     struct str line;
     struct err err;
     for (int k = 0; k < 3; k++) {
@@ -100,8 +97,6 @@ TEST_WITH(setup, teardown, sizes_around_a_chunk) {
       assert_int_equal(r.offset, (size_t)k * (sizes[i] + 1));
     }
     assert_false(reader_next(&r, &line));
-    reader_close(&r);
-    buf_deinit(&text);
   }
 }
 
@@ -127,7 +122,7 @@ TEST_WITH(setup, teardown, nothing_over_the_limit_is_kept) {
 }
 
 TEST_WITH(setup, teardown, a_growing_file_is_followed) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r;
   struct str line;
   struct err err;
   add("one\ntw", 6, O_TRUNC);
@@ -155,12 +150,11 @@ TEST_WITH(setup, teardown, a_growing_file_is_followed) {
   assert_true(reader_next(&r, &line));
   assert_true(str_eq_c(line, "four"));
   assert_int_equal(r.offset, 14);
-  reader_close(&r);
 }
 
 /* Bytes near the last line are in memory. */
 TEST_WITH(setup, teardown, lines_are_held) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r;
   struct str line;
   struct err err;
   add("one\ntwo\nthree\n", 14, O_TRUNC);
@@ -170,13 +164,12 @@ TEST_WITH(setup, teardown, lines_are_held) {
   assert_memory_equal(reader_held(&r, 0, 7), "one\ntwo", 7);
   assert_memory_equal(reader_held(&r, 8, 6), "three\n", 6);
   assert_null(reader_held(&r, 8, 7));
-  reader_close(&r);
 }
 
 /* A read that met the end saves the next one there, and no more: what was appended is read. */
 TEST_WITH(setup, teardown, an_end_is_seen_once) {
   char out[16];
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r;
   struct err err;
   add("one\n", 4, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
@@ -188,11 +181,10 @@ TEST_WITH(setup, teardown, an_end_is_seen_once) {
   assert_int_equal(reader_read(&r, 4, out, sizeof out), 4); /* the first had no room to see it */
   assert_int_equal(reader_read(&r, 0, out, sizeof out), 8);
   assert_int_equal(reader_read(&r, 4, out, sizeof out), 4);
-  reader_close(&r);
 }
 
 TEST_WITH(setup, teardown, only_files_are_read) {
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r;
   struct err err;
   assert_false(reader_open(&r, log_ref(path), &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
@@ -201,5 +193,4 @@ TEST_WITH(setup, teardown, only_files_are_read) {
   assert_int_equal(mkfifo(path, 0600), 0);
   assert_false(reader_open(&r, log_ref(path), &err));
   assert_int_equal(err.code, ERR_IO);
-  reader_close(&r);
 }

@@ -1,6 +1,7 @@
 /* line_test - one record as a line: its form, its hash, and that no change of a byte goes through.
  */
 #include "base/log.h"
+#include "base/memory.h"
 #include "format/json_write.h"
 #include "store/record_line.h"
 #include "support/test.h"
@@ -10,11 +11,10 @@
 
 static void compose(const char *json, struct buf *out, char hash[SHA256_HEX]) {
   size_t start = out->n;
-  json_t *record = json_loads(json, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loads(json, JSON_ALLOW_NUL, NULL);
   assert_non_null(record);
   json_write(record, out);
   record_line_close(out, start, hash);
-  json_decref(record);
 }
 
 static void start(char hash[SHA256_HEX]) {
@@ -22,7 +22,7 @@ static void start(char hash[SHA256_HEX]) {
 }
 
 TEST(form) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   char hash[SHA256_HEX], expected[SHA256_HEX];
   const char *body = "{\"v\":1,\"seq\":1";
   start(hash);
@@ -33,14 +33,13 @@ TEST(form) {
   assert_memory_equal(line.p, body, strlen(body));
   assert_int_equal(line.p[line.n - 1], '\n');
   assert_memory_equal(line.p + line.n - 3 - 64, expected, 64);
-  buf_deinit(&line);
 }
 
 TEST(chain_of_three) {
   static const char *const records[] = {"{\"seq\":1,\"text\":\"a\\u0000b\"}",
                                         "{\"seq\":2,\"text\":\"\\u00e9\\ud83d\\ude00\\n\"}",
                                         "{\"seq\":3,\"x\":{\"hash\":\"0\"},\"y\":[1.5,null]}"};
-  struct buf log = {0};
+  buf_auto_t log = {0};
   char written[SHA256_HEX], read[SHA256_HEX];
   start(written);
   start(read);
@@ -50,21 +49,18 @@ TEST(chain_of_three) {
   for (size_t i = 0; i < ARRAY_LEN(records); i++) {
     struct err err;
     struct str line = str_next_line(&rest);
-    json_t *record = record_line_parse(line, read, &err);
-    json_t *original = json_loads(records[i], JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = record_line_parse(line, read, &err);
+    json_auto_t *original = json_loads(records[i], JSON_ALLOW_NUL, NULL);
     assert_non_null(record);
     assert_memory_equal(json_string_value(json_object_get(record, "hash")), read, 64);
     json_object_del(record, "hash");
     assert_true(json_equal(record, original));
-    json_decref(record);
-    json_decref(original);
   }
   assert_string_equal(written, read);
-  buf_deinit(&log);
 }
 
 TEST(out_of_order) {
-  struct buf first = {0}, second = {0};
+  buf_auto_t first = {0}, second = {0};
   char hash[SHA256_HEX], before[SHA256_HEX];
   struct err err;
   start(hash);
@@ -75,13 +71,11 @@ TEST(out_of_order) {
   assert_null(record_line_parse((struct str){second.p, second.n - 1}, hash, &err));
   assert_int_equal(err.code, ERR_CORRUPT);
   assert_string_equal(hash, before); /* a refused line leaves the chain where it was */
-  buf_deinit(&first);
-  buf_deinit(&second);
 }
 
 /* Any byte to any other, and any byte dropped or doubled. */
 TEST(every_change) {
-  struct buf line = {0}, changed = {0};
+  buf_auto_t line = {0}, changed = {0};
   char hash[SHA256_HEX];
   struct err err;
   start(hash);
@@ -103,8 +97,6 @@ TEST(every_change) {
       if (record != NULL)
         fail_msg("byte %zu to %d goes through: %s", i, byte, changed.p);
     }
-  buf_deinit(&line);
-  buf_deinit(&changed);
 }
 
 /* The hash is right, and the line still is no record. */
@@ -112,7 +104,7 @@ TEST(hashed_nonsense) {
   static const char *const bodies[] = {"",  "[1",   "{\"a\":1,\"a\":2", "{\"a\":\"\xff\"",
                                        "{", "\"x\""};
   for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     char hash[SHA256_HEX], own[SHA256_HEX];
     struct err err;
     start(hash);
@@ -121,7 +113,6 @@ TEST(hashed_nonsense) {
     assert_null(record_line_parse(buf_view(&line), hash, &err));
     assert_int_equal(err.code, ERR_CORRUPT);
     assert_string_equal(hash, record_line_first_hash);
-    buf_deinit(&line);
   }
 }
 
@@ -131,8 +122,7 @@ TEST(short_lines) {
   struct err err;
   start(hash);
   for (size_t n = 0; n < sizeof tail; n++) {
-    char *exact = xstrndup(tail, n); /* on the heap: a read too far is seen */
+    char_auto_t *exact = xstrndup(tail, n); /* on the heap: a read too far is seen */
     assert_null(record_line_parse((struct str){exact, n}, hash, &err));
-    free(exact);
   }
 }

@@ -41,11 +41,9 @@ static json_t *record(void *ctx, uint64_t seq, struct err *err) {
   return NULL;
 }
 
-struct row {
+static const struct row {
   const char *parts, *text; /* text NULL: refused */
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"[]", ""},
     {"[\"plain\"]", "plain"},
     {"[\"a\", \"\", \"b\"]", "ab"},
@@ -68,22 +66,20 @@ static const struct row rows[] = {
 TEST_WITH(setup, teardown, parts_become_text) {
   const struct resolve recall = {NULL, record, &store};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_t *parts = json_loads(rows[i].parts, 0, NULL);
-    struct buf out = {0};
+    json_auto_t *parts = json_loads(rows[i].parts, 0, NULL);
+    buf_auto_t out = {0};
     struct err err = {0};
     bool ok = resolve_parts(&recall, parts, &out, &err);
     if (ok != (rows[i].text != NULL) || (ok && strcmp(buf_c(&out), rows[i].text) != 0))
       fail_msg("%s: %s \"%s\"", rows[i].parts, ok ? "gave" : err.text, buf_c(&out));
     if (!ok)
       assert_int_equal(err.code, ERR_CORRUPT);
-    buf_deinit(&out);
-    json_decref(parts);
   }
 }
 
 TEST_WITH(setup, teardown, blobs_are_meant_where_they_are_named) {
   static const struct str wanted = {"all \0 bytes\xFF", 12};
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct err err;
   const struct resolve recall = {NULL, record, &store};
   json_t *parts = json_loads("[\"[\", {\"ref\": \"3#/text\"}, \"]\"]", 0, NULL);
@@ -92,7 +88,7 @@ TEST_WITH(setup, teardown, blobs_are_meant_where_they_are_named) {
   assert_memory_equal(out.p + 1, wanted.p, wanted.n);
   json_decref(parts);
 
-  json_t *three = record(NULL, 3, &err);
+  json_auto_t *three = record(NULL, 3, &err);
   buf_clear(&out);
   assert_true(resolve_text(&recall, three, "text", &out, &err));
   assert_int_equal(out.n, wanted.n);
@@ -104,6 +100,4 @@ TEST_WITH(setup, teardown, blobs_are_meant_where_they_are_named) {
   assert_false(resolve_text(&recall, three, "text", &out, &err));
   assert_int_equal(err.code, ERR_CORRUPT);
   assert_false(resolve_text(&recall, three, "stderr", &out, &err));
-  json_decref(three);
-  buf_deinit(&out);
 }

@@ -1,6 +1,7 @@
 /* A brief says what is in a log, however long it is and wherever it is cut off. */
 
 #include "base/buf.h"
+#include "base/memory.h"
 #include "store/summary.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
@@ -34,7 +35,7 @@ static void put(const struct buf *text) {
 
 /* session_start with a workflow of so many bytes, then turns whose answers have so many. */
 static void compose(struct buf *out, size_t head, int turns, size_t answer, bool submitted) {
-  char *filler = calloc(1, (head > answer ? head : answer) + 1);
+  char_auto_t *filler = calloc(1, (head > answer ? head : answer) + 1);
   memset(filler, 'x', head);
   int seq = 1;
   buf_printf(
@@ -52,7 +53,6 @@ static void compose(struct buf *out, size_t head, int turns, size_t answer, bool
                "\"text\":\"%s\"}\n",
                ++seq, i % 10, i, filler);
   }
-  free(filler);
 }
 
 TEST_WITH(setup, teardown, sizes) {
@@ -63,8 +63,8 @@ TEST_WITH(setup, teardown, sizes) {
   } rows[] = {{10, 0, 0},     {10, 1, 10},    {40000, 3, 100},   {300000, 9, 50},
               {10, 40, 5000}, {10, 3, 60000}, {20000, 2, 700000}};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct buf text = {0};
-    struct summary b;
+    buf_auto_t text = {0};
+    AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, rows[i].head, rows[i].turns, rows[i].answer, i % 2 == 0);
     size_t whole = text.n;
@@ -88,8 +88,6 @@ TEST_WITH(setup, teardown, sizes) {
     } else {
       assert_null(b.movement);
     }
-    summary_deinit(&b);
-    buf_deinit(&text);
   }
 }
 
@@ -110,8 +108,8 @@ TEST_WITH(setup, teardown, endings) {
        "running", NULL, true},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct buf text = {0};
-    struct summary b;
+    buf_auto_t text = {0};
+    AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, 10, 1, 10, true);
     buf_printf(&text, "%s\n", rows[i].record);
@@ -120,8 +118,6 @@ TEST_WITH(setup, teardown, endings) {
     assert_string_equal(b.status, rows[i].status);
     assert_string_equal(b.message ? b.message : "", rows[i].message ? rows[i].message : "");
     assert_int_equal(summary_goes_on(&b), rows[i].goes_on);
-    summary_deinit(&b);
-    buf_deinit(&text);
   }
 }
 
@@ -177,23 +173,19 @@ TEST_WITH(setup, teardown, waits) {
        "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    struct buf text = {0};
-    struct summary b;
+    buf_auto_t text = {0};
+    AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, 10, 1, 10, true);
     buf_puts(&text, rows[i].tail);
     put(&text);
     assert_true(summary_read(&b, log_ref(path), &err));
     assert_string_equal(summary_status(&b), rows[i].status);
-    json_t *session = summary_json(&b, id, path, summary_status(&b), NULL, 0);
-    json_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
+    json_auto_t *session = summary_json(&b, id, path, summary_status(&b), NULL, 0);
+    json_auto_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
     const json_t *got = json_object_get(session, "waiting");
     assert_true(got == NULL ? expected == NULL : json_equal(got, expected));
     assert_true(json_is_string(json_object_get(session, "message")) == (expected != NULL));
-    json_decref(expected);
-    json_decref(session);
-    summary_deinit(&b);
-    buf_deinit(&text);
   }
 }
 
@@ -201,20 +193,19 @@ TEST_WITH(setup, teardown, what_is_no_log) {
   static const char *const texts[] = {
       "", "{", "\n", "x\n", "{\"type\":\"turn_start\"}\n", "[]\n", "{\"type\":\"session_start\"}"};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct summary b;
     struct err err = {0};
     buf_puts(&text, texts[i]);
     put(&text);
     assert_false(summary_read(&b, log_ref(path), &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
-    buf_deinit(&text);
   }
 }
 
 /* Readers count on times: a damaged one is not handed on. */
 TEST_WITH(setup, teardown, times) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct summary b;
   struct err err;
   compose(&text, 10, 1, 10, true);
@@ -232,7 +223,6 @@ TEST_WITH(setup, teardown, times) {
   assert_string_equal(b.started, "2025-08-31T12:00:24.064Z"); /* what its id says */
   assert_string_equal(b.updated, b.started);
   summary_deinit(&b);
-  buf_deinit(&text);
 }
 
 TEST_WITH(setup, teardown, lists) {
@@ -276,7 +266,7 @@ TEST_WITH(setup, teardown, glances) {
   static const char *const told[] = {"w", "a \"b\" \u00fc", "w"}, *const moved[] = {"m", "x \\ y",
                                                                                     "m"};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct summary b;
     struct err err;
     buf_printf(&text,
@@ -306,6 +296,5 @@ TEST_WITH(setup, teardown, glances) {
     assert_int_equal(b.turns, 4);
     assert_string_equal(b.status, "running");
     summary_deinit(&b);
-    buf_deinit(&text);
   }
 }

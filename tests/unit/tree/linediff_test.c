@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct row {
+static const struct row {
   const char *before, *after;
   long added, removed;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"", "", 0, 0},
     {"", "a\n", 1, 0},
     {"a\n", "", 0, 1},
@@ -57,7 +55,7 @@ static void spread(struct buf *out, const char *letters) {
 }
 
 TEST(the_script_is_the_smallest) {
-  struct buf before = {0}, after = {0};
+  buf_auto_t before = {0}, after = {0};
   uint32_t seed = 42;
   for (int round = 0; round < 3000; round++) {
     char a[12] = "", b[12] = "";
@@ -78,14 +76,12 @@ TEST(the_script_is_the_smallest) {
     if (added != (long)strlen(b) - same || removed != (long)strlen(a) - same)
       fail_msg("round %d: \"%s\" to \"%s\": +%ld -%ld", round, a, b, added, removed);
   }
-  buf_deinit(&before);
-  buf_deinit(&after);
 }
 
 /* Beyond the bound of work everything counts as changed, in bounded time. */
 TEST(big_changes_are_bounded) {
   enum { LINES = 20000 };
-  struct buf before = {0}, after = {0};
+  buf_auto_t before = {0}, after = {0};
   long added, removed;
   buf_puts(&before, "head\n");
   buf_puts(&after, "head\n");
@@ -98,8 +94,6 @@ TEST(big_changes_are_bounded) {
   linediff_count(buf_view(&before), buf_view(&after), &added, &removed);
   assert_int_equal(added, LINES);
   assert_int_equal(removed, LINES);
-  buf_deinit(&before);
-  buf_deinit(&after);
 }
 
 /* Puts one side of a script together, and counts its signs. */
@@ -116,7 +110,7 @@ static void side_of(struct buf *out, const struct linediff_line *lines, size_t c
 }
 
 TEST(the_lines_make_both_texts) {
-  struct buf before = {0}, after = {0}, made = {0};
+  buf_auto_t before = {0}, after = {0}, made = {0};
   uint32_t seed = 7;
   for (int round = 0; round < 3000; round++) {
     long added, removed, pluses, minuses;
@@ -145,9 +139,6 @@ TEST(the_lines_make_both_texts) {
     assert_int_equal(minuses, removed);
     free(lines);
   }
-  buf_deinit(&before);
-  buf_deinit(&after);
-  buf_deinit(&made);
 }
 
 TEST(far_lines_are_left_out) {
@@ -162,20 +153,19 @@ TEST(far_lines_are_left_out) {
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     size_t count;
-    struct buf told = {0};
+    buf_auto_t told = {0};
     struct linediff_line *lines =
         linediff_lines(str_from(cases[i].before), str_from(cases[i].after), 2, &count);
     for (size_t k = 0; k < count; k++)
       buf_putc(&told, lines[k].sign == '@' ? (char)('0' + lines[k].count) : lines[k].sign);
     assert_string_equal(buf_c(&told), cases[i].told);
-    buf_deinit(&told);
     free(lines);
   }
 }
 
 TEST(big_scripts_are_bounded) {
   enum { LINES = 20000 };
-  struct buf before = {0}, after = {0};
+  buf_auto_t before = {0}, after = {0};
   size_t count;
   for (int i = 0; i < LINES; i++) {
     buf_printf(&before, "a%d\n", i);
@@ -183,6 +173,4 @@ TEST(big_scripts_are_bounded) {
   }
   free(linediff_lines(buf_view(&before), buf_view(&after), 3, &count));
   assert_int_equal(count, 2 * LINES);
-  buf_deinit(&before);
-  buf_deinit(&after);
 }

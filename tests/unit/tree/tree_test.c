@@ -49,7 +49,7 @@ static void sh(const char *command) {
 /* Runs what the tree asks for, as the host does, but blocking. */
 static bool run(const struct tree *whole, enum tree_step step, struct buf *out) {
   const struct tree *t = tree_asks(whole);
-  struct buf line = {0};
+  buf_auto_t line = {0};
   put("../ask", step == TREE_BLOBS ? buf_c(&t->ask) : "");
   buf_printf(&line, "cd %s && env -i PATH=/usr/bin:/bin HOME=/nowhere", t->top);
   for (size_t i = 0; i < ARRAY_LEN(t->env); i++)
@@ -63,17 +63,15 @@ static bool run(const struct tree *whole, enum tree_step step, struct buf *out) 
   assert_non_null(f);
   for (int c; (c = fgetc(f)) != EOF;)
     buf_putc(out, (char)c);
-  buf_deinit(&line);
   return pclose(f) == 0;
 }
 
 static enum tree_step drive(struct tree *t, enum tree_step step) {
   while (step == TREE_LIST || step == TREE_BLOBS) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     bool ok = run(t, step, &out);
     step =
         step == TREE_LIST ? tree_listed(t, buf_view(&out), ok) : tree_blobs(t, buf_view(&out), ok);
-    buf_deinit(&out);
   }
   return step;
 }
@@ -89,7 +87,7 @@ static void expect_change(const char *dir, const char *command, const char *expe
   assert_int_equal(drive(t, tree_begin(t)), TREE_DONE);
   sh(command);
   assert_int_equal(drive(t, tree_again(t)), TREE_DONE);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   size_t i;
   const json_t *file;
   json_array_foreach(t->changed, i, file) {
@@ -100,7 +98,6 @@ static void expect_change(const char *dir, const char *command, const char *expe
                  (int)json_integer_value(json_object_get(file, "removed")));
   }
   assert_string_equal(buf_c(&text), expected);
-  buf_deinit(&text);
   tree_free(t);
 }
 

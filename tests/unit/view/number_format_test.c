@@ -15,11 +15,10 @@ struct words_case {
 static void put_all(void (*put)(struct buf *out, int64_t n), const struct words_case *cases,
                     size_t count) {
   for (size_t i = 0; i < count; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     buf_puts(&out, "<");
     put(&out, cases[i].n); /* it appends */
     assert_string_equal(buf_c(&out) + 1, cases[i].words);
-    buf_deinit(&out);
   }
 }
 
@@ -52,10 +51,9 @@ TEST(costs) {
       {{.priced = 1}, "$0.0000"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     view_put_cost(&out, &cases[i].spend);
     assert_string_equal(buf_c(&out), cases[i].words);
-    buf_deinit(&out);
   }
 }
 
@@ -74,10 +72,9 @@ TEST(proofs) {
        "cannot be trusted"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     view_put_proof(&out, &cases[i].result);
     assert_string_equal(buf_c(&out), cases[i].words);
-    buf_deinit(&out);
   }
 }
 
@@ -93,7 +90,7 @@ TEST(cuts) {
       {"\xE8\xA9\xA6\xE9\xA8\x93", 5, "\xE8\xA9\xA6... (3 bytes left out)"},
       {"\xE8\xA9\xA6", 2, "... (3 bytes left out)"},
   };
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str text = str_from(cases[i].text);
     struct str cut = view_cut(&arena, text, cases[i].max);
@@ -101,7 +98,6 @@ TEST(cuts) {
     assert_true(text.n == 0 || cut.p != text.p); /* it lives in the arena */
     assert_true(view_fitting(text, cases[i].max) <= cases[i].max);
   }
-  arena_deinit(&arena);
 }
 
 TEST(names) {

@@ -45,7 +45,7 @@ TEST(pages) {
 /* A line that is cut keeps whole characters, and its hash, which stands at its end. */
 TEST(cut_lines) {
   for (size_t max = 0; max < 700; max += 7) {
-    struct view_raws raws;
+    AUTO(view_raws_deinit) struct view_raws raws;
     struct err err;
     assert_true(view_raws_read(&raws, &log_book, 0, 100, max, &err));
     for (size_t i = 0; i < raws.count; i++) {
@@ -55,14 +55,13 @@ TEST(cut_lines) {
       assert_memory_equal(raws.items[i].line.p, line.p, raws.items[i].line.n);
       assert_int_equal(raws.items[i].hash.n, SHA256_HEX - 1);
     }
-    view_raws_deinit(&raws);
   }
 }
 
 /* Pieces of any size, put together, are the text; none begins or ends within a character. */
 static void in_pieces(const char *ref, struct str whole) {
   for (size_t max = 4; max < whole.n + 8; max = max < 40 ? max + 1 : max * 2) {
-    struct buf got = {0};
+    buf_auto_t got = {0};
     size_t from = 0;
     do {
       struct view_excerpt e;
@@ -77,7 +76,6 @@ static void in_pieces(const char *ref, struct str whole) {
       view_excerpt_deinit(&e);
     } while (from < whole.n);
     assert_true(str_eq(buf_view(&got), whole));
-    buf_deinit(&got);
   }
 }
 

@@ -42,7 +42,7 @@ static struct record_index *read_now(struct view_running *now) {
 }
 
 TEST(one_call) {
-  struct view_running now;
+  AUTO(view_running_deinit) struct view_running now;
   struct record_index *track = read_now(&now);
   assert_int_equal(now.count, 1);
   const struct view_call *c = &now.calls[0];
@@ -53,14 +53,13 @@ TEST(one_call) {
   assert_true(c->started_ms > 0);
   assert_int_equal(c->heard_ms, 0);
   assert_int_equal(c->tool_count, 0);
-  view_running_deinit(&now);
   record_index_free(track);
 }
 
 /* A tool's end replaces its start; a long argument is cut, and its record is named. */
 TEST(tools) {
-  struct view_running now;
-  struct buf longer = {0};
+  AUTO(view_running_deinit) struct view_running now;
+  buf_auto_t longer = {0};
   for (int i = 0; i < 500; i++)
     buf_puts(&longer, "\xE8\xA9\xA6");
   tell("tool", json_pack("{ss ss ss ss}", "id", "t1", "name", "Bash", "argument", "make", "state",
@@ -81,13 +80,11 @@ TEST(tools) {
   assert_int_equal(c->tools[1].argument_seq, seq);
   assert_int_equal(c->tokens, 42);
   assert_true(c->heard_ms > c->started_ms);
-  view_running_deinit(&now);
   record_index_free(track);
-  buf_deinit(&longer);
 }
 
 TEST(many_tools) {
-  struct view_running now;
+  AUTO(view_running_deinit) struct view_running now;
   char id[24];
   for (int i = 0; i < 30; i++) {
     print_into(id, sizeof id, "n%d", i);
@@ -98,23 +95,19 @@ TEST(many_tools) {
   assert_int_equal(c->tool_count, VIEW_RUNNING_TOOLS);
   assert_true(str_eq_c(c->tools[VIEW_RUNNING_TOOLS - 1].name, "n29"));
   assert_int_equal(c->tools_before, 32 - VIEW_RUNNING_TOOLS); /* with the two from before */
-  view_running_deinit(&now);
   record_index_free(track);
 }
 
 TEST(none) {
-  struct drive d;
-  struct view_running now;
+  AUTO(drive_deinit) struct drive d;
+  AUTO(view_running_deinit) struct view_running now;
   struct err err;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   struct record_index *track = record_index_new(log_ref(d.path));
   assert_true(record_index_read(track, &err) && view_running_read(&now, track, &err));
   assert_int_equal(now.count, 0);
-  view_running_deinit(&now);
   record_index_free(track);
-  drive_deinit(&d);
 }
 
 TEST_GROUP(setup, teardown)

@@ -20,7 +20,7 @@ TEST(places) {
       {"not logged in", "call_end", "/error/message", "not logged in", 0},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct view_search found;
+    AUTO(view_search_deinit) struct view_search found;
     struct err err;
     assert_true(view_search_read(&found, &log_book, str_from(cases[i].needle), 100, &err));
     if (found.count == 0)
@@ -32,7 +32,6 @@ TEST(places) {
     if (cases[i].offset > 0)
       assert_int_equal(hit->offset, cases[i].offset);
     assert_false(found.more);
-    view_search_deinit(&found);
   }
 }
 
@@ -40,23 +39,21 @@ TEST(places) {
 TEST(nowhere) {
   static const char *const needles[] = {"no such words", "\"type\":\"turn_start\"", "oldest  item"};
   for (size_t i = 0; i < ARRAY_LEN(needles); i++) {
-    struct view_search found;
+    AUTO(view_search_deinit) struct view_search found;
     struct err err;
     assert_true(view_search_read(&found, &log_book, str_from(needles[i]), 100, &err));
     assert_int_equal(found.count, 0);
-    view_search_deinit(&found);
   }
 }
 
 TEST(at_most) {
-  struct view_search found;
+  AUTO(view_search_deinit) struct view_search found;
   struct err err;
   assert_true(view_search_read(&found, &log_book, STR("e"), 3, &err));
   assert_int_equal(found.count, 3);
   assert_true(found.more);
   json_auto_t *json = view_search_json(&found);
   assert_int_equal(json_array_size(json_object_iter_value(json_object_iter(json))), 3);
-  view_search_deinit(&found);
 }
 
 TEST_GROUP(log_book_setup, log_book_teardown)

@@ -105,7 +105,7 @@ static void write_log(const char *dir, unsigned i, unsigned kind) {
                                      "session_end\",\"outcome\":\"failed",
                                      "session_stop\",\"reason\":\"interrupted", "turn_start"};
   static const char *const methods[] = {"when", "ai_judge"};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char id[STORE_ID_BYTES];
   id_of(i, id);
   buf_printf(&text,
@@ -122,7 +122,6 @@ static void write_log(const char *dir, unsigned i, unsigned kind) {
              "%u,\"spent\":{\"input\":%u,\"output\":1},\"hash\":\"%064d\"}\n",
              kind % 50, ends[kind / 3 % 4], 1 + kind % 3, 100 + kind % 5, 3);
   folder_write(log_path(dir, i), buf_view(&text));
-  buf_deinit(&text);
 }
 
 /* Changes the folder in one of the ways in which other programs do. */
@@ -182,7 +181,7 @@ static void assert_in_order(const struct session_list *f, const struct view_filt
 
 /* Compares a page that the index helped with to one that was read from the logs alone. */
 static void compare_page(const char *dir, const char *text, const char *sort) {
-  struct session_list with = {0}, without = {0};
+  AUTO(session_list_deinit) struct session_list with = {0}, without = {0};
   struct view_filter filter;
   struct store store;
   struct err err;
@@ -200,8 +199,6 @@ static void compare_page(const char *dir, const char *text, const char *sort) {
   for (size_t i = 0; i < with.count; i++)
     assert_same_row(&with.rows[i], &without.rows[i]);
   assert_in_order(&with, &filter);
-  session_list_deinit(&with);
-  session_list_deinit(&without);
 }
 
 TEST(indexed_pages) {

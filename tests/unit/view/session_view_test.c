@@ -1,6 +1,7 @@
 /* A session's view: whole, while its log grows, and of a log that is damaged. */
 #include "view/session_view.h"
 
+#include "base/memory.h"
 #include "support/log_book.h"
 #include "support/test.h"
 #include "view/record_index.h"
@@ -29,7 +30,7 @@ TEST(whole) {
       {"fix", "review", 1, 0, 1, false},
       {"review", "COMPLETE", 1, 1, 0, true}, /* its judge was not logged in */
   };
-  struct view_session v;
+  AUTO(view_session_deinit) struct view_session v;
   read_view(&v, drive.path);
   assert_string_equal(v.id, DRIVE_SESSION);
   assert_true(str_eq_c(v.status, "complete") && str_eq_c(v.workflow, "review-loop"));
@@ -54,7 +55,6 @@ TEST(whole) {
   assert_int_equal(v.movements[1].runs, 2);
   assert_int_equal(v.movements[1].rules[0].taken, 1);
   assert_int_equal(v.movements[1].rules[1].taken, 1);
-  view_session_deinit(&v);
 }
 
 TEST(failed_or_not) {
@@ -91,11 +91,9 @@ TEST(grows) {
     if (!record_index_read(track, &err))
       fail_msg("%s", err.text);
     read_view(&v, path);
-    char *kept = view_text(&track->view), *anew = view_text(&v);
+    char_auto_t *kept = view_text(&track->view), *anew = view_text(&v);
     assert_string_equal(kept, anew);
     assert_true(record_index_bytes(track) > 0);
-    free(kept);
-    free(anew);
     view_session_deinit(&v);
   }
   record_index_free(track);
@@ -108,7 +106,7 @@ TEST(damaged) {
   print_into(path, sizeof path, "%s/damaged.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
     struct view_session v;
-    struct buf log = {0};
+    buf_auto_t log = {0};
     if (i > 0 && drive.log.p[i - 1] != '\n')
       continue;
     line++;
@@ -124,13 +122,12 @@ TEST(damaged) {
     assert_int_equal(v.turn_count, 4);
     assert_true(v.turns[3].unproven || line > json_array_size(drive.records) / 2);
     view_session_deinit(&v);
-    buf_deinit(&log);
   }
   assert_int_equal(line, json_array_size(drive.records));
 }
 
 TEST(torn) {
-  struct view_session v;
+  AUTO(view_session_deinit) struct view_session v;
   char path[200];
   print_into(path, sizeof path, "%s/torn.ndjson", drive.dir);
   folder_write(path, (struct str){drive.log.p, drive.log.n - 4});
@@ -138,14 +135,13 @@ TEST(torn) {
   assert_int_equal(v.chain, VIEW_TORN);
   assert_int_equal(v.records, json_array_size(drive.records) - 1);
   assert_true(v.torn_bytes > 0);
-  view_session_deinit(&v);
 }
 
 /* A long task is cut between two characters, and how much is missing is told. */
 TEST(long_task) {
-  struct drive d;
-  struct buf task = {0};
-  struct view_session v;
+  AUTO(drive_deinit) struct drive d;
+  buf_auto_t task = {0};
+  AUTO(view_session_deinit) struct view_session v;
   buf_puts(&task, "ab");
   for (int i = 0; i < 30000; i++)
     buf_puts(&task, "\xE8\xA9\xA6");
@@ -157,9 +153,6 @@ TEST(long_task) {
   assert_int_equal(v.task.n + v.task_more_bytes, task.n);
   json_auto_t *json = view_session_json(&v);
   assert_int_equal(json_integer_value(json_object_get(json, "task_more_bytes")), v.task_more_bytes);
-  view_session_deinit(&v);
-  drive_deinit(&d);
-  buf_deinit(&task);
 }
 
 TEST(no_session) {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 TEST(texts_are_escaped) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct html h = {.out = &out};
   HTML(&h, "<p");
   HTML_ATTR(&h, "title", STR("\"><script>'`&"));
@@ -22,17 +22,15 @@ TEST(texts_are_escaped) {
   assert_string_equal(buf_c(&out),
                       "<p title=\"&#34;&#62;&#60;script&#62;&#39;&#96;&#38;\">&#60;img src=x "
                       "onerror=&#34;alert(1)&#34;&#62;&#38;amp;<bdi>a&#39;b&#96;c</bdi></p>");
-  buf_deinit(&out);
 }
 
 TEST(links_lead_nowhere_else) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct html h = {.out = &out};
   HTML(&h, "<a");
   HTML_LINK(&h, "sessions/", STR("../x?\"y#z:\xFF"), "/turns");
   HTML(&h, ">");
   assert_string_equal(buf_c(&out), "<a href=\"sessions/%2E%2E%2Fx%3F%22y%23z%3A%FF/turns\">");
-  buf_deinit(&out);
 }
 
 /* The end of a text that was cut; one that is whole has none. */
@@ -63,16 +61,15 @@ TEST(cut_ends) {
        "<p class=origin>Shown: 1 byte of 2.0 KiB.</p>"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     struct html h = {.out = &out, .root = cases[i].root};
     part_cut(&h, &cases[i].cut);
     assert_string_equal(buf_c(&out), cases[i].markup);
-    buf_deinit(&out);
   }
 }
 
 TEST(texts_fit) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct str fit = fit_text(&arena, STR("short"), 5);
   assert_true(str_eq_c(fit, "short"));
   fit = fit_text(&arena, STR("longer"), 5);
@@ -83,7 +80,6 @@ TEST(texts_fit) {
   assert_true(str_eq_c(fit, "\xE8\xA9\xA6... (3 bytes left out)"));
   fit = fit_text(&arena, STR("\xE2\x80\xAE"), 1);
   assert_true(str_eq_c(fit, "... (3 bytes left out)"));
-  arena_deinit(&arena);
 }
 
 struct clean_case {
@@ -125,11 +121,10 @@ TEST(cleaned) {
       {"noncharacter", STR_INIT("\xEF\xBF\xBE"), "\xEF\xBF\xBD"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     sanitize_text(&out, cases[i].in);
     if (strcmp(buf_c(&out), cases[i].out) != 0)
       fail_msg("%s: %s", cases[i].name, buf_c(&out));
-    buf_deinit(&out);
   }
 }
 
@@ -144,10 +139,9 @@ TEST(markdown_is_text) {
       {"numbers", STR_INIT("1. a"), "1\\. a"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     markdown_text(&out, cases[i].in);
     if (strcmp(buf_c(&out), cases[i].out) != 0)
       fail_msg("%s: %s", cases[i].name, buf_c(&out));
-    buf_deinit(&out);
   }
 }

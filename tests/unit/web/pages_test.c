@@ -22,15 +22,13 @@
 
 enum { WITH_DAEMON = 1, MAY_ACT = 2, WHOLE = 4, ONLY_FAILED = 8 };
 
-struct page_case {
+static const struct page_case {
   const char *name;
   enum page_kind kind;
   unsigned status;
   const char *id, *turn, *q, *sort, *from;
   int how;
-};
-
-static const struct page_case cases[] = {
+} cases[] = {
     {"sessions", PAGE_SESSIONS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
     {"sessions-sorted", PAGE_SESSIONS, 200, NULL, NULL, "status:complete", "tokens", NULL, 0},
     {"sessions-none", PAGE_SESSIONS, 200, NULL, NULL, "<b>nothing", NULL, NULL, 0},
@@ -130,7 +128,7 @@ TEST(pages_are_as_before) {
   const char *update = getenv("SEGUE_UPDATE");
   assert_int_equal(chdir(SEGUE_SOURCE_DIR "/tests/data/web"), 0);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct buf page = {0}, kept = {0};
+    buf_auto_t page = {0}, kept = {0};
     struct err err;
     char path[80];
     page_case_write(&cases[i], &page);
@@ -149,8 +147,6 @@ TEST(pages_are_as_before) {
     if (same < page.n || same < kept.n)
       fail_msg("%s is another from byte %zu on:\n%.300s\nand was\n%.300s", path, same,
                buf_c(&page) + same, buf_c(&kept) + same);
-    buf_deinit(&page);
-    buf_deinit(&kept);
   }
 }
 
@@ -159,7 +155,7 @@ TEST(tracks_change_nothing) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (cases[i].kind != PAGE_SESSION && cases[i].kind != PAGE_JUDGMENT)
       continue;
-    struct buf plain = {0}, kept = {0};
+    buf_auto_t plain = {0}, kept = {0};
     struct page_ask ask = page_asked(&cases[i]);
     struct store_ref ref;
     (void)page_write(&ask, &plain);
@@ -170,8 +166,6 @@ TEST(tracks_change_nothing) {
     (void)page_write(&ask, &kept);
     record_index_free(ask.track);
     assert_string_equal(buf_c(&plain), buf_c(&kept));
-    buf_deinit(&plain);
-    buf_deinit(&kept);
   }
 }
 

@@ -24,14 +24,13 @@ static void check_example(const json_t *defs, const char *id, const char *key,
   }
   json_auto_t *doc = json_copy((json_t *)property);
   json_object_set(doc, "$defs", (json_t *)defs);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
   assert_non_null(schema);
   if (schema_check(schema, example, &errors) != SCHEMA_OK) {
     print_message("%s.%s: %s\n", id, key, errors.count ? errors.items[0].message : "?");
     wrong++;
   }
-  schema_errors_deinit(&errors);
   schema_free(schema);
 }
 

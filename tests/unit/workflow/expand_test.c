@@ -59,19 +59,18 @@ static json_t *loads(const char *name) {
 
 /* The value given to a started workflow is refused with this text. */
 static void input_is_refused(const char *name, const char *inputs, const char *words) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   json_auto_t *given = json_loads(inputs, 0, NULL);
   assert_non_null(given);
   assert_null(load_with(name, given, true, &errors));
   assert_true(errors.count > 0);
   if (strstr(errors.items[0].text, words) == NULL)
     fail_msg("%s: %s", inputs, errors.items[0].text);
-  err_list_deinit(&errors);
 }
 
 /* One of its errors stands at that place of that file and says that. */
 static void is_refused(const char *name, const char *file, int line, const char *words) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   json_auto_t *doc = load_with(name, NULL, true, &errors);
   if (doc != NULL)
     fail_msg("it loads, and not \"%s\" is said", words);
@@ -84,7 +83,6 @@ static void is_refused(const char *name, const char *file, int line, const char 
   if (!found)
     fail_msg("not \"%s\" at %s:%d but %s:%d: %s", words, file, line, errors.items[0].file,
              errors.items[0].line, errors.items[0].text);
-  err_list_deinit(&errors);
 }
 
 static const json_t *movement(const json_t *doc, const char *name) {

@@ -32,7 +32,7 @@ static const struct capability providers[] = {
 };
 
 static void lint_one(const char *path, struct buf *out) {
-  struct err_list errors = {0}, warnings = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
   struct workflow_marks *marks = NULL;
   const struct workflow_source source = {.path = path, .named_by_user = true};
   const struct lint_env env = {.providers = providers, .provider = STR("")};
@@ -48,8 +48,6 @@ static void lint_one(const char *path, struct buf *out) {
   list_errors(&errors, "error: ", out);
   list_errors(&warnings, "warning: ", out);
   workflow_marks_free(marks);
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
 }
 
 TEST(files_are_linted_as_expected) {
@@ -71,11 +69,9 @@ TEST(any_document_is_safe) {
   };
   const struct lint_env env = {.providers = providers, .provider = STR("script")};
   for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
-    struct err_list errors = {0}, warnings = {0};
+    AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
     json_auto_t *doc = json_loads(docs[i], JSON_DECODE_ANY, NULL);
     assert_non_null(doc);
     workflow_lint(doc, NULL, &env, &errors, &warnings);
-    err_list_deinit(&errors);
-    err_list_deinit(&warnings);
   }
 }

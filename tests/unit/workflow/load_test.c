@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "support/folder.h"
 #include "support/load.h"
 #include "support/test.h"
@@ -53,9 +54,9 @@ TEST(files_load_as_expected) {
 TEST(the_schema_file_is_the_generated_one) {
   const char *path = SEGUE_SOURCE_DIR "/schemas/workflow.json";
   json_auto_t *schema = workflow_schema();
-  struct buf file = {0};
+  buf_auto_t file = {0};
   struct err err = {0};
-  char *text = json_dumps(schema, JSON_INDENT(2));
+  char_auto_t *text = json_dumps(schema, JSON_INDENT(2));
   if (getenv("SEGUE_UPDATE")) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -67,8 +68,6 @@ TEST(the_schema_file_is_the_generated_one) {
   assert_true(file.n > 0 && file.p[file.n - 1] == '\n');
   file.p[file.n - 1] = '\0';
   assert_string_equal(file.p, text);
-  free(text);
-  buf_deinit(&file);
 }
 
 TEST(the_stages_to_list_are_the_listable_ones) {
@@ -104,13 +103,12 @@ static void write_file(const char *name, const char *p, size_t n) {
 }
 
 static void refused(const char *name, const char *message) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct workflow_source source = {.path = in_dir(name), .named_by_user = true};
   assert_null(workflow_load(&source, &errors));
   assert_true(errors.count > 0);
   if (strstr(errors.items[0].text, message) == NULL)
     fail_msg("%s: %s", name, errors.items[0].text);
-  err_list_deinit(&errors);
 }
 
 TEST(what_is_no_file_is_refused) {
@@ -131,7 +129,7 @@ TEST(what_is_no_file_is_refused) {
 }
 
 TEST(sizes_are_bounded) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   while (text.n <= LIMIT_WORKFLOW_BYTES)
     buf_puts(&text, "# a long comment, a long comment, a long comment, a long comment\n");
   write_file("big.yaml", text.p, text.n);
@@ -152,13 +150,11 @@ TEST(sizes_are_bounded) {
   buf_puts(&text, "name: w\n");
   for (int i = 0; i < 60; i++)
     buf_printf(&text, "wrong%d: 1\n", i);
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct workflow_source source = {.path = "w", .text = text.p, .n = text.n};
   assert_null(workflow_load(&source, &errors));
   assert_int_equal(errors.count, LIMIT_FILE_ERROR_COUNT);
   assert_int_equal(errors.dropped, 61 - LIMIT_FILE_ERROR_COUNT);
-  err_list_deinit(&errors);
-  buf_deinit(&text);
 }
 
 TEST(facet_files_are_only_read_where_they_may_be) {
@@ -206,7 +202,7 @@ TEST(facet_files_are_only_read_where_they_may_be) {
  * caller; NULL: it does not load, and `why` is its first error. */
 static char *persona_of(char *root, const char *file, const char *value, struct err *why) {
   char text[256];
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   print_into(text, sizeof text,
              "name: w\nmovements:\n- name: a\n  persona: %s\n  instruction: Do it.\n"
              "  rules: [{condition: x, next: COMPLETE}]\n",
@@ -220,7 +216,6 @@ static char *persona_of(char *root, const char *file, const char *value, struct 
   else
     persona = strdup(json_string_value(
         json_object_get(json_array_get(json_object_get(doc, "movements"), 0), "persona")));
-  err_list_deinit(&errors);
   return persona;
 }
 
@@ -248,20 +243,19 @@ TEST(facets_lie_above_a_folder_of_workflows) {
   assert_int_equal(chmod(folder_path(root, "open"), 0777), 0);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err why = {0};
-    char *persona = persona_of(root, cases[i].file, cases[i].value, &why);
+    char_auto_t *persona = persona_of(root, cases[i].file, cases[i].value, &why);
     if (cases[i].text != NULL && persona == NULL)
       fail_msg("%s %s: %s", cases[i].file, cases[i].value, why.text);
     if (cases[i].text != NULL)
       assert_string_equal(persona, cases[i].text);
     else if (persona != NULL || strstr(why.text, cases[i].error) == NULL)
       fail_msg("%s %s: %s", cases[i].file, cases[i].value, persona ? persona : why.text);
-    free(persona);
   }
   folder_remove(root);
 }
 
 TEST(facets_of_a_file_are_bounded_together) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   write_file("large.txt", "x y", 3);
   struct buf large = {0};
   while (large.n < 200000)
@@ -275,7 +269,6 @@ TEST(facets_of_a_file_are_bounded_together) {
   buf_puts(&text, "]\n");
   write_file("sum.yaml", text.p, text.n);
   refused("sum.yaml", "bytes together: shorten them");
-  buf_deinit(&text);
 }
 
 TEST_GROUP(make_dir, remove_dir)

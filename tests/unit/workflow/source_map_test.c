@@ -38,7 +38,7 @@ static const struct {
 
 TEST(paths_lead_to_places) {
   struct workflow_marks marks = {0};
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   int line, column;
   marks.root = yaml_parse(&marks.arena, "f", STR(text), LIMIT_WORKFLOW_BYTES, &errors);
   assert_non_null(marks.root);
@@ -50,7 +50,6 @@ TEST(paths_lead_to_places) {
   source_map_place(NULL, "name", &line, &column);
   assert_int_equal(line, 0);
   arena_deinit(&marks.arena);
-  err_list_deinit(&errors);
 }
 
 TEST(paths_are_put_together) {

@@ -115,8 +115,7 @@ static void script(struct fixture *f, const char *more, const char *text) {
   call(f, "jsonl", settings, &request);
 }
 
-TEST_WITH(setup, teardown, an_answer_comes_in_pieces) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, an_answer_comes_in_pieces) {
   script(f, "",
          "read line\n"
          "echo '{\"event\":\"session\",\"id\":\"s-1\"}'\n"
@@ -157,8 +156,7 @@ static void acp_script(struct fixture *f, const char *text) {
   call(f, "acp", settings, &request);
 }
 
-TEST_WITH(setup, teardown, a_protocol_is_spoken) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_protocol_is_spoken) {
   acp_script(f, "case $prompt in *'Say something.'*) ;; *) exit 3;; esac\n"
                 "echo '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"end_turn\"}}'\n"
                 "read line || exit 0\n"
@@ -169,8 +167,7 @@ TEST_WITH(setup, teardown, a_protocol_is_spoken) {
   assert_string_equal(f->bed.result.note, ""); /* its stdin ended, so it left with 0 */
 }
 
-TEST_WITH(setup, teardown, a_cancel_is_said_in_the_protocol) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_is_said_in_the_protocol) {
   f->cancel_at_text = true;
   acp_script(f, "read line\n"
                 "case $line in *session/cancel*) ;; *) exit 3;; esac\n"
@@ -181,22 +178,19 @@ TEST_WITH(setup, teardown, a_cancel_is_said_in_the_protocol) {
   assert_true(f->bed.result.duration_ms < LIMIT_AGENT_INTERRUPT_MS);
 }
 
-TEST_WITH(setup, teardown, one_that_does_not_hear_a_cancel_is_ended) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_does_not_hear_a_cancel_is_ended) {
   f->cancel_at_text = true;
   acp_script(f, "while read line; do :; done\n"); /* the end of its stdin it hears */
   assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
   assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_INTERRUPT_MS / 2, 60000);
 }
 
-TEST_WITH(setup, teardown, one_that_leaves_in_the_middle_has_not_answered) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_leaves_in_the_middle_has_not_answered) {
   acp_script(f, "exit 0");
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
 }
 
-TEST_WITH(setup, teardown, it_has_its_own_folder_and_environment) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_has_its_own_folder_and_environment) {
   assert_int_equal(setenv("OTHER_API_KEY", "sk-of-somebody-else", 1), 0);
   script(f, ", 'env': ['MY_TOKEN'], 'set': {'MODE': 'quiet'}",
          "[ -d \"$TMPDIR\" ] && [ -w \"$TMPDIR\" ] && t=own\n"
@@ -210,8 +204,7 @@ TEST_WITH(setup, teardown, it_has_its_own_folder_and_environment) {
   assert_int_equal(unsetenv("OTHER_API_KEY"), 0);
 }
 
-TEST_WITH(setup, teardown, a_key_never_enters) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_key_never_enters) {
   assert_int_equal(setenv("MY_TOKEN", "sk-123456789", 1), 0);
   script(f, ", 'env': ['MY_TOKEN']",
          "echo \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"key $MY_TOKEN\\\"}\"\n"
@@ -226,8 +219,7 @@ TEST_WITH(setup, teardown, a_key_never_enters) {
   assert_int_equal(unsetenv("MY_TOKEN"), 0);
 }
 
-TEST_WITH(setup, teardown, one_that_hangs_after_its_answer_is_ended) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_hangs_after_its_answer_is_ended) {
   script(f, "",
          "echo '{\"event\":\"text\",\"text\":\"done\"}'; echo '{\"event\":\"end\"}'\n"
          "exec sleep 1000");
@@ -236,8 +228,7 @@ TEST_WITH(setup, teardown, one_that_hangs_after_its_answer_is_ended) {
   assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
 }
 
-TEST_WITH(setup, teardown, silence_ends_it) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, silence_ends_it) {
   script(f, ", 'stall_ms': 300",
          "echo '{\"event\":\"retry\",\"attempt\":1,\"status\":429,\"reason\":\"slow down\"}'\n"
          "exec sleep 1000");
@@ -249,14 +240,12 @@ TEST_WITH(setup, teardown, silence_ends_it) {
 /* A call to the text profile. */
 static void text_script(struct fixture *f, const char *more, const char *text) {
   struct call_request request = plain();
-  struct buf settings = {0};
+  buf_auto_t settings = {0};
   buf_printf(&settings, "{'program': ['/bin/sh', '-c', '%s']%s}", text, more);
   call(f, "text", buf_c(&settings), &request);
-  buf_deinit(&settings);
 }
 
-TEST_WITH(setup, teardown, a_text_whose_program_closed_its_output_is_whole) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_text_whose_program_closed_its_output_is_whole) {
   text_script(f, "", "echo all of it; exec >&-; sleep 1000");
   assert_int_equal(f->bed.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "all of it\n");
@@ -264,29 +253,25 @@ TEST_WITH(setup, teardown, a_text_whose_program_closed_its_output_is_whole) {
   assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
 }
 
-TEST_WITH(setup, teardown, one_that_still_says_something_is_not_ended) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_still_says_something_is_not_ended) {
   text_script(f, "",
               "echo all; exec >&-; for i in 1 2 3 4; do sleep 1; echo busy >&2; done; exit 3");
   assert_int_equal(f->bed.result.class, CLASS_CRASHED); /* by its own exit */
 }
 
-TEST_WITH(setup, teardown, a_text_that_keeps_its_output_open_is_not_whole) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_text_that_keeps_its_output_open_is_not_whole) {
   text_script(f, ", 'stall_ms': 300", "echo half of it; exec sleep 1000");
   assert_int_equal(f->bed.result.class, CLASS_TIMEOUT);
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "half of it\n");
 }
 
-TEST_WITH(setup, teardown, a_cut_stream_is_no_answer) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cut_stream_is_no_answer) {
   script(f, "", "printf '{\"event\":\"text\",\"text\":\"half of it\"}\\n{\"event\":\"end\",\"cl'");
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL); /* exit status 0 says nothing */
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "half of it");
 }
 
-TEST_WITH(setup, teardown, a_cancelled_one_is_cancelled) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancelled_one_is_cancelled) {
   f->cancel_at_text = true;
   script(f, "",
          "trap '' TERM; echo '{\"event\":\"text\",\"text\":\"begun\"}'; sleep 1000; sleep 1000");
@@ -294,8 +279,7 @@ TEST_WITH(setup, teardown, a_cancelled_one_is_cancelled) {
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "begun");
 }
 
-TEST_WITH(setup, teardown, an_answer_that_is_there_outlives_cancelling) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, an_answer_that_is_there_outlives_cancelling) {
   f->cancel_at_text = true;
   script(f, "",
          "printf '{\"event\":\"text\",\"text\":\"all\"}\\n{\"event\":\"end\"}\\n'; sleep 1000");
@@ -303,8 +287,7 @@ TEST_WITH(setup, teardown, an_answer_that_is_there_outlives_cancelling) {
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "all");
 }
 
-TEST_WITH(setup, teardown, a_hundred_megabytes_are_bounded) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_hundred_megabytes_are_bounded) {
   script(f, "",
          "line=$(head -c 65536 /dev/zero | tr '\\0' x)\n"
          "yes \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"$line\\\"}\" | head -n 1600\n"
@@ -315,8 +298,7 @@ TEST_WITH(setup, teardown, a_hundred_megabytes_are_bounded) {
                       "\n[... 88080384 bytes were cut here ...]\n");
 }
 
-TEST_WITH(setup, teardown, a_long_text_keeps_its_end) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_long_text_keeps_its_end) {
   struct call_request request = plain();
   call(f, "text",
        "{'program': ['/bin/sh', '-c', 'yes a line | head -c 18000000; echo; echo [PLAN:2]']}",
@@ -331,8 +313,7 @@ TEST_WITH(setup, teardown, a_long_text_keeps_its_end) {
   assert_int_equal(strtoull(line + 5, NULL, 10), f->bed.result.dropped_bytes);
 }
 
-TEST_WITH(setup, teardown, the_end_of_stderr_says_why) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_end_of_stderr_says_why) {
   script(f, "",
          "yes 'a line of a progress display' | head -n 20000 >&2\n"
          "echo 'Error: you are not logged in' >&2; exit 1");
@@ -341,16 +322,14 @@ TEST_WITH(setup, teardown, the_end_of_stderr_says_why) {
   assert_true(f->bed.result.error_dropped_bytes > 0);
 }
 
-TEST_WITH(setup, teardown, a_line_without_end_is_given_up) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_line_without_end_is_given_up) {
   script(f, "", "printf '{\"event\":\"'; exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | tr -d '\\n'");
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
   assert_non_null(strstr(f->bed.result.message, "longer than"));
 }
 
 /* A tool's result of 40 MB is in one line; its event may say nothing that is needed. */
-TEST_WITH(setup, teardown, a_line_that_is_too_long_is_left_out) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_line_that_is_too_long_is_left_out) {
   script(f, "",
          "printf '{\"type\":\"user\",\"event\":\"x\",\"text\":\"'\n"
          "head -c 40000000 /dev/zero | tr '\\0' x; echo '\"}'\n"
@@ -363,8 +342,7 @@ TEST_WITH(setup, teardown, a_line_that_is_too_long_is_left_out) {
                       "an event user of 40000037 bytes was left out: a line may have 16777216");
 }
 
-TEST_WITH(setup, teardown, a_final_event_that_is_too_long_is_missed) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_final_event_that_is_too_long_is_missed) {
   script(f, "",
          "printf '{\"event\":\"end\",\"class\":\"ok\",\"text\":\"'\n"
          "head -c 20000000 /dev/zero | tr '\\0' x; printf '\"}'\n");
@@ -372,8 +350,7 @@ TEST_WITH(setup, teardown, a_final_event_that_is_too_long_is_missed) {
   assert_non_null(strstr(f->bed.result.message, "longer than"));
 }
 
-TEST_WITH(setup, teardown, bytes_that_are_no_text_are_no_harm) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, bytes_that_are_no_text_are_no_harm) {
   struct call_request request = plain();
   call(f, "jsonl", "{'program': ['" FAKE "', 'binary']}", &request);
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
@@ -382,8 +359,7 @@ TEST_WITH(setup, teardown, bytes_that_are_no_text_are_no_harm) {
   assert_int_equal(f->bed.result.text.bytes.n, 258); /* as they came */
 }
 
-TEST_WITH(setup, teardown, half_characters_and_long_numbers_cost_no_line) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, half_characters_and_long_numbers_cost_no_line) {
   script(f, "",
          "printf '%s\\n' '{\"event\":\"text\",\"text\":\"cut \\ud83d\"}' "
          "'{\"event\":\"end\",\"at\":123456789012345678901,\"text\":\"cut \\ud83d here\"}'");
@@ -392,8 +368,7 @@ TEST_WITH(setup, teardown, half_characters_and_long_numbers_cost_no_line) {
   assert_string_equal(f->bed.result.note, "");
 }
 
-TEST_WITH(setup, teardown, one_that_reads_nothing_may_answer) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_reads_nothing_may_answer) {
   static char big[3 * 1024 * 1024];
   struct call_request request = plain();
   memset(big, 'p', sizeof big);
@@ -403,8 +378,7 @@ TEST_WITH(setup, teardown, one_that_reads_nothing_may_answer) {
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "ready\n");
 }
 
-TEST_WITH(setup, teardown, a_prompt_of_three_megabytes_arrives) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_prompt_of_three_megabytes_arrives) {
   static char big[3 * 1024 * 1024];
   struct call_request request = plain();
   memset(big, 'p', sizeof big);
@@ -421,8 +395,7 @@ static bool nobody_holds(const char *path) {
   return free_now;
 }
 
-TEST_WITH(setup, teardown, a_tree_that_ignores_everything_is_ended) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_tree_that_ignores_everything_is_ended) {
   char lock[512], settings[1024];
   struct call_request request = plain();
   snprintf(lock, sizeof lock, "%s/lock", f->bed.dir);
@@ -434,8 +407,7 @@ TEST_WITH(setup, teardown, a_tree_that_ignores_everything_is_ended) {
 }
 
 /* The worker of a client that ignores its leader's signal obeys when the group gets it. */
-TEST_WITH(setup, teardown, the_group_is_asked_too) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_group_is_asked_too) {
   f->cancel_at_text = true;
   script(f, "",
          "trap '' TERM\n"
@@ -449,8 +421,7 @@ TEST_WITH(setup, teardown, the_group_is_asked_too) {
   assert_int_equal(access(path, F_OK), 0);
 }
 
-TEST_WITH(setup, teardown, programs_that_cannot_run_say_why) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, programs_that_cannot_run_say_why) {
   struct call_request request = plain();
   char path[512], settings[700];
   call(f, "claude", "{'program': '/nonexistent/claude'}", &request);
@@ -467,8 +438,7 @@ TEST_WITH(setup, teardown, programs_that_cannot_run_say_why) {
   assert_non_null(strstr(f->bed.result.message, "needs a program"));
 }
 
-TEST_WITH(setup, teardown, a_folder_that_vanished_is_an_error) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_folder_that_vanished_is_an_error) {
   struct call_request request = plain();
   f->bed.env.cwd = "/nonexistent/project";
   call(f, "text", "{'program': 'true'}", &request);
@@ -476,8 +446,7 @@ TEST_WITH(setup, teardown, a_folder_that_vanished_is_an_error) {
   assert_non_null(strstr(f->bed.result.message, "/nonexistent/project"));
 }
 
-TEST_WITH(setup, teardown, requests_that_cannot_be_are_refused) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, requests_that_cannot_be_are_refused) {
   struct call_request request = plain();
   request.prompt = (struct str){"a\0b", 3};
   call(f, "text", "{'program': 'cat'}", &request);
@@ -490,8 +459,7 @@ TEST_WITH(setup, teardown, requests_that_cannot_be_are_refused) {
   assert_non_null(strstr(f->bed.result.message, "my model"));
 }
 
-TEST_WITH(setup, teardown, a_schema_without_an_option_stands_in_the_prompt) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_schema_without_an_option_stands_in_the_prompt) {
   struct call_request request = plain();
   json_auto_t *schema =
       json_pack("{s:s, s:{s:{s:s}}}", "type", "object", "properties", "verdict", "type", "string");
@@ -506,8 +474,7 @@ TEST_WITH(setup, teardown, a_schema_without_an_option_stands_in_the_prompt) {
 }
 
 /* A repeat after a crash finds the conversation of the first try: it goes on there. */
-TEST_WITH(setup, teardown, a_conversation_that_is_there_goes_on) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_conversation_that_is_there_goes_on) {
   struct call_request request = plain();
   json_auto_t *token = json_string("11111111-2222-4333-8444-555555555555");
   char settings[2048], path[512];
@@ -530,8 +497,7 @@ TEST_WITH(setup, teardown, a_conversation_that_is_there_goes_on) {
   assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
 }
 
-TEST_WITH(setup, teardown, ids_are_chosen_from_the_calls_bytes) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, ids_are_chosen_from_the_calls_bytes) {
   struct call_request request = plain();
   static const unsigned char bytes[16] = {0xff, 1, 2,  3,  4,  5,  6,  7,
                                           0xff, 9, 10, 11, 12, 13, 14, 15};

@@ -123,9 +123,8 @@ TEST(a_log_says_more) {
       {"", "e7", ""},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     classify_logged(str_from(cases[i].log), str_from(cases[i].word), &out);
     assert_string_equal(buf_c(&out), cases[i].said);
-    buf_deinit(&out);
   }
 }

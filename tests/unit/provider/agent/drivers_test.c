@@ -58,11 +58,10 @@ static void begin(struct peer *p, const char *profile, enum transport transport)
 }
 
 static void say(struct peer *p, const char *line) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, line);
   buf_putc(&text, '\n');
   driver_bed_print(&p->bed, buf_c(&text));
-  buf_deinit(&text);
 }
 
 static void wrote(struct peer *p, const char *lines) {
@@ -103,8 +102,7 @@ static void acp_open_session(struct peer *p) {
            "'prompt':[{'type':'text','text':'Do \\'it\\'.\\n'}]}}\n");
 }
 
-TEST_WITH(setup, teardown, acp_answers) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_answers) {
   acp_open_session(p);
   say(p, "no JSON at all");
   say(p, "{'jsonrpc':'2.0','method':'_other/thing','params':{}}");
@@ -132,24 +130,21 @@ TEST_WITH(setup, teardown, acp_answers) {
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "cached")), 5);
 }
 
-TEST_WITH(setup, teardown, acp_words_say_more_than_500) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_words_say_more_than_500) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'mock NOT_FOUND'}}");
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, acp_500_without_a_reason) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_500_without_a_reason) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'it broke'}}");
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_OVERLOADED);
 }
 
-TEST_WITH(setup, teardown, acp_logs_in_when_it_must) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_logs_in_when_it_must) {
   begin(p, "gemini", TRANSPORT_ACP);
   say(p, INITIALIZED);
   buf_clear(&p->sent);
@@ -166,8 +161,7 @@ TEST_WITH(setup, teardown, acp_logs_in_when_it_must) {
   assert_int_equal(p->bed.result.class, CLASS_AUTH);
 }
 
-TEST_WITH(setup, teardown, acp_another_version) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_another_version) {
   begin(p, "acp", TRANSPORT_ACP);
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':2}}");
   assert_true(p->closed);
@@ -176,8 +170,7 @@ TEST_WITH(setup, teardown, acp_another_version) {
   assert_non_null(strstr(p->bed.result.message, "version 2"));
 }
 
-TEST_WITH(setup, teardown, acp_goes_on_with_a_conversation) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_goes_on_with_a_conversation) {
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   buf_clear(&p->sent);
@@ -199,8 +192,7 @@ TEST_WITH(setup, teardown, acp_goes_on_with_a_conversation) {
   assert_false(told(p, "history"));
 }
 
-TEST_WITH(setup, teardown, acp_a_conversation_that_is_gone) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_conversation_that_is_gone) {
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -209,8 +201,7 @@ TEST_WITH(setup, teardown, acp_a_conversation_that_is_gone) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, acp_cannot_go_on) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_cannot_go_on) {
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':1}}");
@@ -219,8 +210,7 @@ TEST_WITH(setup, teardown, acp_cannot_go_on) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, acp_a_mode_that_is_missing_is_no_other_mode) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_mode_that_is_missing_is_no_other_mode) {
   begin(p, "codex", TRANSPORT_ACP);
   say(p, INITIALIZED);
   buf_clear(&p->sent);
@@ -231,8 +221,7 @@ TEST_WITH(setup, teardown, acp_a_mode_that_is_missing_is_no_other_mode) {
   assert_non_null(strstr(p->bed.result.message, "workspace-write"));
 }
 
-TEST_WITH(setup, teardown, acp_models) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_models) {
   p->bed.request.model = STR("m-2");
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -247,8 +236,7 @@ TEST_WITH(setup, teardown, acp_models) {
   assert_int_equal(p->bed.result.class, CLASS_PROTOCOL); /* it left without an answer */
 }
 
-TEST_WITH(setup, teardown, acp_a_model_that_is_not_offered) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_model_that_is_not_offered) {
   p->bed.request.model = STR("m-3");
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -264,8 +252,7 @@ TEST_WITH(setup, teardown, acp_a_model_that_is_not_offered) {
   "'options':[{'optionId':'always','kind':'allow_always'},{'optionId':'once','kind':"              \
   "'allow_once'},{'optionId':'no','kind':'reject_once'}]"
 
-TEST_WITH(setup, teardown, acp_questions_are_answered_by_policy) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_questions_are_answered_by_policy) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
          "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm -rf /'}," OPTIONS "}}");
@@ -323,8 +310,7 @@ TEST_WITH(setup, teardown, acp_programs_that_are_named_may_run) {
 }
 
 /* Some agents end their turn at a no: the model is told, and the work goes on. */
-TEST_WITH(setup, teardown, acp_a_no_does_not_end_the_work) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_no_does_not_end_the_work) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
          "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm x'}," OPTIONS "}}");
@@ -349,8 +335,7 @@ TEST_WITH(setup, teardown, acp_a_no_does_not_end_the_work) {
 }
 
 /* An agent that asks for the same for ever is not told for ever. */
-TEST_WITH(setup, teardown, acp_a_no_is_told_so_often_only) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_no_is_told_so_often_only) {
   acp_open_session(p);
   for (int i = 0; i <= (int)LIMIT_ACP_GO_ONS; i++) {
     char line[128];
@@ -366,8 +351,7 @@ TEST_WITH(setup, teardown, acp_a_no_is_told_so_often_only) {
   assert_int_equal(p->bed.result.class, CLASS_REFUSED);
 }
 
-TEST_WITH(setup, teardown, acp_is_cancelled) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_is_cancelled) {
   begin(p, "gemini", TRANSPORT_ACP);
   assert_false(p->bed.ops->interrupt(p->bed.driver)); /* nothing to be cancelled yet */
   p->bed.ops->close(p->bed.driver);
@@ -441,8 +425,7 @@ TEST_WITH(setup, teardown, acp_errors_have_classes) {
   }
 }
 
-TEST_WITH(setup, teardown, acp_words_of_the_client) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_words_of_the_client) {
   begin(p, "copilot", TRANSPORT_ACP);
   say(p, INITIALIZED);
   say(p, "{'jsonrpc':'2.0','id':2,'result':{'sessionId':'s-1'}}");
@@ -455,8 +438,7 @@ TEST_WITH(setup, teardown, acp_words_of_the_client) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "");
 }
 
-TEST_WITH(setup, teardown, acp_nobody_reads) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_nobody_reads) {
   p->deaf = true;
   begin(p, "acp", TRANSPORT_ACP);
   finish(p, 0);
@@ -465,8 +447,7 @@ TEST_WITH(setup, teardown, acp_nobody_reads) {
 
 /* --- claude --- */
 
-TEST_WITH(setup, teardown, claude_asks_and_answers) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_asks_and_answers) {
   begin(p, "claude", TRANSPORT_NATIVE);
   wrote(p, "{'type':'control_request','request_id':'segue-1','request':{'subtype':'initialize'}}\n"
            "{'type':'user','message':{'role':'user','content':[{'type':'text','text':"
@@ -495,8 +476,7 @@ TEST_WITH(setup, teardown, claude_asks_and_answers) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-TEST_WITH(setup, teardown, claude_nobody_answers_for_a_person) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_nobody_answers_for_a_person) {
   p->bed.call.permission = PERMISSION_FULL;
   begin(p, "claude", TRANSPORT_NATIVE);
   say(p, "{'type':'control_request','request_id':'r1','request':{'subtype':'can_use_tool',"
@@ -509,8 +489,7 @@ TEST_WITH(setup, teardown, claude_nobody_answers_for_a_person) {
   assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
-TEST_WITH(setup, teardown, claude_is_interrupted) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_is_interrupted) {
   begin(p, "claude", TRANSPORT_NATIVE);
   buf_clear(&p->sent);
   assert_true(p->bed.ops->interrupt(p->bed.driver));
@@ -540,8 +519,7 @@ static void codex_turn(struct peer *p) {
   say(p, "{'id':2,'result':{'thread':{'id':'t-1'}}}");
 }
 
-TEST_WITH(setup, teardown, codex_answers) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_answers) {
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   p->bed.call.schema = schema;
   codex_turn(p);
@@ -579,8 +557,7 @@ TEST_WITH(setup, teardown, codex_answers) {
 }
 
 /* Any number may come. */
-TEST_WITH(setup, teardown, codex_counts_that_cannot_be) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_counts_that_cannot_be) {
   codex_turn(p);
   say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
   say(p, "{'method':'thread/tokenUsage/updated','params':{'threadId':'t-1','tokenUsage':{'total':"
@@ -666,8 +643,7 @@ TEST_WITH(setup, teardown, codex_errors_have_classes) {
   }
 }
 
-TEST_WITH(setup, teardown, codex_retries_are_told) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_retries_are_told) {
   codex_turn(p);
   say(p, "{'method':'error','params':{'threadId':'t-1','willRetry':true,'error':{'message':"
          "'Reconnecting... 1/5','codexErrorInfo':{'responseStreamConnectionFailed':"
@@ -677,8 +653,7 @@ TEST_WITH(setup, teardown, codex_retries_are_told) {
   assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
-TEST_WITH(setup, teardown, codex_threads) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_threads) {
   p->bed.call.session = "t-0";
   codex_begin(p);
   assert_non_null(strstr(buf_c(&p->sent), "\"method\":\"thread/resume\""));
@@ -689,8 +664,7 @@ TEST_WITH(setup, teardown, codex_threads) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, codex_questions) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_questions) {
   codex_turn(p);
   buf_clear(&p->sent);
   say(p, "{'id':40,'method':'item/commandExecution/requestApproval','params':{'threadId':'t-1',"
@@ -704,8 +678,7 @@ TEST_WITH(setup, teardown, codex_questions) {
   finish(p, 0);
 }
 
-TEST_WITH(setup, teardown, codex_is_interrupted) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_is_interrupted) {
   codex_turn(p);
   assert_false(p->bed.ops->interrupt(p->bed.driver));
   say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");

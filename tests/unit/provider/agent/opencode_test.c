@@ -81,19 +81,17 @@ static void print(struct peer *p, const char *text) {
 }
 
 static void event(struct peer *p, const char *text) {
-  struct buf data = {0};
+  buf_auto_t data = {0};
   data_quoted(&data, text);
   driver_opencode.event(p->bed.driver, buf_view(&data));
-  buf_deinit(&data);
 }
 
 static void reply(struct peer *p, enum opencode_request id, int status, const char *body) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, body);
   driver_opencode.reply(
       p->bed.driver,
       &(struct driver_reply){.id = (int)id, .status = status, .body = buf_view(&text)});
-  buf_deinit(&text);
 }
 
 static void streams(struct peer *p) {
@@ -143,8 +141,7 @@ static void work(struct peer *p) {
   event(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
 }
 
-TEST_WITH(setup, teardown, an_answer) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, an_answer) {
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   json_auto_t *options = json_pack("{s:s}", "effort", "high");
   p->bed.call.schema = schema;
@@ -192,8 +189,7 @@ TEST_WITH(setup, teardown, an_answer) {
                       "{'event':'text','text':'ne.'}\n"));
 }
 
-TEST_WITH(setup, teardown, a_known_conversation) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_known_conversation) {
   p->bed.call.session = "ses_7";
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -206,8 +202,7 @@ TEST_WITH(setup, teardown, a_known_conversation) {
   ends_as(p, by_us, CLASS_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, an_id_is_no_path) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, an_id_is_no_path) {
   p->bed.call.session = "../config";
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -216,8 +211,7 @@ TEST_WITH(setup, teardown, an_id_is_no_path) {
   ends_as(p, by_us, CLASS_NOT_FOUND);
 }
 
-TEST_WITH(setup, teardown, only_this_machine_is_asked) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, only_this_machine_is_asked) {
   begin(p, true);
   print(p, "opencode server listening on http://192.0.2.1:80\n");
   print(p, "opencode server listening on http://127.0.0.1:0\n");
@@ -226,8 +220,7 @@ TEST_WITH(setup, teardown, only_this_machine_is_asked) {
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
 
-TEST_WITH(setup, teardown, no_port) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, no_port) {
   begin(p, true);
   assert_int_equal(p->wake_ms, LIMIT_SERVER_START_MS);
   print(p, "hello\n");
@@ -236,8 +229,7 @@ TEST_WITH(setup, teardown, no_port) {
   ends_as(p, by_us, CLASS_TIMEOUT);
 }
 
-TEST_WITH(setup, teardown, a_refused_password) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_refused_password) {
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   reply(p, OPENCODE_EVENTS, 401, "");
@@ -246,8 +238,7 @@ TEST_WITH(setup, teardown, a_refused_password) {
   assert_non_null(strstr(p->bed.result.message, "password"));
 }
 
-TEST_WITH(setup, teardown, a_model_without_a_provider) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_model_without_a_provider) {
   p->bed.request.model = STR("gpt");
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -258,8 +249,7 @@ TEST_WITH(setup, teardown, a_model_without_a_provider) {
 }
 
 /* It answers with 500 and says why in an event that comes later. */
-TEST_WITH(setup, teardown, a_model_that_is_not_there) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_model_that_is_not_there) {
   work(p);
   reply(p, OPENCODE_PROMPT, 500,
         "{'name':'UnknownError','data':{'message':'Unexpected server error.'}}");
@@ -301,8 +291,7 @@ TEST_WITH(setup, teardown, errors_have_classes) {
   }
 }
 
-TEST_WITH(setup, teardown, garbage) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, garbage) {
   work(p);
   event(p, "no JSON");
   event(p, "[1,2]");
@@ -313,8 +302,7 @@ TEST_WITH(setup, teardown, garbage) {
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
 
-TEST_WITH(setup, teardown, retries_are_told_and_ended) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, retries_are_told_and_ended) {
   char text[300];
   work(p);
   print_into(text, sizeof text,
@@ -338,8 +326,7 @@ TEST_WITH(setup, teardown, retries_are_told_and_ended) {
 }
 
 /* It counts from 1 again for each of its requests. */
-TEST_WITH(setup, teardown, tries_in_a_row_are_counted) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, tries_in_a_row_are_counted) {
   static const char again[] = "{'type':'session.status'," IN "'status':{'type':'retry',"
                               "'attempt':1,'message':'Rate limit reached','next':1}}}";
   work(p);
@@ -355,8 +342,7 @@ TEST_WITH(setup, teardown, tries_in_a_row_are_counted) {
 }
 
 /* A thought that was held back is no sign that the try went well. */
-TEST_WITH(setup, teardown, a_stall_tells_why) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_stall_tells_why) {
   work(p);
   event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
            "'type':'reasoning','text':'Step'}}}");
@@ -366,8 +352,7 @@ TEST_WITH(setup, teardown, a_stall_tells_why) {
   assert_true(told(p, "{'event':'thinking','text':'p'}"));
 }
 
-TEST_WITH(setup, teardown, a_long_wait_is_ours_to_decide) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_long_wait_is_ours_to_decide) {
   char text[300];
   work(p);
   print_into(text, sizeof text,
@@ -381,8 +366,7 @@ TEST_WITH(setup, teardown, a_long_wait_is_ours_to_decide) {
   assert_true(p->bed.result.retry_after_ms > 3500000 && p->bed.result.retry_after_ms <= 3600000);
 }
 
-TEST_WITH(setup, teardown, a_cancel) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_cancel) {
   work(p);
   assert_true(driver_opencode.interrupt(p->bed.driver));
   asks(p, "POST /session/ses_1/abort{}\n");
@@ -392,8 +376,7 @@ TEST_WITH(setup, teardown, a_cancel) {
   ends_as(p, by_us, CLASS_CANCELLED);
 }
 
-TEST_WITH(setup, teardown, a_cancel_before_there_is_work) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_cancel_before_there_is_work) {
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -405,8 +388,7 @@ TEST_WITH(setup, teardown, a_cancel_before_there_is_work) {
 }
 
 /* Which of the two is known first: that the connection broke, or that the server died. */
-TEST_WITH(setup, teardown, a_broken_connection) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_broken_connection) {
   work(p);
   breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
   assert_false(p->given_up);
@@ -417,16 +399,14 @@ TEST_WITH(setup, teardown, a_broken_connection) {
   ends_as(p, by_us, CLASS_NETWORK);
 }
 
-TEST_WITH(setup, teardown, a_server_that_dies) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_server_that_dies) {
   work(p);
   breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED, .signal = 9, .exit_code = -1},
           CLASS_CRASHED);
 }
 
-TEST_WITH(setup, teardown, a_server_that_dies_behind_its_answer) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_server_that_dies_behind_its_answer) {
   work(p);
   reply(p, OPENCODE_PROMPT, 200,
         "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
@@ -434,8 +414,7 @@ TEST_WITH(setup, teardown, a_server_that_dies_behind_its_answer) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-TEST_WITH(setup, teardown, events_that_end) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, events_that_end) {
   work(p);
   reply(p, OPENCODE_EVENTS, 200, "");
   driver_opencode.woke(p->bed.driver);
@@ -444,8 +423,7 @@ TEST_WITH(setup, teardown, events_that_end) {
 }
 
 /* Nobody would answer its questions: no work is begun any more. */
-TEST_WITH(setup, teardown, events_that_end_before_the_work) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, events_that_end_before_the_work) {
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -521,8 +499,7 @@ TEST_WITH(setup, teardown, questions_are_answered_by_policy) {
   asks(p, "");
 }
 
-TEST_WITH(setup, teardown, nobody_answers_for_a_person) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, nobody_answers_for_a_person) {
   p->bed.call.permission = PERMISSION_FULL;
   work(p);
   event(p, "{'type':'question.asked'," IN "'id':'que_1','questions':[{'question':'Which?'}]}}");
@@ -532,8 +509,7 @@ TEST_WITH(setup, teardown, nobody_answers_for_a_person) {
 }
 
 /* Each answer adds up the tokens of all messages: more than one is not read. */
-TEST_WITH(setup, teardown, one_answer_counts) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, one_answer_counts) {
   work(p);
   event(p, "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
   buf_clear(&p->bed.news);
@@ -547,8 +523,7 @@ TEST_WITH(setup, teardown, one_answer_counts) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-TEST_WITH(setup, teardown, a_flood_of_questions_ends_it) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_flood_of_questions_ends_it) {
   work(p);
   for (unsigned i = 0; i < LIMIT_SERVER_QUESTION_COUNT; i++)
     permission(p, "per_1", "'permission':'bash','patterns':[]");
@@ -564,8 +539,7 @@ TEST_WITH(setup, teardown, a_flood_of_questions_ends_it) {
 }
 
 /* A tool may print its environment. */
-TEST_WITH(setup, teardown, the_password_does_not_enter) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, the_password_does_not_enter) {
   work(p);
   event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
            "'delta':'It is pass-word-of-'}}");
@@ -581,8 +555,7 @@ TEST_WITH(setup, teardown, the_password_does_not_enter) {
 }
 
 /* Pieces of a thought come as those of a text do: only its part says which it is. */
-TEST_WITH(setup, teardown, thoughts_are_no_answer) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, thoughts_are_no_answer) {
   work(p);
   event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
            "'type':'reasoning','text':''}}}");
@@ -617,15 +590,13 @@ static void from_a_recording(struct peer *p) {
 
 /* ' stands for ". In pieces of seven bytes. */
 static void say(struct peer *p, const char *line) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, line);
   buf_putc(&text, '\n');
   print(p, buf_c(&text));
-  buf_deinit(&text);
 }
 
-TEST_WITH(setup, teardown, recorded_answers) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, recorded_answers) {
   from_a_recording(p);
   say(p, "{'type':'message.updated'," IN "'info':{'id':'m0','role':'user'}}}");
   say(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
@@ -653,8 +624,7 @@ TEST_WITH(setup, teardown, recorded_answers) {
   assert_true(told(p, "'name':'bash','id':'c','state':'end','failed':true"));
 }
 
-TEST_WITH(setup, teardown, recorded_questions) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, recorded_questions) {
   from_a_recording(p);
   say(p, "{'type':'permission.asked'," IN "'id':'per_1','permission':'bash','patterns':['ls'],"
          "'metadata':{'command':'ls'}}}");
@@ -664,8 +634,7 @@ TEST_WITH(setup, teardown, recorded_questions) {
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_PROTOCOL);
 }
 
-TEST_WITH(setup, teardown, a_recorded_abort) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_recorded_abort) {
   from_a_recording(p);
   say(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
          "'Rate limit reached'}}}");

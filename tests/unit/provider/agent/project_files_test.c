@@ -69,11 +69,10 @@ static int teardown(void **state) {
 
 static bool check(const struct fixture *f, const char *settings, const char *cwd, struct err *err) {
   char path[600];
-  json_t *with = json_loads(settings, 0, NULL);
+  json_auto_t *with = json_loads(settings, 0, NULL);
   assert_non_null(with);
   in(f, cwd, path, sizeof path);
   bool ok = project_files_check(f->profile, TRANSPORT_EXEC, with, path, err);
-  json_decref(with);
   return ok;
 }
 
@@ -93,8 +92,7 @@ static void one(const struct fixture *f, const char *name, const char *content, 
   take(f, name);
 }
 
-TEST_WITH(setup, teardown, what_a_file_sets_counts) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, what_a_file_sets_counts) {
   static const char settings[] = "home/repo/.t/settings.json", refused[] = "home/repo/t.json",
                     env[] = "home/repo/.env";
   one(f, settings, "{}", NULL);
@@ -127,8 +125,7 @@ TEST_WITH(setup, teardown, what_a_file_sets_counts) {
   one(f, refused, "{\"plug\\u0069n\": []}", "sets plugin");
 }
 
-TEST_WITH(setup, teardown, it_is_looked_for_where_clients_look) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, it_is_looked_for_where_clients_look) {
   static const struct {
     const char *name, *cwd;
     bool refused;
@@ -159,8 +156,7 @@ TEST_WITH(setup, teardown, it_is_looked_for_where_clients_look) {
   assert_false(project_files_check(f->profile, TRANSPORT_ACP, NULL, cwd, &err));
 }
 
-TEST_WITH(setup, teardown, a_link_is_seen) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, a_link_is_seen) {
   struct err err = {0};
   char path[600], real[600];
   put(f, "elsewhere/settings.json", "{\"hooks\": 1}");
@@ -174,8 +170,7 @@ TEST_WITH(setup, teardown, a_link_is_seen) {
   assert_non_null(strstr(err.text, "cannot be read"));
 }
 
-TEST_WITH(setup, teardown, who_is_trusted_is_let_be) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, who_is_trusted_is_let_be) {
   struct err err = {0};
   char settings[700];
   put(f, "home/repo/.t/settings.json", "{\"hooks\": 1}");

@@ -5,6 +5,7 @@
 #include "format/json_write.h"
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/replay_recording.h"
 #include "provider/profile/profile.h"
@@ -22,9 +23,8 @@ struct seen {
 static void on_news(void *ctx, const struct provider_news *news) {
   struct seen *s = ctx;
   json_auto_t *line = replay_news_json(news);
-  char *text = json_dump_text(line, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(line, JSON_COMPACT);
   buf_printf(&s->lines, "%s\n", text);
-  free(text);
 }
 
 static void on_answered(void *ctx) {
@@ -127,7 +127,7 @@ TEST(pieces_may_be_cut_anywhere) {
 
 TEST(numbers_that_are_too_large_are_left_out) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"again\",\"why\":\"a\",\"in\":12.7}\n"
                                 "{\"t\":\"again\",\"why\":\"b\",\"in\":1e300}\n{\"t\":\"ok\"}",
@@ -135,7 +135,6 @@ TEST(numbers_that_are_too_large_are_left_out) {
            &s);
   assert_non_null(strstr(buf_c(&s.lines), "\"delay_ms\":12"));
   assert_null(strstr(buf_c(&s.lines), "\"delay_ms\":-"));
-  seen_deinit(&s);
   profile_free(p);
 }
 
@@ -145,7 +144,7 @@ TEST(the_text_is_the_last_message_or_all) {
                             "{\"t\":\"m\",\"x\":\"parts\",\"id\":\"2\"}\n"
                             "{\"t\":\"ok\"}\n";
   struct profile *last = profile_of(events);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct seen s;
   buf_printf(&text, "text: all\n%s", events);
   struct profile *all = profile_of(buf_c(&text));
@@ -157,12 +156,11 @@ TEST(the_text_is_the_last_message_or_all) {
   seen_deinit(&s);
   profile_free(last);
   profile_free(all);
-  buf_deinit(&text);
 }
 
 TEST(a_growing_message_is_told_once) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"c\",\"x\":\"a\"}\n{\"t\":\"c\",\"x\":\"ab\"}\n"
                                 "{\"t\":\"c\",\"x\":\"ab\"}\n{\"t\":\"m\",\"x\":\"abc\"}\n"
@@ -173,13 +171,12 @@ TEST(a_growing_message_is_told_once) {
                                        "{\"event\":\"text\",\"text\":\"b\"}\n"
                                        "{\"event\":\"text\",\"text\":\"c\"}\n"
                                        "{\"event\":\"text\",\"text\":\"z\"}\n");
-  seen_deinit(&s);
   profile_free(p);
 }
 
 TEST(a_message_that_comes_again_is_one) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"d\",\"x\":\"hal\"}\n"
                                 "{\"t\":\"again\",\"why\":\"try 2/5: status 503\"}\n"
@@ -190,13 +187,12 @@ TEST(a_message_that_comes_again_is_one) {
   assert_string_equal(buf_c(&s.result.text.bytes), "half whole");
   assert_non_null(strstr(buf_c(&s.lines), "{\"event\":\"retry\",\"attempt\":2,\"of\":5,"
                                           "\"status\":503,"));
-  seen_deinit(&s);
   profile_free(p);
 }
 
 TEST(items_are_looked_at_one_by_one) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"list\",\"items\":[{\"k\":\"a\",\"n\":\"x\"},{\"k\":\"c\","
                                 "\"n\":\"y\"},{\"k\":\"b\",\"n\":\"z\",\"bad\":true}]}\n"
@@ -205,7 +201,6 @@ TEST(items_are_looked_at_one_by_one) {
            &s);
   assert_string_equal(buf_c(&s.lines), "{\"event\":\"tool\",\"name\":\"x\",\"failed\":false}\n"
                                        "{\"event\":\"tool\",\"name\":\"z\",\"failed\":true}\n");
-  seen_deinit(&s);
   profile_free(p);
 }
 
@@ -285,7 +280,7 @@ TEST(ends_have_classes_by_evidence) {
   };
   struct profile *p = profile_of(events);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct seen s;
+    AUTO(seen_deinit) struct seen s;
     read_run(p,
              &(struct run){.out = cases[i].out,
                            .err = cases[i].err,
@@ -296,14 +291,13 @@ TEST(ends_have_classes_by_evidence) {
     if (s.result.class != cases[i].class)
       fail_msg("%s: %s: %s", cases[i].name, error_class_name(s.result.class), s.result.message);
     assert_true((s.result.class == CLASS_NONE) == (s.result.message[0] == '\0'));
-    seen_deinit(&s);
   }
   profile_free(p);
 }
 
 TEST(an_error_is_told_in_the_logs_words) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
                          .err = "t=1 ref=e7 error=\"No: \\\"a b\\\"\\n\" cause=\"No\"\n",
@@ -311,13 +305,12 @@ TEST(an_error_is_told_in_the_logs_words) {
            &s);
   assert_int_equal(s.result.class, CLASS_CRASHED);
   assert_string_equal(s.result.message, "No: \"a b\"");
-  seen_deinit(&s);
   profile_free(p);
 }
 
 TEST(an_error_says_when_to_come_back) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(
       p,
       &(struct run){.out = "{\"t\":\"bad\",\"s\":429,\"m\":\"\\u001b[31mslow down\\n try again in "
@@ -327,13 +320,12 @@ TEST(an_error_says_when_to_come_back) {
       &s);
   assert_int_equal(s.result.retry_after_ms, 2000);
   assert_string_equal(s.result.message, "slow down try again in 2s"); /* one line, no escapes */
-  seen_deinit(&s);
   profile_free(p);
 }
 
 TEST(a_claimed_value_is_passed_on) {
   struct profile *codex, *p = profile_of(events);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct seen s;
   read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"v\":[1]}", .err = "", .schema = true}, &s);
   assert_true(json_is_array(s.result.structured));
@@ -364,7 +356,6 @@ TEST(a_claimed_value_is_passed_on) {
   seen_deinit(&s);
   profile_free(codex);
   profile_free(p);
-  buf_deinit(&text);
 }
 
 TEST(text_is_taken_as_it_is) {
@@ -409,8 +400,8 @@ TEST(what_only_a_terminal_reads_costs_no_line) {
   struct profile *p = profile_of(events);
   for (size_t i = 0; i < ARRAY_LEN(lines); i++)
     for (size_t piece = 0; piece < 4; piece++) {
-      struct buf out = {0};
-      struct seen s;
+      buf_auto_t out = {0};
+      AUTO(seen_deinit) struct seen s;
       const char *mark = strstr(lines[i], "%s");
       buf_append(&out, lines[i], (size_t)(mark - lines[i]));
       buf_printf(&out, "{\"t\":\"ok\",\"x\":\"a \\u001b[1mb [c]\"}%s", mark + 2);
@@ -419,8 +410,6 @@ TEST(what_only_a_terminal_reads_costs_no_line) {
         fail_msg("case %zu: %s", i, s.result.message);
       assert_string_equal(buf_c(&s.result.text.bytes), "a \x1b[1mb [c]"); /* what it says stays */
       assert_string_equal(s.result.note, "");
-      seen_deinit(&s);
-      buf_deinit(&out);
     }
   profile_free(p);
 }
@@ -471,28 +460,24 @@ TEST(a_value_never_gets_through) {
 TEST(escapes_go_from_a_text_without_lines) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
   for (size_t before = LIMIT_PIPE_PIECE_BYTES - 12; before < LIMIT_PIPE_PIECE_BYTES; before++) {
-    struct buf text = {0}, wanted = {0};
-    struct seen s;
+    buf_auto_t text = {0}, wanted = {0};
+    AUTO(seen_deinit) struct seen s;
     for (size_t i = 0; i < before; i++)
       buf_putc(&wanted, 'x');
     buf_printf(&text, "%s\033[31m\xC3\xA9\033[0m!", buf_c(&wanted));
     buf_puts(&wanted, "\xC3\xA9!");
     read_run(p, &(struct run){.out = buf_c(&text), .err = "", .piece = 1024}, &s);
     assert_true(str_eq(buf_view(&s.result.text.bytes), buf_view(&wanted)));
-    seen_deinit(&s);
-    buf_deinit(&text);
-    buf_deinit(&wanted);
   }
   profile_free(p);
 }
 
 TEST(bytes_that_are_no_text_cost_no_line) {
   struct profile *p = profile_of(events);
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"x\":\"caf\xE9 \xE2\x82\"}\n", .err = ""}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "caf\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD");
-  seen_deinit(&s);
   profile_free(p);
 }
 
@@ -502,7 +487,7 @@ TEST(without_a_final_event_the_exit_is_the_end) {
                              "  - {when: {/t: e}, error: {message: /m}, end: error}\n";
   static const char out[] = "{\"t\":\"d\",\"x\":\"hello\"}\n";
   struct profile *p = profile_of(text);
-  struct buf strict = {0};
+  buf_auto_t strict = {0};
   struct seen s;
   read_run(p, &(struct run){.out = out, .err = ""}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
@@ -518,13 +503,12 @@ TEST(without_a_final_event_the_exit_is_the_end) {
   assert_int_equal(s.result.class, CLASS_PROTOCOL);
   seen_deinit(&s);
   profile_free(p);
-  buf_deinit(&strict);
 }
 
 TEST(a_client_that_only_tries_again_is_given_up) {
   static const char again[] = "{\"t\":\"again\",\"why\":\"status 429\"}\n",
                     text[] = "{\"t\":\"d\",\"x\":\"y\"}\n";
-  struct buf profile = {0}, out = {0};
+  buf_auto_t profile = {0}, out = {0};
   struct seen s;
   buf_printf(&profile, "client_retries: 1\n%s", events);
   struct profile *p = profile_of(buf_c(&profile));
@@ -549,8 +533,6 @@ TEST(a_client_that_only_tries_again_is_given_up) {
   assert_false(s.gave_up); /* its last word may say why */
   seen_deinit(&s);
   profile_free(p);
-  buf_deinit(&profile);
-  buf_deinit(&out);
 }
 
 TEST(a_sum_is_no_usage_of_one_call) {
@@ -624,7 +606,7 @@ TEST(a_cost_is_of_the_conversation_or_of_the_call) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *before = cases[i].before ? data_json(cases[i].before) : NULL;
     char out[400];
-    struct seen s;
+    AUTO(seen_deinit) struct seen s;
     print_into(out, sizeof out, "%s\n", cases[i].out);
     for (char *c = out; *c != '\0'; c++)
       *c = *c == '\'' ? '"' : *c;
@@ -635,7 +617,6 @@ TEST(a_cost_is_of_the_conversation_or_of_the_call) {
     const json_t *total = json_object_get(s.result.usage, "total");
     assert_true(json_is_number(json_object_get(total, "cost_usd")));
     assert_true(json_is_integer(json_object_get(total, "input")));
-    seen_deinit(&s);
   }
   profile_free(p);
 }
@@ -660,7 +641,7 @@ TEST(a_client_that_asks_without_end_is_ended) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nmax_requests: 3\nevents:\n"
                                  "  - {when: {/t: step}, usage: {of: request, input: /i}}\n"
                                  "  - {when: {/t: ok}, text: /x, end: ok}\n");
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct seen s;
   for (int i = 0; i < 3; i++) {
     struct run run = {.err = ""};
@@ -671,7 +652,6 @@ TEST(a_client_that_asks_without_end_is_ended) {
     assert_int_equal(s.result.class, i == 2 ? CLASS_LENGTH : CLASS_PROTOCOL);
     seen_deinit(&s);
   }
-  buf_deinit(&out);
   profile_free(p);
 }
 
@@ -685,12 +665,11 @@ TEST(requests_are_added_up) {
                            "{\"t\":\"step\",\"i\":1011,\"o\":7,\"c\":0.5,\"r\":3}\n"
                            "{\"t\":\"ok\",\"x\":\"y\"}\n",
                     .err = ""};
-  struct seen s;
+  AUTO(seen_deinit) struct seen s;
   read_run(p, &run, &s);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 2022);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "reasoning")), 5);
   assert_true(json_number_value(json_object_get(s.result.usage, "cost_usd")) == 0.75);
-  seen_deinit(&s);
   profile_free(p);
 }
 

@@ -130,12 +130,11 @@ TEST(results_that_are_limits) {
       {"", "", CLASS_NONE, CLASS_NONE, false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct call_result r = {.class = cases[i].class};
+    AUTO(call_result_deinit) struct call_result r = {.class = cases[i].class};
     print_into(r.message, sizeof r.message, "%s", cases[i].message);
     buf_puts(&r.text.bytes, cases[i].text);
     subscription_check(&r, noon_ms);
     if (r.class != cases[i].becomes || (r.retry_after_ms > 0) != cases[i].named)
       fail_msg("case %zu: %s, %lld", i, error_class_name(r.class), (long long)r.retry_after_ms);
-    call_result_deinit(&r);
   }
 }

@@ -38,7 +38,7 @@ TEST(a_shell_s_argument_is_its_command) {
 
 /* Two that differ behind the cut are two. */
 TEST(a_long_argument_is_cut_and_told_apart) {
-  struct buf one = {0}, two = {0};
+  buf_auto_t one = {0}, two = {0};
   buf_puts(&one, "'");
   for (int i = 0; i < 3000; i++)
     buf_puts(&one, i % 2 ? "\\u0001" : "\xc3\xa4");
@@ -50,12 +50,10 @@ TEST(a_long_argument_is_cut_and_told_apart) {
   assert_false(json_equal(first, second));
   assert_true(json_dumpb(first, NULL, 0, JSON_ENCODE_ANY) <= LIMIT_TOOL_ARGUMENT_BYTES + 2);
   assert_non_null(strstr(json_string_value(first), "bytes, sha256 "));
-  buf_deinit(&one);
-  buf_deinit(&two);
 }
 
 TEST(output_keeps_its_first_and_last_lines) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   expect_text(NULL, "[{'type':'text','text':'one'},{'type':'text','text':'two'}]", 0, "output",
               "one\ntwo");
   expect_text(NULL, "{'stdout':'out\\n','stderr':'err'}", 0, "output", "out\nerr");
@@ -76,7 +74,6 @@ TEST(output_keeps_its_first_and_last_lines) {
   const char *output = json_string_value(json_object_get(data, "output"));
   assert_non_null(output);
   assert_string_equal(output + strlen(output) - 9, "... (cut)");
-  buf_deinit(&text);
 }
 
 TEST(an_exit_may_stand_in_words) {

@@ -44,7 +44,7 @@ TEST(output_and_errors_are_told_apart) {
 TEST(driven_runs_are_lines) {
   static const enum transcript_mark marks[] = {TRANSCRIPT_SENT, TRANSCRIPT_RECEIVED,
                                                TRANSCRIPT_STDERR, TRANSCRIPT_SSE, TRANSCRIPT_NOTE};
-  struct transcript t;
+  AUTO(transcript_deinit) struct transcript t;
   struct err err;
   assert_true(load(&t,
                    "# an agent, driven\n0 > {\"id\":1}\n7 < {\"id\":1}\n8 ! oh\nwell\n"
@@ -58,7 +58,6 @@ TEST(driven_runs_are_lines) {
   assert_int_equal(t.lines[1].ms, 7);
   assert_true(str_eq_c(t.lines[2].text, "oh\nwell")); /* a line without a mark goes on */
   assert_true(str_eq_c(t.lines[3].text, "{\"x\":2}"));
-  transcript_deinit(&t);
 }
 
 TEST(lines_may_end_with_cr_lf) {

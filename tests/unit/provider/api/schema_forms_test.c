@@ -6,13 +6,11 @@
 
 #include <string.h>
 
-struct find_case {
+static const struct find_case {
   const char *text; /* ' for " */
   int step;         /* 0: no value is given */
   enum api_fit fit;
-};
-
-static const struct find_case cases[] = {
+} cases[] = {
     {"{'reason':'r','step':2}", 2, API_FIT_VALID},
     {" {'reason':'r','step':2}\n", 2, API_FIT_VALID},
     {"```json\n{'reason':'r','step':2}\n```", 2, API_FIT_VALID},

@@ -3,6 +3,7 @@
 
 #include "format/json_write.h"
 
+#include "base/memory.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/profile/profile.h"
@@ -57,7 +58,7 @@ TEST(mistakes_have_their_place) {
       {"summary: [\n", "1:1", "close what is open"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct err_list errors = {0};
+    AUTO(err_list_deinit) struct err_list errors = {0};
     char place[32];
     struct profile *p = profile_load("t", "t.yaml", str_from(cases[i].text), NULL, NULL, &errors);
     if (p != NULL || errors.count == 0)
@@ -66,16 +67,14 @@ TEST(mistakes_have_their_place) {
     if (strcmp(place, cases[i].place) != 0 ||
         strstr(errors.items[0].text, cases[i].message) == NULL)
       fail_msg("%s\n%s: %s", cases[i].text, place, errors.items[0].text);
-    err_list_deinit(&errors);
   }
 }
 
 TEST(all_mistakes_are_told) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   assert_null(profile_load("t", "t.yaml", STR("summary: x\noutput: a\nstdin: b\ntext: c\n"), NULL,
                            NULL, &errors));
   assert_int_equal(errors.count, 3);
-  err_list_deinit(&errors);
 }
 
 /* --- the shipped ones, and the user's --- */
@@ -83,9 +82,9 @@ TEST(all_mistakes_are_told) {
 TEST(the_schema_file_is_the_generated_one) {
   const char *path = SEGUE_SOURCE_DIR "/schemas/provider-profile.json";
   json_auto_t *schema = profile_schema();
-  struct buf file = {0};
+  buf_auto_t file = {0};
   struct err err = {0};
-  char *text = json_dump_text(schema, JSON_INDENT(2));
+  char_auto_t *text = json_dump_text(schema, JSON_INDENT(2));
   if (getenv("SEGUE_UPDATE")) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -97,8 +96,6 @@ TEST(the_schema_file_is_the_generated_one) {
   assert_true(file.n > 0 && file.p[file.n - 1] == '\n');
   file.p[file.n - 1] = '\0';
   assert_string_equal(file.p, text);
-  free(text);
-  buf_deinit(&file);
 }
 
 /* They are compiled in as JSON and not checked at the start of every command: so here. */
@@ -186,12 +183,11 @@ TEST(shipped_profiles_are_valid_by_the_schema) {
   assert_non_null(schema);
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     char path[512];
-    struct schema_errors errors = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errors = {0};
     snprintf(path, sizeof path, "%s/src/provider/profiles/%s.yaml", SEGUE_SOURCE_DIR, names[i]);
     json_auto_t *file = data_load(path);
     if (schema_check(schema, file, &errors) != SCHEMA_OK)
       fail_msg("%s: %s: %s", path, errors.items[0].path, errors.items[0].message);
-    schema_errors_deinit(&errors);
   }
   schema_free(schema);
 }
@@ -341,14 +337,13 @@ static struct agent_call call_of(const struct call_request *request) {
 TEST(groups_fall_out_when_they_are_empty) {
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
-  struct words w;
+  AUTO(words_deinit) struct words w;
   assert_true(command(&w, "claude", &call));
   assert_string_equal(buf_c(&w.text),
                       "claude|-p|--output-format|stream-json|--setting-sources|user|"
                       "--add-dir|.|--verbose|--include-partial-messages|"
                       "--permission-mode|acceptEdits");
   assert_true(str_eq_c(w.command.stdin_bytes, "do it")); /* never in argv */
-  words_deinit(&w);
 }
 
 static const char *assignment(const struct words *w, const char *name) {
@@ -414,7 +409,7 @@ static struct str gap(const char *name, enum permission permission, bool runs, s
 }
 
 TEST(what_a_client_cannot_hold_is_said) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   assert_int_equal(gap("claude", PERMISSION_EDIT, true, &out).n, 0);
   assert_int_equal(gap("codex", PERMISSION_READONLY, false, &out).n, 0);
   assert_true(str_eq_c(gap("codex", PERMISSION_EDIT, true, &out),
@@ -427,7 +422,6 @@ TEST(what_a_client_cannot_hold_is_said) {
   assert_true(
       str_starts(gap("text", PERMISSION_READONLY, false, &out), "its profile does not say"));
   assert_int_equal(gap("text", PERMISSION_FULL, false, &out).n, 0);
-  buf_deinit(&out);
 }
 
 TEST(everything_that_is_there_comes_in) {
@@ -437,7 +431,7 @@ TEST(everything_that_is_there_comes_in) {
   json_auto_t *settings = json_pack("{s:[s, s], s:[s]}", "args", "--x", "", "program", "/opt/c");
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
-  struct words w;
+  AUTO(words_deinit) struct words w;
   request.model = STR("opus");
   request.options = options;
   request.purpose = PURPOSE_JUDGE;
@@ -457,7 +451,6 @@ TEST(everything_that_is_there_comes_in) {
       "*)|--permission-mode|dontAsk|"
       "--disallowedTools|Edit,Write,NotebookEdit|--tools||--system-prompt|You judge the "
       "report of an agent. Answer in the form that is asked for, and do nothing else.|--x|");
-  words_deinit(&w);
 }
 
 TEST(a_conversation_goes_on_by_its_id) {
@@ -545,7 +538,7 @@ TEST(prompts_beyond_the_clients_limit_are_refused) {
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (size_t i = 0; i < 1048576; i++)
     buf_puts(&text, "\xC3\xA9"); /* characters, not bytes */
   call.prompt = buf_view(&text);
@@ -556,7 +549,6 @@ TEST(prompts_beyond_the_clients_limit_are_refused) {
   assert_false(command(&w, "codex", &call));
   assert_non_null(strstr(w.err.text, "1048577 characters"));
   words_deinit(&w);
-  buf_deinit(&text);
 }
 
 /* --- schemas --- */
@@ -599,14 +591,13 @@ TEST(schemas_go_where_they_are_understood) {
 
   /* Too long for an argument. */
   json_t *many = json_object_get(json_object_get(schema, "properties"), "note");
-  struct buf words = {0};
+  buf_auto_t words = {0};
   for (size_t i = 0; i < 120 * 1024; i++)
     buf_putc(&words, 'w');
   json_object_set_new(many, "description", json_stringn(words.p, words.n));
   schema_delivery(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "prompt");
   schema_delivery_deinit(&place);
-  buf_deinit(&words);
 }
 
 TEST(settings_are_checked) {
